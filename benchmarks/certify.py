@@ -97,8 +97,7 @@ def read(
     ones = np.ones(len(one.answers))
     looks = Looks(one.weights, probabilities, ones, error=ERROR)
     while looks.population.read < min(most, len(ones)):
-        design = looks.design(within)
-        number, _ = looks.size(design, within)
+        design, number, _ = looks.next(within)
         number = min(number, most - looks.population.read)
         units, _ = looks.population.draw(design.scales, random.random(len(ones)), number)
         looks.learn(units, design, one.answers[units], ones[units])

@@ -24,7 +24,7 @@ import labeler
 from fault_figures import line
 from judge_dialects import write_block
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.spec import spec_of
+from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME

@@ -60,7 +60,7 @@ def main() -> None:
 
 def growth_lines() -> Iterator[str]:
     """Yield a table of how time grows with the length of pathological texts."""
-    from unit.test_splitting_adversarial import UNITS, shape  # noqa: PLC0415 - of the tests
+    from unit.test_splitting_general import UNITS, shape  # noqa: PLC0415 - of the tests
 
     yield f"| splitter | texts | time at {LENGTH:,} letters by that at a quarter: median | most |"
     yield "|---|--:|--:|--:|"

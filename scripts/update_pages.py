@@ -19,7 +19,7 @@ from labeler.calculators import select_metrics
 from labeler.data.options import option_of
 from labeler.data.presets import PRESETS
 from labeler.judges.openai.error_rules import RULES, RetryPolicy, Rule
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.keywords import label_parameters
 from labeler.labeling.options import LabelOptions
 from metric_terms import system_table

@@ -33,7 +33,7 @@ from typer.main import get_command
 
 from labeler.cli.help import HelpfulCommand, PlainGroup
 from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
-from labeler.errors import LabelerError, RunPaused
+from labeler.errors import LabelerError, RunPaused, on_command_line
 from labeler.extensions import load, offered, package_of
 from labeler.sentences.characters import visible
 from labeler.version import __version__
@@ -265,8 +265,13 @@ def _root(
     pass
 
 
-def run() -> int:  # noqa: PLR0911 - one line for each outcome
+def run() -> int:
     """Run the command line and return its exit code."""
+    with on_command_line():
+        return _run()
+
+
+def _run() -> int:  # noqa: PLR0911 - one line for each outcome
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(encoding="utf-8", errors="replace")

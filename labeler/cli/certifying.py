@@ -15,8 +15,6 @@ from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from labeler.evidence.certificate import Certificate
-    from labeler.evidence.plan import Plan
     from labeler.evidence.units import Item
     from labeler.labels.record import AnyOutcome
 
@@ -74,9 +72,7 @@ def certify(
     options |= {"level": level, "seed": seed, "population": population or None}
     wanted = {name: value for name, value in options.items() if value is not None}
     if answers is not None:
-        if output is not None:
-            reject_overwrite([labels, answers, path], output)
-        return _issue(_continued(labels, path, answers, wanted, doubt), path, output)
+        return _continue(labels, path, answers, wanted, doubt=doubt, output=output)
     if output is not None:
         raise UsageError(
             f"-o {output} is for a certificate, which needs people's answers: add --answers "
@@ -87,7 +83,7 @@ def certify(
 
 def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> int:
     """Write the first plan."""
-    from labeler.evidence.goal import Goal
+    from labeler.evidence.certificate import Goal
     from labeler.evidence.plan import make_plan
     from labeler.evidence.plan_files import write_plan
 
@@ -96,12 +92,13 @@ def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> 
         raise UsageError(
             f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
         )
+    goal = Goal(**{"metric": _METRIC} | wanted)
     records = [*outcomes_at(labels)]
-    made = make_plan(records, Goal(**{"metric": _METRIC} | wanted), _doubts(doubt, records))
+    made = make_plan(records, goal, _doubts(doubt, records))
     write_plan(made, path)
     sentences = (
         f"read {len(made.sentences)} of {made.units.sentences} sentences first, about "
-        f"{made.needed} in all, to certify {made.goal.metric} {made.goal}. They are in {path}. "
+        f"{made.needed} in all, to certify {goal.metric} {goal}. They are in {path}. "
         f"Next: labeler review {labels} --plan {path}; or fill in its column answer, and "
         f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
     )
@@ -109,12 +106,17 @@ def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> 
     return 0
 
 
-def _continued(
-    labels: str, path: str, answers: str, wanted: dict[str, Any], doubt: str | None
-) -> Certificate | Plan:
-    """Return what follows from the answers."""
-    from labeler.evidence.people import read_answers
-    from labeler.evidence.plan_files import read_plan
+def _continue(
+    labels: str,
+    path: str,
+    answers: str,
+    wanted: dict[str, Any],
+    *,
+    doubt: str | None,
+    output: str | None,
+) -> int:
+    """Add answers to a plan; print or write the certificate if they allow one."""
+    from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 
     if answers == path:
         raise UsageError(
@@ -122,6 +124,8 @@ def _continued(
             "name (--answers ANSWERS.csv)"
         )
     reject_overwrite([labels, answers], path)
+    if output is not None:
+        reject_overwrite([labels, answers, path], output)
     records = [*outcomes_at(labels)]
     made = read_plan(path, records, _doubts(doubt, records))
     for name, value in wanted.items():
@@ -131,16 +135,12 @@ def _continued(
                 f"{path} was planned with {name} {planned}, not {value}: leave "
                 f"--{name.replace('_', '-')} out with --answers, or begin a new plan"
             )
-    given = read_answers(answers, made.units, [one[:2] for one in made.sentences])
-    return made.certificate(given.answers, second=given.second, who=given.who)
-
-
-def _issue(found: Certificate | Plan, path: str, output: str | None) -> int:
-    """Print or write a certificate or the next plan; return 1 if the goal is not met."""
-    from labeler.evidence.plan import Plan
-    from labeler.evidence.plan_files import write_plan
-
-    if isinstance(found, Plan):
+    given = read_answers(answers, made)
+    try:
+        found = made.after(given.answers, second=given.second, who=given.who)
+    except UsageError as error:
+        raise UsageError(f"{answers}: {error}") from error
+    if not found.is_finished:
         write_plan(found, path)
         low, high = found.interval
         sentences = (
@@ -150,13 +150,15 @@ def _issue(found: Certificate | Plan, path: str, output: str | None) -> int:
         )
         print_lines([sentences])
         return SOME_FAILED
+    certificate = found.issue()
     if output is None:
-        print_lines(repr(found).split("\n"))
+        print_lines(repr(certificate).split("\n"))
     else:
-        found.save(output)
-        print_lines([found.conclusion])
-        notify(f"{output}: certificate of {found.checked} sentences")
-    return SOME_FAILED if found.failed_goal else 0
+        certificate.save(output)
+        print_lines([certificate.conclusion])
+        notify(f"{output}: certificate of {certificate.checked} sentences")
+    write_plan(found, path)
+    return SOME_FAILED if certificate.failed_goal else 0
 
 
 def _doubts(model: str | None, records: list[AnyOutcome]) -> dict[Item, float] | None:

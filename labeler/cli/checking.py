@@ -188,15 +188,15 @@ def _notify_clusters(counts: Iterable[int | None]) -> None:
 def _parts(option: str, text: str) -> tuple[str, float]:
     # The number follows the last "=": the id of a third-party metric may hold others.
     metric, equals, number = text.rpartition("=")
-    if metric.endswith((">", "<", "=")):
-        equals = ""
+    form = f"write METRIC=NUMBER, such as {option} adherence=0.9"
+    if not equals or metric.endswith((">", "<", "=")):
+        fault = "has another sign" if equals or {*"<>"} & {*text} else "has no number"
+        raise UsageError(f"{option} {text!r} {fault}: {form}")
     try:
-        threshold = float(number)
+        return metric.strip(), float(number)
     except ValueError:
-        threshold, equals = 0.0, ""
-    if not equals:
-        raise UsageError(f"{option} {text!r}: write METRIC=NUMBER, such as adherence=0.9")
-    return metric.strip(), threshold
+        fault = f"{number!r:.40} is not a number" if number.strip() else "its number is missing"
+        raise UsageError(f"{option} {text!r}: {fault}: {form}") from None
 
 
 def _write(path: str, text: str) -> None:

@@ -85,7 +85,7 @@ def review(
     from labeler.review.session import ReviewSettings
 
     if plan is not None:
-        reading = _reading(plan, answers, _name(annotator))
+        reading = _reading(plan, answers, _name(annotator), labels)
         code = _serve(reading, port, open_browser=open_browser)
         _conclude_reading(reading, labels or "LABELS")
         raise typer.Exit(code)
@@ -107,8 +107,12 @@ def review(
     raise typer.Exit(code)
 
 
-def _reading(plan: str, answers: str | None, annotator: str) -> PlanReading:
-    """Return the reading of a plan, begun or continued."""
+def _reading(plan: str, answers: str | None, annotator: str, labels: str | None) -> PlanReading:
+    """Return the reading of a plan, begun or continued.
+
+    Raises:
+        UsageError: the plan was made of other labels, or see :class:`PlanReading`.
+    """
     from pathlib import Path
 
     from labeler.review.plan_reading import PlanReading
@@ -116,6 +120,11 @@ def _reading(plan: str, answers: str | None, annotator: str) -> PlanReading:
     path = Path(answers or Path(plan).with_suffix(".answers.csv"))
     if path.suffix != ".csv" or path.absolute() == Path(plan).absolute():
         raise UsageError(f"--answers {path}: name another .csv file than the plan")
+    if labels is not None:
+        from labeler.cli.running import outcomes_at
+        from labeler.evidence.plan_files import read_header
+
+        read_header(plan).units(plan, outcomes_at(labels))
     reading = PlanReading(plan, path, annotator)
     notify(reading.progress)
     return reading
@@ -123,6 +132,9 @@ def _reading(plan: str, answers: str | None, annotator: str) -> PlanReading:
 
 def _conclude_reading(reading: PlanReading, labels: str) -> None:
     """Print the number of sentences left, and the command that uses the answers."""
+    if not reading.answers.exists():
+        notify(f"\n{reading.progress}; nothing was answered, and no file written")
+        return
     notify(f"\n{reading.progress}; the answers are in {reading.answers}")
     of, plan, by = (shlex.quote(str(one)) for one in (labels, reading.plan, reading.answers))
     notify(f"next: labeler certify {of} --plan {plan} --answers {by} -o certificate.json")

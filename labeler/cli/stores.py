@@ -38,7 +38,7 @@ def merge(
         f"{plural(merged.new, 'record')} of {plural(merged.stores, 'store')} copied into {into}, "
         f"{merged.present} there already, {plural(merged.failures, 'failure')}"
     )
-    for error in merged.rescued:
+    for error in merged.misplaced:
         notify(f"  copied under its own key: {error}")
     for id in merged.differing:  # noqa: A001 - the field's name
         notify(f"  {id!r} is there with another label, which was kept")
@@ -63,16 +63,16 @@ def verify(
     for folder in stores_in(store):
         found = verify_store(folder)
         kinds = [f"{count} {kind}" for kind, count in sorted(found.sound.items())]
-        broken = len(found.damaged_keys) + len(found.damaged)
+        broken = len(found.misplaced) + len(found.damaged)
         total = broken + sum(found.sound.values())
         state = f"{broken:,} of {total:,} records are damaged" if broken else "no damage"
         twice = f", {len(found.repeated):,} stored twice" if found.repeated else ""
         notify(f"{folder}: {state} (sound: {', '.join(kinds) or 'none'}{twice})")
-        for error in found.damaged_keys + found.damaged:
+        for error in found.misplaced + found.damaged:
             notify(f"  {error}")
         for id in found.repeated:  # noqa: A001 - the field's name
             notify(f"  {id!r} is stored twice: it was bought again after its key was damaged")
-        damaged |= bool(found.damaged_keys or found.damaged)
+        damaged |= bool(found.misplaced or found.damaged)
     return SOME_FAILED if damaged else 0
 
 
@@ -115,7 +115,7 @@ def delete(
             stores.append((folder, file, find_rows(file, selection)))
         counts = _delete_traces(stores, selection, dry_run=True)
         notify(f"{store}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'no match'}")
-        unreadable = sum(found.unreadable for _, _, found in stores)
+        unreadable = sum(len(found.damaged) for _, _, found in stores)
         if unreadable:
             notify(f"  damaged rows, which may be of these ids: {unreadable}; see store verify")
         if not dry_run:
@@ -162,8 +162,7 @@ def _condition(text: str) -> tuple[str, str]:
 
 def _stores(store: Path) -> list[Path]:
     """Return the store and the stores of its shards."""
-    from labeler.data.label_files import is_store
-    from labeler.store.disk import SHARDS
+    from labeler.data.label_files import SHARDS, is_store
 
     found = [store] if is_store(store) else []
     if (store / SHARDS).is_dir():
@@ -179,7 +178,7 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
     An interrupted deletion can thus be repeated.
     """
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
-    from labeler.store.maintenance import rewrite_without
+    from labeler.data.lines import rewrite_without
 
     counts = Counter[str]()
     for folder, _, found in stores:

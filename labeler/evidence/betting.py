@@ -68,12 +68,7 @@ class Draws(NamedTuple):
     spread: Floats
 
     def log_wealth(self, value: float, *, above: bool) -> float:
-        """Return the logarithm of what a bettor against a value has, who began with 1.
-
-        Args:
-            value: the value of the ratio that is bet against.
-            above: whether the bet is that the ratio is above the value, else that it is below.
-        """
+        """Return the log wealth of a bettor on "above" or "below" a value, who began with 1."""
         sign, stakes, worst = (1, self.above, self.least) if above else (-1, self.below, self.most)
         loss = -sign * (worst @ np.array([1.0, value]))
         stakes = np.minimum(stakes, SAFE / np.maximum(loss, _TINY))
@@ -83,6 +78,22 @@ class Draws(NamedTuple):
         """Return the ratio's estimate: a draw weighs by its spread, which is known before it."""
         weights = np.maximum(self.spread, _TINY) ** -2.0
         return float((weights * self.top).sum() / max(float((weights * self.bottom).sum()), _TINY))
+
+    def end(self, outer: float, inner: float, needed: float, *, above: bool) -> float:
+        """Return the last value that is not rejected, seen from an outer value.
+
+        The wealth falls from the outer value to the inner one: it is a sum of logarithms of
+        straight lines, so the rejected values that reach the outer one are all on one side.
+        """
+        if self.log_wealth(outer, above=above) < needed:
+            return outer
+        for _ in range(_HALVINGS):
+            middle = (outer + inner) / 2
+            if self.log_wealth(middle, above=above) < needed:
+                inner = middle
+            else:
+                outer = middle
+        return outer  # rejected itself: the interval errs to the wide side
 
 
 class Population:
@@ -98,8 +109,7 @@ class Population:
     def __init__(self, weights: Floats) -> None:
         self.weights = weights
         self.unread = np.ones(len(weights), dtype=bool)
-        self.top = 0.0
-        self.bottom = 0.0
+        self.top = self.bottom = 0.0
         self.draws: Draws | None = None
 
     @property
@@ -161,12 +171,8 @@ class Population:
             most=np.stack([base_top + spread * rises, -base_bottom], axis=1),
             spread=spread,
         )
-        earlier = self.draws
-        self.draws = (
-            found
-            if earlier is None
-            else Draws(*map(np.concatenate, zip(earlier, found, strict=True)))
-        )
+        pairs = zip(self.draws, found, strict=True) if self.draws else None
+        self.draws = Draws(*map(np.concatenate, pairs)) if pairs else found
         unread[units] = False
         self.top += float((weights[units] * answers[0]).sum())
         self.bottom += float((weights[units] * answers[1]).sum())
@@ -190,8 +196,8 @@ class Population:
         if self.draws is None or rest == 0.0:
             return low, low, high
         needed = math.log(2 / error)
-        low = _end(self.draws, low, high, needed, above=True)
-        high = max(low, _end(self.draws, high, low, needed, above=False))
+        low = self.draws.end(low, high, needed, above=True)
+        high = max(low, self.draws.end(high, low, needed, above=False))
         return min(max(self.draws.estimate(), low), high), low, high
 
     def log_wealth(self, value: float, *, above: bool) -> float:
@@ -203,20 +209,3 @@ def _remaining(whole: float, drawn: Floats) -> Floats:
     """Return the mass that is left before each draw."""
     before = whole - np.concatenate([[0.0], np.cumsum(drawn)[:-1]])
     return np.maximum(before, drawn)  # rounding may leave less than the last unit's own mass
-
-
-def _end(draws: Draws, outer: float, inner: float, needed: float, *, above: bool) -> float:
-    """Return the last value that is not rejected, seen from an outer value.
-
-    The wealth falls from the outer value to the inner one: it is a sum of logarithms of straight
-    lines, so the rejected values that reach the outer one are all on one side.
-    """
-    if draws.log_wealth(outer, above=above) < needed:
-        return outer
-    for _ in range(_HALVINGS):
-        middle = (outer + inner) / 2
-        if draws.log_wealth(middle, above=above) < needed:
-            inner = middle
-        else:
-            outer = middle
-    return outer  # rejected itself: the interval errs to the wide side

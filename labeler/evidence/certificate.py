@@ -11,22 +11,74 @@ from typing import Any, ClassVar
 
 from labeler.calculators.headline import plain_name
 from labeler.calculators.registry import METRICS
+from labeler.calculators.statistics.intervals import LEVEL, check_level
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.evidence.goal import Goal
-from labeler.sentences.display import (
-    Column,
-    Display,
-    Displayed,
-    Grid,
-    in_percent,
-    number,
-    percent,
-)
+from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, number, percent
 from labeler.version import __version__
 
 VERSION = "certificate/v1"
 _METHOD = "betting, weighted sampling without replacement"
+_STYLES = ("base.css", "report.css", "certificate.css")
+_NARROW, _WIDE = 0.01, 0.2
+"""Least and greatest distance that a design aims at for ``at_least``."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is to be certified.
+
+    Attributes:
+        metric: the metric.
+        within: half-width of the interval to reach.
+        at_least: threshold to decide on; the interval must lie on one side of it.
+        level: confidence level.
+        seed: seed of the draws.
+        population: True to certify the stream that the records are a sample of.
+
+    Raises:
+        UsageError: not exactly one of ``within`` and ``at_least`` is given, or one is out of range.
+    """
+
+    metric: str
+    within: float | None = None
+    at_least: float | None = None
+    level: float = LEVEL
+    seed: int = 0
+    population: bool = False
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        given = [one for one in (self.within, self.at_least) if one is not None]
+        if len(given) != 1:
+            raise UsageError(
+                "give one goal: the width of the interval (--within=.02) or a value "
+                "to decide on (--at-least=.9)"
+            )
+        if not isinstance(given[0], int | float) or not 0 < given[0] < 1:
+            raise UsageError(f"within and at_least lie between 0 and 1, got {given[0]!r:.40}")
+        if self.at_least is not None and self.metric == "hallucination_rate":
+            raise UsageError(
+                "hallucination_rate is better the lower it is: certify adherence_fraction, which "
+                f"is 1 minus it, such as at_least={1 - self.at_least:g}"
+            )
+
+    def __str__(self) -> str:
+        if self.within is not None:
+            return f"within {self.within:g}"
+        return f"at least {self.at_least:g}"
+
+    def met(self, low: float, high: float) -> bool:
+        """Return True if an interval answers the question."""
+        if self.within is not None:
+            return (high - low) / 2 <= self.within
+        return self.at_least is not None and (low >= self.at_least or high < self.at_least)
+
+    def margin(self, value: float) -> float:
+        """Return the distance from a value that the design aims at."""
+        if self.within is not None:
+            return self.within
+        return min(max(abs(value - (self.at_least or 0.0)), _NARROW), _WIDE)
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,9 +176,11 @@ class Certificate(Displayed):
             raise UsageError(f"{path}: a certificate is a .json file or a .html page")
         text = json.dumps(self.as_json(), indent=2, ensure_ascii=True) + "\n"
         if path.suffix == ".html":
-            from labeler.evidence.certificate_page import certificate_page  # noqa: PLC0415 - jinja
+            from labeler.report.page import render_page  # noqa: PLC0415 - jinja
 
-            text = certificate_page(self)
+            values = {"title": f"Certificate: {self.goal.metric}", "found": self}
+            values["version"] = __version__
+            text = render_page("certificate.html.j2", values, styles=_STYLES, scripts=()).text
         with replaced(path) as file:
             file.write(text)
         return path
@@ -155,6 +209,5 @@ class Certificate(Displayed):
         return [*facts, *digests]
 
     def _display(self) -> Display:
-        rows = [*self.facts()]
-        grid = Grid((Column("certificate", words=True), Column("", words=True)), rows)
-        return Display(self.conclusion, grid, [self.REMARK])
+        columns = Column("certificate", words=True), Column("", words=True)
+        return Display(self.conclusion, Grid(columns, self.facts()), [self.REMARK])

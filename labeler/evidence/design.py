@@ -129,24 +129,16 @@ class Looks:
         self.value, self.low, self.high = self.population.interval(self.error)
         self.expected = self.value
 
-    def design(self, margin: float) -> Design:
-        """Return the design of the next look.
-
-        Args:
-            margin: distance of the values to be rejected.
-        """
-        return choose_design(self.population, self.forecasts, margin)
-
-    def size(self, design: Design, margin: float, each: float = 1.0) -> tuple[int, int]:
-        """Return how many units the next look should read, and about how many are needed.
+    def next(self, margin: float, each: float = 1.0) -> tuple[Design, int, int]:
+        """Return the design of the next look, how many units it reads, and about how many it takes.
 
         A look reads most of the units needed, at most as many as were read before.
 
         Args:
-            design: the design of the look.
             margin: distance of both ends of the interval to reach.
             each: sentences of a unit.
         """
+        design = choose_design(self.population, self.forecasts, margin)
         goal, read = math.log(2 / self.error), self.population.read
         lacking = [
             goal - self.population.log_wealth(self.expected + sign * margin, above=sign < 0)
@@ -155,18 +147,12 @@ class Looks:
         draws = max(np.divide(lacking, np.maximum(design.growth, _CLOSE)))
         needed = min(max(1, math.ceil(draws)), int(self.population.unread.sum()))
         if not read:
-            return max(_FIRST_RECORDS, round(_FIRST / each)), needed
-        return min(max(math.ceil(_FEWEST / each), math.ceil(_AHEAD * needed)), read), needed
+            return design, max(_FIRST_RECORDS, round(_FIRST / each)), needed
+        size = max(math.ceil(_FEWEST / each), math.ceil(_AHEAD * needed))
+        return design, min(size, read), needed
 
     def learn(self, units: Integers, design: Design, tops: Floats, bottoms: Floats) -> None:
-        """Take in the answers of a look.
-
-        Args:
-            units: the units that were drawn with the design, in their order.
-            design: the design.
-            tops: numerator of each of these units by people's answers.
-            bottoms: their denominators.
-        """
+        """Take in numerators and denominators of units, in the order in which they were drawn."""
         forecasts = (self.forecasts, self._sizes)
         self.population.learn(units, (tops, bottoms), design=design, forecasts=forecasts)
         counts = bottoms > 0

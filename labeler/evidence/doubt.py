@@ -8,7 +8,8 @@ corrections it orders verdicts by what the audit found; corrections move it, few
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -16,20 +17,21 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 
-from labeler.audit import Audit, SecondJudge, examine
+from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.betting import Floats
 from labeler.evidence.logistic import fit_logistic, sigmoid
-from labeler.evidence.people import majorities, read_labels
+from labeler.evidence.plan_files import majorities, read_labels
 from labeler.evidence.units import Item, check_same_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
-from labeler.sentences.words import stems, surface_words
 
 _FEW = 30
 """Corrections from which the model is worth more than its priors."""
+_LIKELY = 0.5
+"""Least doubt of a verdict that looks suspicious."""
 _LEAST = 1 / (1 + math.exp(7))
 """Least stated probability that counts: its log odds are -7."""
 
@@ -83,6 +85,18 @@ class Verdict(NamedTuple):
     supported: bool
     doubt: float
 
+    @property
+    def said(self) -> str:
+        """The verdict in words."""
+        return "supported" if self.supported else "not supported"
+
+    @property
+    def finding(self) -> Finding:
+        """The doubt, as a finding of an audit."""
+        severity: Severity = "suspicion" if self.doubt >= _LIKELY else "note"
+        message = f"the verdict '{self.said}' has the doubt {self.doubt:.2f}"
+        return Finding("doubt", severity, message, (self.sentence,), self.doubt)
+
 
 @dataclass(frozen=True, repr=False)
 class Doubt(Displayed):
@@ -110,9 +124,18 @@ class Doubt(Displayed):
         return {name: round(1 - chance, 6) for name, chance in right.items()}
 
     def ranks(self, found: Audit) -> Audit:
-        """Return an audit whose suspicion scores are these probabilities."""
-        doubts = self.by_record()
-        records = (replace(one, suspicion=doubts.get(one.id, 0.0)) for one in found.records)
+        """Return an audit that finds each verdict's doubt, and ranks all records by theirs."""
+        doubts, findings = self.by_record(), defaultdict[str, list[Finding]](list)
+        for one in self.verdicts:
+            findings[one.id].append(one.finding)
+        records = (
+            replace(
+                one,
+                suspicion=doubts.get(one.id, 0.0),
+                findings=(*one.findings, *findings[one.id]),
+            )
+            for one in found.records
+        )
         return replace(found, records=tuple(records))
 
     def of(
@@ -125,11 +148,17 @@ class Doubt(Displayed):
             second_opinion: returns another judge's opinion of a label.
 
         Raises:
-            UsageError: the labels are of several judge configurations.
+            UsageError: the labels are of several judge configurations, or there is none.
         """
-        records = _of_one_judge(outcomes)
-        found = [fact for one in records for fact in facts_of(one, second_opinion)]
-        return _doubted(self.coefficients, self.corrections, found)
+        return self._of(_facts(_of_one_judge(outcomes), second_opinion))
+
+    def _of(self, facts: list[Facts]) -> Doubt:
+        doubts = sigmoid(_values(facts) @ np.array(self.coefficients))
+        verdicts = tuple(
+            Verdict(*one.item, one.supported, round(float(doubt), 6))
+            for one, doubt in zip(facts, doubts, strict=True)
+        )
+        return replace(self, verdicts=verdicts)
 
     def save(self, path: str | Path) -> Path:
         """Write the model as JSON, without texts and doubts.
@@ -163,25 +192,18 @@ class Doubt(Displayed):
 
     def _display(self) -> Display:
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
+        notes = [f"fewer than {_FEW} corrections: an order to read in, no probability"]
         title = f"{len(ranked):,} verdicts by what the audit found in them; nobody corrected any"
-        if 0 < self.corrections < _FEW:
-            title = f"{len(ranked):,} verdicts, the most doubtful first, by {self.corrections} "
-            title += "corrections: too few to say how many are wrong"
-        elif self.corrections:
-            wrong = sum(one.doubt for one in ranked)
+        if self.corrections >= _FEW:
+            wrong, notes = sum(one.doubt for one in ranked), []
             title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
             title += f", by {self.corrections:,} corrections"
-        columns = [Column("id", words=True), Column("sentence", words=True)]
-        columns += [Column("verdict", words=True), Column("doubt")]
-        rows = [
-            (one.id, one.sentence, _SAID[one.supported], number(one.doubt, ".3f")) for one in ranked
-        ]
-        few = f"fewer than {_FEW} corrections: an order to read in, no probability"
-        notes = [few] if self.corrections < _FEW else []
-        return Display(title, Grid(columns, rows), notes)
-
-
-_SAID = {True: "supported", False: "not supported"}
+        elif self.corrections:
+            title = f"{len(ranked):,} verdicts, the most doubtful first, by {self.corrections} "
+            title += "corrections: too few to say how many are wrong"
+        columns = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
+        rows = [(one.id, one.sentence, one.said, number(one.doubt, ".3f")) for one in ranked]
+        return Display(title, Grid([*columns, Column("doubt")], rows), notes)
 
 
 def fit_doubt(
@@ -199,54 +221,66 @@ def fit_doubt(
 
     Raises:
         UsageError: the file cannot be read, or says nothing about a response sentence of these
-            labels, or these are of several judge configurations.
+            labels, or these are of several judge configurations, or there is none.
     """
-    records = _of_one_judge(outcomes)
+    records, place = _of_one_judge(outcomes), ""
     if isinstance(corrections, str | Path):
+        place = f"{corrections}: "
         corrections = majorities(read_labels(corrections, records), "supported")
-    said = corrections or {}
-    found = [fact for one in records for fact in facts_of(one, second_opinion)]
-    judged = [(one, said[one.item]) for one in found if one.item in said]
+    said = _checked(corrections or {}, records)
+    facts = _facts(records, second_opinion)
+    judged = [one for one in facts if one.item in said]
     if corrections is not None and not judged:
         raise UsageError(
-            "no correction is about a response sentence of these labels; judge some first: "
+            f"{place}no correction is about a response sentence of these labels; judge some first: "
             "labeler review LABELS"
         )
-    wrong = np.array([float(one.supported != yes) for one, yes in judged])
-    coefficients = fit_logistic(_values([one for one, _ in judged]), wrong, _MEANS, _DEVIATIONS)
-    return _doubted(tuple(map(float, coefficients)), len(judged), found)
+    wrong = np.array([float(one.supported != said[one.item]) for one in judged])
+    fitted = fit_logistic(_values(judged), wrong, _MEANS, _DEVIATIONS)
+    return Doubt(tuple(map(float, fitted)), len(judged))._of(facts)  # noqa: SLF001 - of this module
+
+
+def _checked(said: Mapping[Item, bool], records: Iterable[LabelRecord]) -> Mapping[Item, bool]:
+    """Return corrections, if each is yes or no, and about a sentence if its record is there."""
+    if not isinstance(said, Mapping):
+        raise UsageError(
+            "corrections are a file, or a mapping of (id, sentence) to True or False, got "
+            f"{said!r:.40}"
+        )
+    keys = {one.id: {*one.example.response_keys()} for one in records}
+    for item, yes in said.items():
+        if yes not in (True, False):
+            raise UsageError(f"correction of {item!r:.120} is {yes!r:.40}; it is True or False")
+        match item:
+            case (str(name), str(key)) if key in keys.get(name, {key}):
+                continue
+        raise UsageError(
+            f"correction of {item!r:.120}, which is not a response sentence; name record and "
+            "sentence, such as ('r1', 'a'): labeler show prints the keys"
+        )
+    return said
 
 
 def _of_one_judge(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
     """Return the labels, if one judge configuration made them: doubts are by id and sentence."""
     records = [one for one in outcomes if isinstance(one, LabelRecord)]
+    if not records:
+        raise UsageError("no label is there to doubt; label rows first")
     for one in records:
         check_same_judge(records[0], one)
     return records
 
 
-def _doubted(coefficients: tuple[float, ...], corrections: int, found: list[Facts]) -> Doubt:
-    """Return a model with the doubts of the verdicts that facts are about."""
-    doubts = sigmoid(_values(found) @ np.array(coefficients))
-    verdicts = tuple(
-        Verdict(*one.item, one.supported, round(float(doubt), 6))
-        for one, doubt in zip(found, doubts, strict=True)
-    )
-    return Doubt(coefficients, corrections, verdicts)
+def _values(facts: list[Facts]) -> Floats:
+    return np.array([one.values for one in facts]).reshape(-1, len(FEATURES))
 
 
-def _values(found: list[Facts]) -> Floats:
-    return np.array([one.values for one in found]).reshape(-1, len(FEATURES))
+def _facts(records: Iterable[LabelRecord], second_opinion: SecondJudge | None) -> list[Facts]:
+    return [fact for one in records for fact in facts_of(one, second_opinion)]
 
 
 class Facts(NamedTuple):
-    """The facts of a verdict.
-
-    Attributes:
-        item: record id and sentence key.
-        supported: the verdict.
-        values: one number for each of :data:`FEATURES`.
-    """
+    """The facts of a verdict, one value for each of :data:`FEATURES`."""
 
     item: Item
     supported: bool
@@ -254,29 +288,15 @@ class Facts(NamedTuple):
 
 
 def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> Iterator[Facts]:
-    """Yield the facts of each verdict on a response sentence.
-
-    Args:
-        record: the label.
-        second_opinion: returns another judge's opinion of a label.
-    """
-    opinion = second_opinion(record) if second_opinion else None
+    """Yield the facts of each verdict on a response sentence."""
+    subject = Subject(record, second_opinion(record) if second_opinion else None)
     findings, suspicion = examine(record)
     named = {key for finding in findings for key in finding.keys}
-    contrary = opinion.disagreements(record.label) if opinion else {}
-    texts = {one.key: one.text for one in record.example.response}
-    sources = {
-        one.key: frozenset(stems(surface_words(one.text)))
-        for one in record.example.evidence_sentences()
-    }
-    every = frozenset[str]().union(*sources.values())
     probabilities = stated_probabilities(record, "support")
     for key, entry in judged_sentences(record.label).items():
-        words = stems(surface_words(texts.get(key, "")))
+        words, stated = subject.words(key), probabilities.get(key)
         side = 1.0 if entry.fully_supported else -1.0
-        stated = probabilities.get(key)
-        named_by_judge = (sources.get(one) for one in entry.supporting_sentence_keys)
-        evidence = frozenset[str]().union(*filter(None, named_by_judge))
+        evidence = {word for one in subject.named(entry) for word in subject.words(one)}
         values = (
             1.0,
             float(stated is None),
@@ -284,11 +304,11 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
             float(not entry.fully_supported),
             suspicion,
             float(key in named),
-            contrary.get(key, 0.0) ** 2,
+            subject.disagreements.get(key, 0.0) ** 2,
             math.log((len(words) + 1) / 16),
             float(any(one in SPECIAL_SUPPORT for one in entry.supporting_sentence_keys)),
             side * (_lacking(words, evidence) - 0.5) if evidence else 0.0,
-            side * (_lacking(words, every) - 0.25),
+            side * (_lacking(words, subject.everywhere) - 0.25),
         )
         yield Facts((record.id, key), entry.fully_supported is True, values)
 
@@ -298,6 +318,6 @@ def _log_odds(probability: float) -> float:
     return math.log(inside / (1 - inside))
 
 
-def _lacking(words: list[str], known: frozenset[str]) -> float:
+def _lacking(words: list[str], known: Container[str]) -> float:
     """Return the share of words that are not known."""
     return sum(word not in known for word in words) / len(words) if words else 0.0

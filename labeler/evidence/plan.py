@@ -7,7 +7,6 @@ looks before: chances and stakes of a look are fixed before its answers are know
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -15,9 +14,8 @@ import numpy as np
 
 from labeler.errors import UsageError
 from labeler.evidence.betting import Design
-from labeler.evidence.certificate import Certificate
+from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.design import Looks
-from labeler.evidence.goal import Goal
 from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -43,42 +41,104 @@ class ToRead(NamedTuple):
     probability: float
 
 
-@dataclass(frozen=True, repr=False)
 class Plan(Displayed):
     """The sentences to read next, and what is known so far.
 
-    Attributes:
+    Args:
         goal: what is to be certified.
         units: the units of the metric.
-        answers: people's answers of the looks before.
+        answers: people's answers of the looks before, complete for as many units as were read.
         second: second readings of them.
         looks: number of units that were read at each look before.
         who: names of the people.
+
+    Attributes:
+        sentences: the sentences to read now, in the order to read them; none if the answers so far
+            allow a certificate.
+        value: the estimate so far; before the first look the middle of the interval.
+        interval: the interval so far; it holds at every look.
+        is_finished: True if the answers so far allow a certificate.
+
+    Raises:
+        UsageError: the answers are not those of the looks.
     """
 
     issued: ClassVar[bool] = False
     """False for a plan, True for a certificate."""
 
-    goal: Goal
-    units: Units = field(repr=False)
-    answers: Answers = field(default_factory=dict)
-    second: Answers = field(default_factory=dict)
-    looks: tuple[int, ...] = ()
-    who: tuple[str, ...] = ()
-
-    @cached_property
-    def _state(self) -> _State:
-        return _State(self)
-
-    @cached_property
-    def sentences(self) -> tuple[ToRead, ...]:
-        """The sentences to read now, in the order to read them."""
-        state = self._state
-        return tuple(
+    def __init__(
+        self,
+        goal: Goal,
+        units: Units,
+        *,
+        answers: Answers | None = None,
+        second: Answers | None = None,
+        looks: tuple[int, ...] = (),
+        who: tuple[str, ...] = (),
+    ) -> None:
+        self.goal, self.units, self.looks, self.who = goal, units, looks, who
+        self.answers, self.second = dict(answers or {}), dict(second or {})
+        error = (1 - goal.level) / (2 if goal.population else 1)
+        probabilities = units.forecasts / units.sizes
+        self._looks = Looks(units.weights, probabilities, units.sizes, error=error)
+        self._drawn: list[int] = []
+        self._chances: list[float] = []
+        read = {item for look, count in enumerate(looks) for item in self._learn(look, count)}
+        if not self.answers.keys() <= read:
+            raise UsageError("answers of an earlier look were changed; begin a new plan")
+        # What was drawn is read before anything else is drawn: a sentence that a reader saw and
+        # left out would be missing from the interval.
+        self._begun = bool(self._drawn)
+        self.value = units.value(self._looks.value)
+        low, high = sorted(map(units.value, (self._looks.low, self._looks.high)))
+        self._of_records = self.interval = (low, high)
+        if goal.population:
+            self.interval = stream_interval(self._defined(), low, high, error)
+        complete = not self._looks.population.unread.any()
+        enough = len(self.answers) >= FEWEST_CHECKS and goal.met(*self.interval)
+        self.is_finished = complete or enough
+        self._needed = 0 if complete else self._next()[2]
+        if self.is_finished:
+            self._drawn, self._chances = [], []
+        elif not self._begun:
+            self._draw(len(looks))
+        self.sentences = tuple(
             ToRead(*item, chance)
-            for unit, chance in zip(state.drawn, state.chances, strict=True)
-            for item in self.units.items(unit)
+            for unit, chance in zip(self._drawn, self._chances, strict=True)
+            for item in units.units[unit]
         )
+
+    def _next(self) -> tuple[Design, int, int]:
+        """Return the design of a look, how many units it reads, and about how many are needed."""
+        margin = self.goal.margin(self.units.value(self._looks.expected))
+        return self._looks.next(margin, self.units.sentences / len(self.units.units))
+
+    def _draw(self, look: int) -> Design:
+        """Draw the units of a look, and return its design."""
+        design, size, _ = self._next()
+        order = self.units.order(self.goal.seed, look)
+        drawn, chances = self._looks.population.draw(design.scales, order, size)
+        self._drawn, self._chances = drawn.tolist(), chances.tolist()
+        return design
+
+    def _learn(self, look: int, count: int) -> list[Item]:
+        """Take in the answers about the first units of a look, and return their sentences."""
+        design = self._draw(look)
+        drawn, self._drawn = self._drawn[:count], self._drawn[count:]
+        self._chances = self._chances[count:]
+        values = [self.units.answer(unit, self.answers) for unit in drawn]
+        if len(drawn) < count or None in values:
+            raise UsageError("answers of an earlier look were changed; begin a new plan")
+        self._looks.learn(np.array(drawn), design, *np.array(values).T)
+        return [item for unit in drawn for item in self.units.units[unit]]
+
+    def _defined(self) -> list[LabelRecord]:
+        """Return the records that surely have the metric."""
+        units = self.units
+        if units.metric != COMPLETENESS:
+            return units.readable
+        read = (units.answer(unit, self.answers) for unit in range(len(units.units)))
+        return [one for one, found in zip(units.readable, read, strict=True) if found and found[1]]
 
     @cached_property
     def again(self) -> tuple[Item, ...]:
@@ -87,29 +147,15 @@ class Plan(Displayed):
         ranked = sorted(items, key=lambda item: digest_of([str(self.goal.seed), "again", *item]))
         return tuple(ranked[: -(-len(items) // _SECOND)])
 
-    def first(self, units: int) -> list[Item]:
-        """Return the sentences of the first units of :attr:`sentences`."""
-        return [item for unit in self._state.drawn[:units] for item in self.units.items(unit)]
-
     @property
     def look(self) -> int:
         """Number of the look that :attr:`sentences` belong to, from 1."""
-        return len(self.looks) + (not self._state.unfinished)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The interval so far; it holds at every look."""
-        return self._state.interval
-
-    @property
-    def value(self) -> float:
-        """The estimate so far; before the first look the middle of the interval."""
-        return self._state.value
+        return len(self.looks) + (not self._begun)
 
     @property
     def needed(self) -> int:
         """About how many more sentences must be read, those of this plan included."""
-        return round(self._state.needed * self.units.sentences / len(self.units.units))
+        return round(self._needed * self.units.sentences / len(self.units.units))
 
     def certificate(
         self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
@@ -130,35 +176,37 @@ class Plan(Displayed):
             UsageError: an answer is about a sentence that was not drawn, changed, missing between
                 others, or neither yes nor no.
         """
-        given = self._checked(answers)
-        added = self._answered(given)
-        people = (who,) if isinstance(who, str) else tuple(who)
-        again = {**self.second, **self._second(second or {}, given)}
-        before = self.looks[: self.look - 1]
-        following = replace(
-            self,
-            answers=given,
-            second=again,
-            looks=(*before, sum(self.looks[len(before) :]) + added),
-            who=tuple(dict.fromkeys([*self.who, *filter(None, people)])),
-        )
-        found = following._issue()  # noqa: SLF001 - another plan's
-        return found or following
+        following = self.after(answers, second=second, who=who)
+        return following.issue() if following.is_finished else following
 
-    def _issue(self) -> Certificate | None:
-        """Return the certificate if the answers so far allow one."""
-        state, units, goal, answers = self._state, self.units, self.goal, self.answers
-        enough = len(answers) >= FEWEST_CHECKS and goal.met(*state.interval)
-        if not (state.complete or enough):
-            return None
+    def after(
+        self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
+    ) -> Plan:
+        """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
+        drawn = "the plan did not draw"
+        if self.is_finished:
+            drawn = "the plan does not ask for: it is finished, and its certificate issued"
+        given = self._merged(answers, self.answers, {one[:2] for one in self.sentences}, drawn)
+        again = self._merged(second or {}, self.second, given.keys(), "has no first one")
+        people = (who,) if isinstance(who, str) else tuple(who)
+        looks = self.looks
+        if not self.is_finished:
+            before = looks[: self.look - 1]
+            looks = (*before, sum(looks[len(before) :]) + self._answered(given))
+        known = tuple(dict.fromkeys([*self.who, *filter(None, people)]))
+        return Plan(self.goal, self.units, answers=given, second=again, looks=looks, who=known)
+
+    def issue(self) -> Certificate:
+        """Return the certificate of a finished plan."""
+        units, goal, answers = self.units, self.goal, self.answers
         signature = units.readable[0].signature
         read = [f"{name}\0{key}\0{answers[name, key]}" for name, key in sorted(answers)]
         design = [goal.metric, str(goal), str(goal.level), str(goal.seed), str(self.looks)]
         return Certificate(
             goal=goal,
-            value=state.value,
-            interval=state.interval,
-            records_interval=state.records_interval,
+            value=self.value,
+            interval=self.interval,
+            records_interval=self._of_records,
             judged=units.judged,
             checked=len(answers),
             looks=self.looks,
@@ -177,50 +225,50 @@ class Plan(Displayed):
             },
         )
 
-    def _checked(self, answers: Answers) -> dict[Item, Answer]:
-        """Return all answers so far."""
-        allowed = {(one.id, one.sentence) for one in self.sentences} | self.answers.keys()
-        found = dict(self.answers)
-        for item, answer in answers.items():
+    def _merged(
+        self, given: Answers, known: Answers, others: Iterable[Item], why_not: str
+    ) -> dict[Item, Answer]:
+        """Return known answers and those given, which contradict none and are of no third kind.
+
+        Raises:
+            UsageError: an answer is about a sentence that is neither known nor one of the others,
+                contradicts a known one, or is neither yes nor no.
+        """
+        if not isinstance(given, Mapping):
+            raise UsageError(
+                f"answers are a mapping of (id, sentence) to True or False, got {given!r:.40}"
+            )
+        found, allowed = dict(known), {*known, *others}
+        for item, answer in given.items():
             if item not in allowed:
                 raise UsageError(
-                    f"answer about {_shown(item)}, which the plan did not draw; answer only the "
-                    "sentences of the plan, or the certificate would not hold"
+                    f"answer about {item!r:.120}, which {why_not}; leave it out, or begin a new "
+                    "plan"
                 )
-            known = self._known(item, answer)
-            if found.setdefault(item, known) is not known:
+            is_absent = answer is None and self.goal.metric == COMPLETENESS
+            if not is_absent and answer not in (True, False):
+                raise UsageError(f"answer to {item!r:.120} is {answer!r:.40}; it is True or False")
+            read = None if answer is None else bool(answer)
+            if found.setdefault(item, read) is not read:
                 raise UsageError(
-                    f"answer to {_shown(item)} was {found[item]} in an earlier look and is "
-                    f"{known} now; later draws rest on it, so begin a new plan to change it"
+                    f"answer to {item!r:.120} was {found[item]} in an earlier look and is {read} "
+                    "now; draws and certificates rest on it, so begin a new plan to change it"
                 )
         return found
 
-    def _known(self, item: Item, answer: Answer) -> Answer:
-        if answer is None and self.goal.metric == COMPLETENESS:
-            return None
-        if answer not in (True, False):
-            raise UsageError(f"answer to {_shown(item)} is {answer!r:.40}; it is True or False")
-        return bool(answer)
-
     def _answered(self, answers: Answers) -> int:
         """Return how many units of this plan are answered; none is left out before another."""
-        drawn = self._state.drawn
-        complete = [self.units.answer(unit, answers) is not None for unit in drawn]
-        count = complete.index(False) if False in complete else len(complete)
-        known = self.answers.keys() | set(self.first(count))
-        if not count or not answers.keys() <= known:
-            first = next(item for item in self.units.items(drawn[count]) if item not in answers)
+        complete = [self.units.answer(unit, answers) is not None for unit in self._drawn]
+        count = [*complete, False].index(False)
+        read = {item for unit in self._drawn[:count] for item in self.units.units[unit]}
+        if not count or not answers.keys() <= self.answers.keys() | read:
+            missing = self.units.units[self._drawn[count]]
+            first = next(item for item in missing if item not in answers)
             raise UsageError(
-                f"no answer for {_shown(first)}: answer the sentences in the order of the plan; "
+                f"no answer for {first!r:.120}: answer the sentences in the order of the plan; "
                 "you may stop after any record, and leave out none"
             )
         return count
-
-    def _second(self, second: Answers, answers: Answers) -> dict[Item, Answer]:
-        for item in second:
-            if item not in answers:
-                raise UsageError(f"second reading of {_shown(item)}, which has no first one")
-        return {item: self._known(item, answer) for item, answer in second.items()}
 
     def _display(self) -> Display:
         goal = f"{self.goal.metric} {self.goal}"
@@ -232,66 +280,6 @@ class Plan(Displayed):
         columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
         rows = [(one.id, one.sentence, number(one.probability, ".5f")) for one in self.sentences]
         return Display(title, Grid(columns, rows), notes)
-
-
-def _shown(item: object) -> str:
-    return f"{item!r:.120}"
-
-
-class _State:
-    """The population after the looks of a plan, and the draw of the next one."""
-
-    def __init__(self, plan: Plan) -> None:
-        units, goal = plan.units, plan.goal
-        error = (1 - goal.level) / (2 if goal.population else 1)
-        self.looks = looks = Looks(
-            units.weights, units.forecasts / units.sizes, units.sizes, error=error
-        )
-        self.drawn: list[int] = []
-        self.chances: list[float] = []
-        for look, count in enumerate(plan.looks):
-            design = self._draw(plan, look)
-            drawn = np.array(self.drawn[:count])
-            values = [units.answer(unit, plan.answers) or (0.0, 0.0) for unit in self.drawn[:count]]
-            tops, bottoms = np.array(values).T
-            looks.learn(drawn, design, tops, bottoms)
-            self.drawn, self.chances = self.drawn[count:], self.chances[count:]
-        # What was drawn is read before anything else is drawn: a sentence that a reader saw and
-        # left out would be missing from the interval.
-        self.unfinished = bool(self.drawn)
-        self.complete = not looks.population.unread.any()
-        self.needed = 0 if self.complete else self._next(plan)[2]
-        if not (self.unfinished or self.complete):
-            self._draw(plan, len(plan.looks))
-        self.value = units.value(looks.value)
-        low, high = sorted((units.value(looks.low), units.value(looks.high)))
-        self.records_interval = self.interval = (low, high)
-        if goal.population:
-            self.interval = stream_interval(_defined(plan), low, high, error)
-
-    def _next(self, plan: Plan) -> tuple[Design, int, int]:
-        """Return the design of a look, how many units it reads, and about how many are needed."""
-        units = plan.units
-        margin = plan.goal.margin(units.value(self.looks.expected))
-        design = self.looks.design(margin)
-        return design, *self.looks.size(design, margin, units.sentences / len(units.units))
-
-    def _draw(self, plan: Plan, look: int) -> Design:
-        """Draw the units of a look, and return its design."""
-        design, size, _ = self._next(plan)
-        order = plan.units.order(plan.goal.seed, look)
-        drawn, chances = self.looks.population.draw(design.scales, order, size)
-        self.drawn, self.chances = drawn.tolist(), chances.tolist()
-        return design
-
-
-def _defined(plan: Plan) -> list[LabelRecord]:
-    """Return the records that surely have the metric."""
-    units = plan.units
-    if units.metric != COMPLETENESS:
-        return units.readable
-    read = (units.answer(unit, plan.answers) for unit in range(len(units.units)))
-    return [one for one, found in zip(units.readable, read, strict=True) if found and found[1]]
 
 
 def make_plan(

@@ -1,4 +1,4 @@
-"""Plans as CSV files, for spreadsheets, annotation tools and the review app.
+"""Plans and people's answers as CSV files, for spreadsheets, annotation tools and the review app.
 
 A plan (``PLAN.csv``) has one row a sentence, in the order to read them:
 
@@ -18,24 +18,29 @@ column          content
 ``answer``      yes or no, for completeness also ``not relevant``; empty until it is read
 =============== ==================================================================================
 
-Cells that a spreadsheet would take for formulas
-begin with an apostrophe.
+A file of answers (``ANSWERS.csv``) needs ``id``, ``sentence`` and ``answer``; ``annotator`` may
+name who answered, and other columns are ignored, so a filled-in plan is a file of answers too. A
+second row about a sentence is its second reading. Corrections answer a plan, too.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from pydantic import BaseModel, PositiveInt, ValidationError
+
+from labeler.comparing.corrected_labels import human_labels
+from labeler.comparing.human_labels import HumanLabel, read_human_labels
+from labeler.data.corrections.file import is_corrections_file, read_corrections
+from labeler.data.formats.csv_files import read_cells
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.evidence.goal import Goal
-from labeler.evidence.people import LONGEST, WORDS, cells, collected
-from labeler.evidence.plan import Plan, make_plan
-from labeler.evidence.units import Item, Units
+from labeler.evidence.certificate import Goal
+from labeler.evidence.plan import Plan
+from labeler.evidence.units import COMPLETENESS, FIELDS, Answer, Item, Units
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.characters import escape_formula, visible
@@ -45,48 +50,89 @@ COLUMNS = (
     *("plan", "look", "reading", "id", "sentence", "probability"),
     *("ask", "question", "text", "evidence", "answer"),
 )
+ANSWERS = ("id", "sentence", "answer")
+"""Columns that a file of answers needs."""
+WORDS = {True: "yes", False: "no", None: "not relevant"}
+_READ = {
+    **dict.fromkeys(("yes", "y", "true", "1", "1.0"), True),
+    **dict.fromkeys(("no", "n", "false", "0", "0.0"), False),
+    **dict.fromkeys(("not relevant", "irrelevant", "none"), None),
+}
+_LONGEST = 4000
+"""Characters of a name or a text at most."""
 _NEAREST = 3
 """Document sentences that are shown where the judge named none."""
 
 
-def write_plan(plan: Plan, path: str | Path) -> None:
-    """Write a plan with the answers so far; the file appears when it is complete.
+class PlanHeader(BaseModel):
+    """What a plan follows from, but for labels and answers: the column ``plan``."""
 
-    Args:
-        plan: the plan.
-        path: the file, ``.csv``.
+    goal: Goal
+    labels: str
+    """Digest of the labels."""
+    looks: tuple[PositiveInt, ...] = ()
+    who: tuple[str, ...] = ()
+    doubt: str | None = None
+    """Digest of the doubts."""
+
+    def units(
+        self,
+        path: str | Path,
+        outcomes: Iterable[AnyOutcome],
+        doubts: Mapping[Item, float] | None = None,
+    ) -> Units:
+        """Return the units of the plan.
+
+        Raises:
+            UsageError: the labels are not those of the plan.
+        """
+        units = Units(outcomes, self.goal.metric, doubts)
+        if units.digest() != self.labels:
+            raise UsageError(
+                f"{path}: the plan was made of other labels, or these changed since, so its "
+                "answers do not fit; give the labels as they were, or begin a new plan"
+            )
+        return units
+
+
+class Given(NamedTuple):
+    """People's answers, second readings, and names in order of appearance."""
+
+    answers: dict[Item, Answer]
+    second: dict[Item, Answer]
+    who: tuple[str, ...]
+
+
+def write_plan(plan: Plan, path: str | Path) -> None:
+    """Write a plan with the answers so far; the file, ``.csv``, appears when it is complete.
 
     Raises:
         UsageError: the name ends otherwise, or the file cannot be written.
     """
     if Path(path).suffix != ".csv":
         raise UsageError(f"{path}: a plan is a .csv file")
-    header = _header(plan)
+    header = PlanHeader(
+        goal=plan.goal,
+        labels=plan.units.digest(),
+        looks=plan.looks,
+        who=plan.who,
+        doubt=plan.units.doubted,
+    )
+    same = {"plan": header.model_dump_json(exclude_defaults=True), "ask": plan.units.how.ask}
     with replaced(Path(path)) as file:
         # A lone CR is quoted only with the default line end.
         writer = csv.DictWriter(file, COLUMNS, restval="")
         writer.writeheader()
-        for item, facts in _rows(plan):
-            row = {"plan": header, **_texts(plan.units, item), **facts}
+        for item, own in _rows(plan):
+            row = {**same, **_texts(plan.units, item), **own}
             writer.writerow({name: escape_formula(cell) for name, cell in row.items()})
-
-
-def _header(plan: Plan) -> str:
-    goal = {name: value for name, value in vars(plan.goal).items() if value is not None}
-    facts = {**goal, "labels": plan.units.digest(), "looks": list(plan.looks)}
-    if plan.who:
-        facts["who"] = list(plan.who)
-    if plan.units.doubted:
-        facts["doubt"] = plan.units.doubted
-    return json.dumps(facts, separators=(",", ":"))
 
 
 def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
     """Yield the sentences of the rows, and what differs between rows of a sentence."""
-    for item, answer in plan.answers.items():
-        yield item, {"reading": "1", "answer": WORDS[answer]}
-    for item, answer in plan.second.items():
-        yield item, {"reading": "2", "answer": WORDS[answer]}
+    for reading, answers in (("1", plan.answers), ("2", plan.second)):
+        for item, answer in answers.items():
+            yield item, {"reading": reading, "answer": WORDS[answer]}
     look = str(plan.look)
     for one in plan.sentences:
         yield one[:2], {"look": look, "reading": "1", "probability": repr(one.probability)}
@@ -95,31 +141,19 @@ def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
 
 
 def _texts(units: Units, item: Item) -> dict[str, str]:
+    """Return the cells that say what is read, and against what."""
     name, key = item
     record = units.records[name]
-    text, evidence = shown(units, record, key)
-    texts = {"question": record.example.question, "text": text, "evidence": evidence}
-    cut = {column: visible(part)[:LONGEST] for column, part in texts.items()}
-    return {"id": name, "sentence": key, "ask": units.how.ask, **cut}
-
-
-def shown(units: Units, record: LabelRecord, key: str) -> tuple[str, str]:
-    """Return the text of a sentence and the text that it is read against.
-
-    Args:
-        units: the units of the metric.
-        record: the record of the sentence.
-        key: key of the sentence.
-    """
-    example = record.example
+    example, texts = record.example, {"question": record.example.question}
     if units.how.kind == "support":
-        texts = {one.key: one.text for one in example.response}
-        return texts[key], "\n".join(_evidence(record, key, texts[key]))
-    texts = {one.key: one.text for one in example.document_sentences()}
-    relevance = units.how.kind == "relevance"
-    return texts[key], example.question if relevance else " ".join(
-        one.text for one in example.response
-    )
+        texts["text"] = next(one.text for one in example.response if one.key == key)
+        texts["evidence"] = "\n".join(_evidence(record, key, texts["text"]))
+    else:
+        texts["text"] = next(one.text for one in example.document_sentences() if one.key == key)
+        response = " ".join(one.text for one in example.response)
+        texts["evidence"] = example.question if units.how.kind == "relevance" else response
+    cut = {column: visible(part)[:_LONGEST] for column, part in texts.items()}
+    return {"id": name, "sentence": key, **cut}
 
 
 def _evidence(record: LabelRecord, key: str, text: str) -> list[str]:
@@ -135,6 +169,21 @@ def _evidence(record: LabelRecord, key: str, text: str) -> list[str]:
     return [texts[one] for one in sorted(common, key=lambda one: -common[one])[:_NEAREST]]
 
 
+def read_header(path: str | Path) -> PlanHeader:
+    """Return the header of a plan.
+
+    Raises:
+        UsageError: the file is not a plan, or has rows of two.
+    """
+    plans = {row["plan"] for _, row in _cells(path, ("plan", "id", "sentence"))}
+    if len(plans) > 1:
+        raise UsageError(f"{path}: rows of two plans in one file; keep those of one")
+    try:
+        return PlanHeader.model_validate_json(plans.pop())
+    except (KeyError, ValidationError) as error:
+        raise UsageError(f"{path}: not a plan; give the file that certify wrote") from error
+
+
 def read_plan(
     path: str | Path, outcomes: Iterable[AnyOutcome], doubts: Mapping[Item, float] | None = None
 ) -> Plan:
@@ -148,52 +197,121 @@ def read_plan(
     Raises:
         UsageError: the file is not a plan, was changed, or the labels changed since it was written.
     """
-    header, rows = "", []
-    for where, row in cells(path):
-        missing = next((name for name in ("plan", "id", "sentence") if name not in row), None)
-        if missing:
-            raise UsageError(f"{where}: no column {missing!r}; give the file that certify wrote")
-        if row["plan"] != (header := header or row["plan"]):
-            raise UsageError(f"{where}: rows of two plans in one file; keep those of one")
-        rows.append((where, row))
+    header = read_header(path)
+    units = header.units(path, outcomes, doubts)
+    if units.doubted != header.doubt:
+        made = "another" if header.doubt else "no"
+        raise UsageError(
+            f"{path}: the plan was made with {made} model of doubt; give the same one "
+            "(--doubt MODEL), or none"
+        )
+    rows = list(_cells(path))
+    known = _collected([one for one in rows if not one[1].get("look")], header.goal.metric)
+    read = {"answers": known.answers, "second": known.second}
     try:
-        facts = json.loads(header)
-        labels, looks = facts.pop("labels"), tuple(map(int, facts.pop("looks")))
-        doubted, who = facts.pop("doubt", None), tuple(map(str, facts.pop("who", ())))
-        goal = Goal(**facts)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise UsageError(f"{path}: not a plan; give the file that certify wrote") from error
-    plan = make_plan(outcomes, goal, doubts)
-    if plan.units.digest() != labels:
-        raise UsageError(
-            f"{path}: the labels changed since the plan was made, so its answers no longer fit; "
-            "give the labels as they were, or begin a new plan"
-        )
-    if plan.units.doubted != doubted:
-        raise UsageError(
-            f"{path}: the plan was made with {'another' if doubted else 'no'} model of doubt; give "
-            "the same one (--doubt MODEL), or none"
-        )
-    return replace(_replayed(plan, looks, rows, path), who=who)
-
-
-def _replayed(
-    plan: Plan, looks: tuple[int, ...], rows: list[tuple[str, dict[str, str]]], path: str | Path
-) -> Plan:
-    """Return the plan after its earlier looks, drawn again and compared with the file."""
-    old = [(where, row) for where, row in rows if not row.get("look")]
-    given = collected(old, plan.units.metric)
-    for size in looks:
-        items = plan.first(size)
-        known = {item: given.answers[item] for item in items if item in given.answers}
-        following = plan.certificate({**plan.answers, **known})
-        if not isinstance(following, Plan) or following.looks[-1] != size:
-            raise UsageError(f"{path}: answers of an earlier look were changed; begin a new plan")
-        plan = following
-    plan = replace(plan, second=given.second)
-    drawn = {(one.id, one.sentence) for one in plan.sentences}
+        plan = Plan(header.goal, units, **read, looks=header.looks, who=header.who)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    drawn = {one[:2] for one in plan.sentences}
     for where, row in rows:
         item = (row["id"], row["sentence"])
         if row.get("look") and item not in drawn:
             raise UsageError(f"{where}: {item!r:.120} was not drawn by this plan; it was added")
     return plan
+
+
+def read_answers(path: str | Path, plan: Plan) -> Given:
+    """Read people's answers to a plan: a CSV file of them, or a file of corrections.
+
+    Corrections also speak of other sentences than those of the plan, which do not count; nor do
+    those after the first sentence without a correction.
+
+    Raises:
+        UsageError: the file cannot be read, or a row is wrong; the message names file and line.
+    """
+    units = plan.units
+    if not is_corrections_file(path):
+        if Path(path).suffix in {".json", ".jsonl"}:
+            raise UsageError(
+                f"{path}: answers are CSV, or corrections; make these of Label Studio's export: "
+                f"labeler corrections import LABELS {path}"
+            )
+        found = _collected(_cells(path, ANSWERS), units.metric)
+        if not found.answers:
+            raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
+        return found
+    labels = read_labels(path, units.records.values())
+    said: dict[Item, Answer] = {**majorities(labels, FIELDS[units.how.kind])}
+    if units.metric == COMPLETENESS:
+        relevant = majorities(labels, "relevant")
+        ties = said.keys() - relevant.keys()
+        said = {i: yes if relevant[i] else None for i, yes in said.items() if i not in ties}
+    known = {item: said[item] for item in plan.answers if item in said}
+    for one in plan.sentences:
+        if one[:2] not in said:
+            break
+        known[one[:2]] = said[one[:2]]
+    people = dict.fromkeys(one.annotator for one in labels if (one.id, one.sentence) in known)
+    return Given(known, {}, tuple(people))
+
+
+def read_labels(path: str | Path, records: Iterable[LabelRecord]) -> tuple[HumanLabel, ...]:
+    """Read a file of corrections of records, or of human labels, as human labels."""
+    if is_corrections_file(path):
+        return human_labels(read_corrections(path).events, records).human.labels
+    return read_human_labels(path).labels
+
+
+def majorities(labels: Iterable[HumanLabel], field: str) -> dict[Item, bool]:
+    """Return what most people say about each sentence; ties are left out.
+
+    Args:
+        labels: judgments.
+        field: ``supported``, ``relevant`` or ``utilized``.
+    """
+    votes: dict[Item, float] = {}
+    for one in labels:
+        if one.field == field and one.sentence is not None:
+            item = (one.id, one.sentence)
+            votes[item] = votes.get(item, 0.0) + one.value - 0.5
+    return {item: vote > 0 for item, vote in votes.items() if vote}
+
+
+Row = tuple[str, dict[str, str]]
+"""``FILE:LINE``, and the cells by column."""
+
+
+def _cells(path: str | Path, needed: Iterable[str] = ()) -> Iterator[Row]:
+    """Yield the rows of a plan or a file of answers."""
+    for where, row in read_cells(str(path)):
+        missing = next((name for name in needed if name not in row), None)
+        if missing:
+            raise UsageError(f"{where}: no column {missing!r}; have {', '.join(needed)}")
+        # An id may begin or end with a blank; nothing else may.
+        yield where, {name: one if name == "id" else one.strip() for name, one in row.items()}
+
+
+def _collected(rows: Iterable[Row], metric: str) -> Given:
+    """Return the answers of rows.
+
+    Raises:
+        UsageError: a row is wrong.
+    """
+    answers: dict[Item, Answer] = {}
+    second: dict[Item, Answer] = {}
+    who: dict[str, None] = {}
+    for where, row in rows:
+        text = row["answer"].lower()
+        if not text:
+            continue
+        if text not in _READ or (_READ[text] is None and metric != COMPLETENESS):
+            more = " or 'not relevant'" if metric == COMPLETENESS else ""
+            raise UsageError(f"{where}: answer is {row['answer']!r:.40}; it is yes or no{more}")
+        item = (row["id"], row["sentence"])
+        target = second if row.get("reading") == "2" or item in answers else answers
+        if item in target:
+            raise UsageError(f"{where}: a third answer about {item!r:.120}; keep two at most")
+        target[item] = _READ[text]
+        if name := row.get("annotator"):
+            who[name[:_LONGEST]] = None
+    return Given(answers, second, tuple(who))

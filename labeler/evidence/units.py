@@ -81,24 +81,6 @@ CERTIFIABLE: Mapping[str, Certifiable] = {
 COMPLETENESS = "completeness"
 
 
-class Unit(NamedTuple):
-    """What is read together.
-
-    Attributes:
-        record: position of the record among the labels of the population.
-        sentences: keys of its sentences.
-        weight: its share of the metric.
-        forecast: probability of the answer yes; for completeness the expected share.
-        size: probability that the metric is defined; below 1 for completeness only.
-    """
-
-    record: int
-    sentences: tuple[str, ...]
-    weight: float
-    forecast: float
-    size: float
-
-
 class Units:
     """The units of a metric over labels.
 
@@ -107,6 +89,12 @@ class Units:
         metric: a metric of :data:`CERTIFIABLE`.
         doubts: probabilities that stored verdicts are wrong, by record id and sentence, for labels
             without probabilities; see :mod:`labeler.evidence.doubt`.
+
+    Attributes:
+        units: the sentences that are read together, by unit.
+        weights: share of each unit in the metric.
+        forecasts: probability of the answer yes; for completeness the expected share.
+        sizes: probability that the metric is defined; below 1 for completeness only.
 
     Raises:
         UnknownName: the metric cannot be certified.
@@ -127,21 +115,19 @@ class Units:
         self.failed = 0
         for outcome in outcomes:
             self._add(outcome)
-        readable = [one for one in self.records.values() if self.keys(one)]
-        if not readable:
+        self.readable = [one for one in self.records.values() if self.keys(one)]
+        if not self.readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
-        self.readable = readable
-        doubts = doubts or {}
         self.doubted = digest_of(map(repr, sorted(doubts.items()))) if doubts else None
-        self.units: list[Unit] = [
-            unit
-            for place, record in enumerate(readable)
-            for unit in self._units(record, place, doubts)
-        ]
-        self.ids = [(readable[unit.record].id, unit.sentences[0]) for unit in self.units]
-        self.weights = np.array([unit.weight for unit in self.units])
-        self.forecasts = np.array([unit.forecast for unit in self.units])
-        self.sizes = np.array([unit.size for unit in self.units])
+        self.units: list[list[Item]] = []
+        numbers: list[tuple[float, float, float]] = []
+        for record in self.readable:
+            forecasts, size = self._forecasts(record, doubts or {})
+            items = [(record.id, key) for key in self.keys(record)]
+            self.units += [items] if self.how.whole else [[item] for item in items]
+            weight = 1 / (len(self.readable) * len(forecasts))
+            numbers += [(weight, forecast, size) for forecast in forecasts]
+        self.weights, self.forecasts, self.sizes = map(np.array, zip(*numbers, strict=True))
 
     def _add(self, outcome: AnyOutcome) -> None:
         if not isinstance(outcome, LabelRecord):
@@ -161,15 +147,18 @@ class Units:
             return record.example.response_keys()
         return record.example.document_keys()
 
-    def _units(
-        self, record: LabelRecord, place: int, doubts: Mapping[Item, float]
-    ) -> Iterable[Unit]:
-        keys, records = tuple(self.keys(record)), len(self.readable)
+    def _forecasts(
+        self, record: LabelRecord, doubts: Mapping[Item, float]
+    ) -> tuple[list[float], float]:
+        """Return the forecast of each unit of a record, and the probability that they count."""
         verdicts = verdicts_of(record)
-        verdict = verdicts[FIELDS[self.how.kind]]
         if self.metric == COMPLETENESS:
-            yield _completeness(place, keys, verdicts, 1 / records)
-            return
+            pairs = zip(verdicts["relevant"], verdicts["utilized"], strict=True)
+            used = [bool(utilized) for relevant, utilized in pairs if relevant]
+            size = _MANY_SURE if used else _SELDOM
+            share = min(max(sum(used) / len(used), 1 - _SURE), _SURE) if used else 0.5
+            return [share * size], size
+        keys, verdict = self.keys(record), verdicts[FIELDS[self.how.kind]]
         stated = stated_probabilities(record, self.how.kind)
         found = [
             _probability(stated.get(key), yes, doubts.get((record.id, key)))
@@ -177,17 +166,13 @@ class Units:
         ]
         if self.how.whole:
             sure = stated or any((record.id, key) in doubts for key in keys)
-            product = math.prod(found) if sure else _coin(all(verdict))
-            yield Unit(place, keys, 1 / records, product, 1.0)
-            return
-        weight = 1 / (records * len(keys))
-        for key, probability in zip(keys, found, strict=True):
-            yield Unit(place, (key,), weight, probability, 1.0)
+            found = [math.prod(found) if sure else _coin(all(verdict))]
+        return found, 1.0
 
     @cached_property
     def sentences(self) -> int:
         """Number of sentences of all units."""
-        return sum(len(unit.sentences) for unit in self.units)
+        return sum(map(len, self.units))
 
     @cached_property
     def judged(self) -> float | None:
@@ -201,14 +186,9 @@ class Units:
         """Return the metric's value for a share of the answer yes."""
         return 1 - share_of_yes if self.how.rate_of_no else share_of_yes
 
-    def items(self, unit: int) -> list[Item]:
-        """Return the sentences of a unit with their record's id."""
-        name = self.readable[self.units[unit].record].id
-        return [(name, key) for key in self.units[unit].sentences]
-
     def answer(self, unit: int, answers: Answers) -> tuple[float, float] | None:
         """Return numerator and denominator of a unit; ``None`` if an answer is missing."""
-        items = self.items(unit)
+        items = self.units[unit]
         given = [answers[item] for item in items if item in answers]
         if self.metric != COMPLETENESS and self.how.whole and False in given:
             return 0.0, 1.0
@@ -224,7 +204,13 @@ class Units:
         names, which anybody can compute again.
         """
         start = hashlib.sha256(f"{seed}\0{look}\0".encode())
-        return np.array([_uniform(start, name, key) for name, key in self.ids])
+
+        def uniform(item: Item) -> float:
+            found = start.copy()
+            found.update("\0".join(item).encode("utf-8", "backslashreplace"))
+            return (int.from_bytes(found.digest()[:6]) + 0.5) / 2**48
+
+        return np.array([uniform(items[0]) for items in self.units])
 
     def digest(self) -> str:
         """Return the digest of the labels, whatever their order."""
@@ -277,12 +263,6 @@ def digest_of(lines: Iterable[str]) -> str:
     return found.hexdigest()
 
 
-def _uniform(start: hashlib._Hash, name: str, key: str) -> float:
-    found = start.copy()
-    found.update(f"{name}\0{key}".encode("utf-8", "backslashreplace"))
-    return (int.from_bytes(found.digest()[:6]) + 0.5) / 2**48
-
-
 def _coin(verdict: bool | None) -> float:
     """Return the probability that stands for a bare verdict."""
     return 0.5 if verdict is None else _SURE if verdict else 1 - _SURE
@@ -293,16 +273,3 @@ def _probability(stated: float | None, verdict: bool | None, doubt: float | None
     if doubt is not None and verdict is not None:
         return 1 - doubt if verdict else doubt
     return _coin(verdict) if stated is None else stated
-
-
-def _completeness(
-    place: int,
-    keys: tuple[str, ...],
-    verdicts: Mapping[str, tuple[bool | None, ...]],
-    weight: float,
-) -> Unit:
-    pairs = zip(verdicts["relevant"], verdicts["utilized"], strict=True)
-    used = [bool(utilized) for relevant, utilized in pairs if relevant]
-    size = _MANY_SURE if used else _SELDOM
-    share = min(max(sum(used) / len(used), 1 - _SURE), _SURE) if used else 0.5
-    return Unit(place, keys, weight, share * size, size)

@@ -128,14 +128,13 @@ class ModeRejected(JudgeError):
     """The server rejected the output mode of a task before the first answer of its schema.
 
     Attributes:
-        facts: sampling parameters of the mode in which the judge asks from now on, for
-            :meth:`Task.in_mode`.
+        mode: the mode in which the judge asks from now on, for :meth:`Task.in_mode`.
     """
 
-    def __init__(self, mode: str, facts: Mapping[str, str], *, attempts: int) -> None:
-        message = f"the server does not accept output mode {mode}: ask in the mode in facts"
+    def __init__(self, rejected: str, mode: str, *, attempts: int) -> None:
+        message = f"the server does not accept output mode {rejected}: ask in mode {mode}"
         super().__init__(message, reason="parameter", attempts=attempts)
-        self.facts = facts
+        self.mode = mode
 
 
 class Judge(Protocol):

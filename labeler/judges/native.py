@@ -13,7 +13,7 @@ from typing import Any
 
 from labeler.judges.openai.completion import NO_COMPLETION, Completion, read_completion, text_of
 from labeler.judges.openai.reading import verbatim
-from labeler.judges.openai.request import Request, mode_of, request_parts
+from labeler.judges.openai.request import Request
 
 _NO_TEXT = "{}"
 """Stands for an empty answer in a re-ask, because the providers reject an empty text."""
@@ -24,14 +24,14 @@ def texts_of(asked: Request) -> tuple[str, list[tuple[str, str]], dict[str, Any]
 
     The schema is ``None`` in the mode that shows it to the model.
     """
-    messages, _ = request_parts(asked.task, asked.messages)
+    messages, _ = asked.task.sent(asked.messages)
     system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
     others = [
         (one["role"], one["content"] if one["content"].strip() else _NO_TEXT)
         for one in messages
         if one["role"] != "system"
     ]
-    is_tool = mode_of(asked.task.signature) == "tools"
+    is_tool = asked.task.mode == "tools"
     return system, others, dict(asked.task.schema.json_schema) if is_tool else None
 
 

@@ -215,7 +215,7 @@ def hosted_spec(options: JudgeOptions) -> JudgeSpec:
     Raises:
         UsageError: no model is named, or an option is out of range or does not apply.
     """
-    from labeler.judges.openai.spec import spec_of  # noqa: PLC0415 - loads pydantic
+    from labeler.judges.openai.request import spec_of  # noqa: PLC0415 - loads pydantic
 
     options = options.resolved()
     chosen = str(options.judge or "openai")

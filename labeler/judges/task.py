@@ -7,15 +7,16 @@ answer, the rules that an answer must keep, and the record that it becomes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Generic, NamedTuple
+from typing import Any, ClassVar, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
 from labeler.catalog import Catalog
 from labeler.judges.prompting import Message, Prompt
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.tokens import RELEVANCE_TOKENS, answer_tokens
 from labeler.labels.answers import GPTLabelingOutput, as_given, without_relevance
 from labeler.labels.contract import AnswerT, CheckedAnswer, Violation, check_label
@@ -32,8 +33,34 @@ from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import Frozen, KeyedExample
 
+MODES = PROVIDERS["openai"].modes
+"""Output modes: the ways to send a schema, in the order in which they are tried."""
+_FRAMED = frozenset({"json", "prompt"})
+"""Modes in which the schema is part of the last message."""
 MODE_FACTS = frozenset({"output_mode", "schema_frame"})
 """Sampling parameters that say how the schema is sent."""
+FrameVersion = Literal["schema-frame/1"]
+FRAME_VERSION: FrameVersion = "schema-frame/1"
+"""Version of :data:`FRAME`. It is part of label keys: increment it whenever the text changes."""
+FRAME = (
+    "\n\nWrite one JSON object and nothing else: no Markdown, no other words. "
+    "It must be valid by this JSON Schema:\n"
+)
+"""The words before the schema where the model reads it."""
+
+
+def mode_of(signature: Signature) -> str:
+    """Return the output mode in which an answer is asked for."""
+    return str(signature.sampling.get("output_mode", "strict"))
+
+
+def mode_facts(mode: str) -> dict[str, str]:
+    """Return the sampling parameters that stand for an output mode; none for strict."""
+    frame = {"schema_frame": FRAME_VERSION} if mode in _FRAMED else {}
+    return {} if mode == "strict" else {"output_mode": mode, **frame}
+
+
+Messages = Sequence[Mapping[str, Any]]
 
 Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
 
@@ -175,18 +202,36 @@ class Task(Generic[AnswerT]):
         """Compact JSON of the schema that is sent with a request; empty without one."""
         return "" if self.prompt.decides else self.schema.compact
 
+    @property
+    def mode(self) -> str:
+        """The output mode; that of the judge may have changed since."""
+        return mode_of(self.signature)
+
+    def sent(self, messages: Messages | None = None) -> tuple[list[Mapping[str, Any]], str]:
+        """Return the messages of a request, and the schema's JSON if it is sent apart from them.
+
+        Args:
+            messages: other messages than the task's own, such as those of a re-ask.
+        """
+        asked = list(self.messages if messages is None else messages)
+        if self.mode not in _FRAMED:
+            return asked, self.sent_schema
+        last = len(self.messages) - 1  # a re-ask follows the messages of the task
+        content = asked[last]["content"] + FRAME + self.schema.compact
+        asked[last] = {**asked[last], "content": content}
+        return asked, ""
+
     def under(self, signature: Signature) -> Task[AnswerT]:
         """Return the same task with another signature, and so with another key."""
         return replace(self, key=self.kind.key(self.example, signature), signature=signature)
 
-    def in_mode(self, sampling: Mapping[str, Any]) -> Task[AnswerT]:
-        """Return the task in the output mode that other sampling parameters name."""
+    def in_mode(self, mode: str) -> Task[AnswerT]:
+        """Return the task in another output mode, and so with another key."""
+        if mode == self.mode:
+            return self
         own = self.signature.sampling
         kept = {name: value for name, value in own.items() if name not in MODE_FACTS}
-        kept |= {name: value for name, value in sampling.items() if name in MODE_FACTS}
-        if kept == own:
-            return self
-        return self.under(self.signature.model_copy(update={"sampling": kept}))
+        return self.under(self.signature.model_copy(update={"sampling": kept | mode_facts(mode)}))
 
     def violations(self, answer: Frozen) -> tuple[Violation, ...]:
         """Return the rules that an answer breaks.

@@ -14,8 +14,7 @@ from labeler.data.row_stream import RowStream
 from labeler.data.rows import Rows
 from labeler.errors import StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
-from labeler.judges.openai.request import charges_writes, marks_prefix, request_parts
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec, charges_writes, marks_prefix
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task, label_kind
 from labeler.judges.tokens import (
@@ -250,7 +249,7 @@ class _Tally:
 
     def ask(self, request: Task[Any]) -> None:
         """Add one request."""
-        asked, _ = request_parts(request)
+        asked, _ = request.sent()
         own = "".join(m["content"] for m in asked if m["role"] != "system")
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
@@ -278,7 +277,7 @@ class _Tally:
         """Count the common start of a profile's requests once."""
         name = request.kind.name
         if name not in self._kinds:
-            _, schema = request_parts(request)
+            _, schema = request.sent()
             system = [request.prompt.system_text] if not request.prompt.decides else []
             same = self._counter.request(system, schema)
             self._kinds[name] = _Kind(

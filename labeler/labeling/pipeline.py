@@ -16,8 +16,7 @@ from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, StoreError
 from labeler.judges.judge import Judge
-from labeler.judges.openai.request import MODES, mode_facts, mode_of
-from labeler.judges.task import Task
+from labeler.judges.task import MODES, Task, mode_of
 from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row
 from labeler.labeling.run import Pending, Run
@@ -201,7 +200,7 @@ def known_modes(
     found = dict[str, str | None]()
     for task in tasks:
         if found.get(task.schema.name) is None:
-            modes = (mode for mode in MODES if is_known(task.in_mode(mode_facts(mode)).key))
+            modes = (mode for mode in MODES if is_known(task.in_mode(mode).key))
             found[task.schema.name] = next(modes, None)
     return found
 

@@ -212,7 +212,7 @@ class Run:
                 return await self.cache.judge(judge, task)
             except ModeRejected as rejected:
                 asked = self._asked.get(task.key)
-                task = task.in_mode(rejected.facts)
+                task = task.in_mode(rejected.mode)
                 if asked is not None:  # later rows with the same sentences find it
                     self._asked.setdefault(task.key, asked)
 
@@ -298,7 +298,6 @@ class Run:
         for closable in self._closables:
             with contextlib.suppress(Exception):  # the outcomes are safe all the same
                 await closable.aclose()
-        getattr(self.cache.store, "leave_thread", bool)()  # a user's own store may have none
 
 
 def require_bounds(judges: Iterable[Judge], limits: Limits | None) -> None:

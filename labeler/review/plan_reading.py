@@ -172,10 +172,9 @@ def _item(row: Mapping[str, str]) -> tuple[str, str, str]:
 def _metric(row: Mapping[str, str]) -> str | None:
     """Return the metric of a plan, which its column ``plan`` states in JSON."""
     try:
-        goal = json.loads(row.get("plan", ""))
-    except (ValueError, RecursionError):
+        return str(json.loads(row["plan"])["goal"]["metric"])
+    except (ValueError, RecursionError, KeyError, TypeError):
         return None
-    return str(goal.get("metric")) if isinstance(goal, dict) else None
 
 
 def _rows(path: str | Path, needed: Sequence[str]) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from labeler.judges.concurrency import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import Limits
 from labeler.judges.openai.error_rules import RULES
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
 from labeler.plugins.scores.criteria_files import choose_criteria

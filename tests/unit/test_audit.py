@@ -73,7 +73,7 @@ def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
 
 def test_labels_made_in_different_ways_have_rates_of_their_own() -> None:
     """A careless judge does not spoil the rate of another."""
-    other = relabeled(ODD, model="other")
+    other = relabeled(named(ODD, "2"), model="other")
     rows = audit_labels([SOUND, other], checks=select_checks("overall_against_sentences")).rows
     assert {row.label: (row.records, row.flagged) for row in rows} == {
         str(SOUND.signature): (1, 0),
@@ -376,7 +376,7 @@ def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows": True, "as_json": True}, "--rows cannot be combined with --json"),
+        ({"rows": True, "as_json": True}, "rows cannot be combined with json"),
         ({"output": "found.txt"}, r"\.jsonl or \.csv"),
         ({"labels": None}, "name a label file"),
     ],

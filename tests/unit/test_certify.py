@@ -15,13 +15,10 @@ import pytest
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
 from labeler.evidence.betting import Design, Population
-from labeler.evidence.certificate import Certificate
-from labeler.evidence.certificate_page import certificate_page
-from labeler.evidence.goal import Goal
+from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.logistic import fit_logistic, logit
-from labeler.evidence.people import read_answers
 from labeler.evidence.plan import Plan, make_plan
-from labeler.evidence.plan_files import read_plan, write_plan
+from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
@@ -228,6 +225,8 @@ def test_wrong_answers_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             plan.certificate(wrong)  # type: ignore[arg-type]  # the point of it
+    with pytest.raises(UsageError, match="answers are a mapping"):
+        plan.certificate([True])  # type: ignore[arg-type]  # likewise
     with pytest.raises(UsageError, match="True or False"):
         plan.certificate(given, second={first: "yes"})  # type: ignore[dict-item]  # likewise
 
@@ -269,6 +268,40 @@ def test_a_goal_is_one_number(goal: dict[str, Any]) -> None:
         Goal("adherence", **goal)
 
 
+def test_a_finished_plan_stays_finished(tmp_path: Path, labeler_command: Command) -> None:
+    """The same answers give the same certificate; later or changed ones are refused."""
+    own, plan, answers = (tmp_path / name for name in ("l.jsonl", "p.csv", "a.csv"))
+    records = [with_question(one, f"{one.id}?") for one in labels(200)]
+    Labels(records).save(own)
+    asked = ("certify", own, "--plan", plan)
+    assert labeler_command(*asked, "--at-least", "0.6")[0] == 0
+    rows = csv.DictReader(plan.read_text().splitlines())
+    drawn = [(row["id"], row["sentence"]) for row in rows]
+    lines = [f"{name},{key},yes\n" for name, key in dict.fromkeys(drawn)]
+
+    def answer(*given: str) -> tuple[int, str, str]:
+        answers.write_text("".join(["id,sentence,answer\n", *given]))
+        return labeler_command(*asked, "--answers", answers)
+
+    assert answer(*lines[:20])[0] == 1
+    code, first, _ = answer(*lines)
+    assert (code, answer(*lines)[1]) == (0, first)
+    code, out, _ = answer(lines[0], lines[0])
+    assert (code, "1 of 1 answers agree" in out) == (0, True)
+    unread = next(f"{one.id},a,yes\n" for one in records if (one.id, "a") not in drawn)
+    for given, message in (
+        (unread, "it is finished"),
+        (lines[0].replace("yes", "no"), "in an earlier look"),
+        (lines[0] + lines[0].replace("yes", "no"), "in an earlier look"),
+    ):
+        code, _, err = answer(given)
+        assert (code, message in err) == (2, True), err
+    said = CorrectionsFile(tmp_path / "c.jsonl")
+    said.append(correction(records[int(drawn[0][0][1:])], judgment(support={})))
+    code, _, err = labeler_command(*asked, "--answers", said.path)
+    assert (code, "in an earlier look" in err) == (2, True), err
+
+
 def test_ids_that_look_escaped_survive_the_plan_file(tmp_path: Path) -> None:
     """An apostrophe of the id's own is not taken for one that the file added."""
     ids, path = ["=1", "'=1", "''=1", "'-", " '@x", "'quoted'"], tmp_path / "p.csv"
@@ -307,7 +340,7 @@ def test_corrections_of_completeness_have_three_answers(tmp_path: Path) -> None:
     said = judgment(relevant=["0a", "0b"], utilized=["0a", "1a"])
     CorrectionsFile(tmp_path / "c.jsonl").append(correction(own, said))
     plan = make_plan([own], Goal("completeness", within=0.1))
-    found = read_answers(tmp_path / "c.jsonl", plan.units, [one[:2] for one in plan.sentences])
+    found = read_answers(tmp_path / "c.jsonl", plan)
     assert found.answers == {("r1", "0a"): True, ("r1", "0b"): False, ("r1", "1a"): None}
 
 
@@ -323,7 +356,7 @@ def test_plan_file_holds_all_there_is(tmp_path: Path) -> None:
         assert (again.who, again.second) == (plan.who, plan.second)
         plan = plan.certificate(answered(plan), who="ann")
     changed = [record(id="r0", relevant=()), *own[1:]]
-    with pytest.raises(UsageError, match="labels changed"):
+    with pytest.raises(UsageError, match="made of other labels"):
         read_plan(path, changed)
 
 
@@ -333,14 +366,17 @@ def test_answers_file_has_two_readings_and_people(tmp_path: Path) -> None:
     path.write_text(
         "id,sentence,answer,annotator,note\n'=1+1,a,Yes,ann,x\n'=1+1,a,no,bo,\nr,b,,ann,\n"
     )
-    units = Units(labels(1), "adherence_fraction")
-    found = read_answers(path, units, ())
+    plan = make_plan(labels(1), Goal("adherence_fraction", within=0.1))
+    found = read_answers(path, plan)
     assert found.answers == {("=1+1", "a"): True}
     assert found.second == {("=1+1", "a"): False}
     assert found.who == ("ann", "bo")
     path.write_text("id,sentence,answer\nr,a,maybe\n")
     with pytest.raises(UsageError, match=r"answers\.csv:2: answer is 'maybe'"):
-        read_answers(path, units, ())
+        read_answers(path, plan)
+    path.write_text("id,sentence,answer\nr,a,\n")
+    with pytest.raises(UsageError, match="no answer is there"):
+        read_answers(path, plan)
 
 
 def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> None:
@@ -355,7 +391,7 @@ def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> No
     assert read["checked"] == 60
     assert 6 <= read["second_read"] <= 8
     assert set(read["digests"]) == {"labels", "prompt", "plan", "answers"}
-    assert "<script>x" not in certificate_page(found)
+    assert "<script>x" not in found.save(tmp_path / "c.html").read_text()
     with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
         found.save(tmp_path / "c.pdf")
 

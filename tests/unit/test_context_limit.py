@@ -11,7 +11,7 @@ import pytest
 import labeler
 from labeler import EmbeddedJudge, OpenAIJudge
 from labeler.errors import UsageError
-from labeler.judges.openai.spec import spec_of
+from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import given_price, price_of
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import csv
+import json
+import random
+from collections.abc import Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 
+from labeler.api import write_labels
+from labeler.calculators import measure, select_metrics
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import read_human_labels
 from labeler.comparing.sides import Choice
-from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.correction import Correction, judgment_of
-from labeler.data.corrections.file import independent
+from labeler.data.corrections.applying import apply_corrections, corrected
+from labeler.data.corrections.correction import Correction, Queue, judgment_of
+from labeler.data.corrections.file import CorrectionsFile, independent
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import ReviewCounts, selection_warnings
+from labeler.labels_object import Labels
+from support.command import Command
 from support.judged import correction, judgment
-from support.labeled import record
+from support.labeled import failure, record, relabeled
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
 SAID = [
@@ -164,6 +174,186 @@ def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
     """It is no human label."""
     judged = record(support={"a": ["0a"]}, response=2)
-    agreed = correction(judged, judgment_of(judged.label), opinion="agree")
-    found = human_labels([agreed], [judged]).human.labels
+    agreeing = correction(judged, judgment_of(judged.label), opinion="agree")
+    found = human_labels([agreeing], [judged]).human.labels
     assert [label.sentence for label in found if label.field == "supported"] == ["a"]
+
+
+YES, NO = judgment(), judgment(support={"a": ["0a"]}, overall=False)
+SIX = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(6)]
+
+
+def agreed(records: Iterable[LabelRecord], queue: Queue, by: str = "ann") -> list[Correction]:
+    """One person's agreement with labels."""
+    return [correction(one, YES, by=by, queue=queue, opinion="agree") for one in records]
+
+
+UNSURE = correction(SIX[5], None, opinion="unsure", queue="doubtful")
+CASES: dict[str, tuple[list[Correction], ReviewCounts | None, bool]] = {
+    "suspicious": (
+        agreed(SIX[:2], "doubtful"),
+        ReviewCounts(2, 6, 0),
+        True,
+    ),
+    "the first of the file": (
+        agreed(SIX[:2], "order"),
+        ReviewCounts(2, 6, 0),
+        True,
+    ),
+    "chosen": (
+        agreed(SIX[:1], "chosen"),
+        ReviewCounts(1, 6, 0),
+        True,
+    ),
+    "a sample": (
+        agreed(SIX[:3], "random"),
+        ReviewCounts(3, 6, 3),
+        False,
+    ),
+    "a sample and more": (
+        [
+            *agreed(SIX[:3], "random"),
+            *agreed(SIX[3:4], "doubtful"),
+        ],
+        ReviewCounts(4, 6, 3),
+        True,
+    ),
+    "a sample, judged again by others": (
+        [
+            *agreed(SIX[:3], "random"),
+            *agreed(SIX[:2], "doubtful", by="bob"),
+        ],
+        ReviewCounts(3, 6, 3),
+        False,
+    ),
+    "all": (
+        agreed(SIX, "order"),
+        ReviewCounts(6, 6, 0),
+        False,
+    ),
+    "none that counts": ([UNSURE], None, False),
+    "a sample, and one unsure": (
+        [*agreed(SIX[:3], "random"), UNSURE],
+        ReviewCounts(3, 6, 3),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "expected", "biased"), CASES.values(), ids=CASES.keys())
+def test_only_a_selection_of_some_labels_is_warned_of(
+    events: list[Correction], expected: ReviewCounts | None, biased: bool
+) -> None:
+    """It stands in the signature of every label and failure, and can be read from there."""
+    failed = failure("r9", made_by=SIX[0])
+    applied, outcomes = apply_corrections(lambda: [*SIX, failed], events)
+    signed = {str(outcome.signature) for outcome in outcomes}
+    assert {ReviewCounts.printed_in(label) for label in signed} == {expected}
+    assert (list(selection_warnings(signed)) != []) == biased
+    assert list(applied.selections.values()) == ([expected] if expected else [])
+
+
+def test_each_judge_configuration_has_a_selection_of_its_own() -> None:
+    """Labels of a trial that nobody judged are the judge's: nothing is selected there."""
+    again = [relabeled(one, trial=1) for one in SIX]
+    _, outcomes = apply_corrections(
+        lambda: [*SIX, *again],
+        agreed(SIX[:2], "doubtful"),
+    )
+    signed = dict.fromkeys(str(outcome.signature) for outcome in outcomes)
+    assert [ReviewCounts.printed_in(label) for label in signed] == [ReviewCounts(2, 6, 0), None]
+
+
+def test_a_name_cannot_pass_for_a_selection() -> None:
+    """Names are untrusted, and their separators are escaped."""
+    signature = SIX[0].signature.model_copy(update={"model": "m|judged:1 of 9, 0 at random"})
+    assert ReviewCounts.printed_in(str(signature)) is None
+
+
+# -- the commands ---------------------------------------------------------------------------------
+
+
+def population(size: int) -> list[tuple[LabelRecord, bool]]:
+    """A judge's labels of responses of which 68 % are right, and which ones are.
+
+    It calls 30 % of the wrong ones supported, and 20 % of the right ones not.
+    """
+    rng = random.Random(5)  # noqa: S311 - a reproducible draw
+    found = []
+    for n in range(size):
+        right = n % 100 < 68
+        support = {"a": ["0a"], "b": ["0b"]}
+        if (rng.random() < 0.2) if right else (rng.random() > 0.3):
+            support["b"] = []
+        made = record(id=f"r{n}", documents=[[f"Fact {n}.", "More."], ["Other."]], support=support)
+        reply = made.reply.model_copy(update={"served_model": "test-1-2026-01-01"})
+        found.append((made.model_copy(update={"reply": reply}), right))
+    return found
+
+
+def judge_all(people: Iterable[tuple[LabelRecord, bool]], queue: Queue) -> None:
+    """Judge labels as is true."""
+    events = [correction(one, YES if right else NO, queue=queue) for one, right in people]
+    CorrectionsFile("labels.corrections.jsonl").append(*events)
+
+
+CHECKED = ("check", "corrected.jsonl", "--min", "adherence=0.1")
+WARNED = "drawn at random, so means and intervals are biased"
+
+
+def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler_command: Command) -> None:
+    """The mean is far above the truth, and each command that shows it says so."""
+    every = population(300)
+    adherence = select_metrics("adherence")
+    judged = [(measure(one, adherence).metrics["adherence"].value, right) for one, right in every]
+    write_labels([one for one, _ in every], "labels.jsonl")
+    judge_all([each for each, (value, _) in zip(every, judged, strict=True) if not value], "order")
+    _, _, err = labeler_command("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
+    before, after = fmean(value or 0 for value, _ in judged), fmean(v or r for v, r in judged)
+    assert f"adherence {before:.4f} (n 300) → {after:.4f} (n 300)" in err
+    assert after > 0.75  # the truth is 0.68
+    assert WARNED in err
+    gate = ("check", "corrected.jsonl", "--min", "adherence=0.75")
+    code, out, _ = labeler_command(*gate)
+    assert (code, out.count(WARNED)) == (0, 1)
+    assert WARNED in json.loads(labeler_command(*gate, "--json")[1])[0]["finding"]
+    drop = ("--against", "labels.jsonl", "--max-drop", "adherence=0.1")
+    assert WARNED in labeler_command("check", "corrected.jsonl", *drop)[1]
+    compared = labeler_command(
+        "compare", "labels.jsonl", "corrected.jsonl", "--metrics", "adherence"
+    )[1]
+    assert compared.count(WARNED) == 1
+    for details in ([], ["--details"]):
+        _, out, err = labeler_command("metrics", "corrected.jsonl", *details)
+        assert (out.count(WARNED), err) == (1, "")
+    for form in (["--json"], ["--rows"], ["-o", "numbers.csv"]):
+        assert WARNED in labeler_command("metrics", "corrected.jsonl", *form)[2]
+    labeler_command("report", "corrected.jsonl", "-o", "report.html")
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert (page.count(WARNED), page.count("Judge configuration</summary>")) == (1, 1)
+    shown = Labels(
+        [
+            *apply_corrections(
+                lambda: [one for one, _ in every],
+                CorrectionsFile("labels.corrections.jsonl").read().events,
+            )[1]
+        ]
+    )
+    assert (WARNED in repr(shown), WARNED in repr(shown.summary())) == (True, True)
+
+
+def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Command) -> None:
+    """Nor after one of its records was saved again from another queue."""
+    every = population(60)
+    write_labels([one for one, _ in every], "labels.jsonl")
+    judge_all(every[::3], "random")
+    judge_all(every[3:4], "doubtful")
+    _, _, err = labeler_command("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
+    assert "judged by people: 20 of 60, 20 at random; the verdicts of the other 40 are" in err
+    shown = [labeler_command(*one) for one in (("metrics", "corrected.jsonl"), CHECKED)]
+    assert "biased" not in "".join([err, *(out + err for _, out, err in shown)])
+    sample = ("--human", "labels.corrections.jsonl", "--random-sample")
+    assert (
+        "judgments of records that count: 20"
+        in labeler_command("agree", "labels.jsonl", *sample)[2]
+    )

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+import labeler
+from labeler.audit import examine, findings_of, suspicion_score
+from labeler.comparing.calibration import calibrate
+from labeler.comparing.human_labels import HumanLabel, HumanLabels
+from labeler.data.label_files import to_line
 from labeler.errors import UsageError
+from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import FEATURES, Doubt, fit_doubt
-from labeler.evidence.goal import Goal
 from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units
+from labeler.judges.embedded.opinion import second_opinion
+from labeler.labels.opinion import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord, SentenceScores
-from labeler.labels.signature import MAJORITY
+from labeler.labels.signature import MAJORITY, label_key
 from labeler.labels_object import Labels
+from support.audited import judged
 from support.command import Command
-from support.labeled import output, record
+from support.labeled import record
 
 
 def overconfident(count: int) -> tuple[list[LabelRecord], dict[tuple[str, str], bool]]:
@@ -130,17 +140,261 @@ def test_command_prints_a_row_for_each_verdict(tmp_path: Path, labeler_command: 
     assert (code, "no correction is about" in err) == (2, True)
 
 
-def test_audit_ranks_by_a_fitted_model(tmp_path: Path, labeler_command: Command) -> None:
-    """With a model, the number before an id is the probability that a verdict is wrong."""
-    odd = output(support={"a": []}, overall=True)
-    labels = [record(id="r1"), record(id="r2", answer=odd)]
-    Labels(labels).save(tmp_path / "l.jsonl")
-    found = fit_doubt(labels, {("r1", "a"): True, ("r2", "a"): True})
+def test_audit_ranks_all_verdicts_by_a_fitted_model(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Also those without a finding; the conclusion counts verdicts that are likely wrong."""
+    records, _ = overconfident(60)
+    weights = [9.0 if one.name == "verdict: not supported" else one.mean for one in FEATURES]
+    found = Doubt(tuple(weights), 200).of(records)
     found.save(tmp_path / "m.json")
-    code, out, _ = labeler_command(
-        "audit", tmp_path / "l.jsonl", "--json", "--doubt", tmp_path / "m.json"
-    )
-    ranked = {one["id"]: one["doubt"] for one in json.loads(out)["doubtful"]}
+    Labels(records).save(tmp_path / "l.jsonl")
+    command = ("audit", tmp_path / "l.jsonl", "--doubt", tmp_path / "m.json")
+    _, out, _ = labeler_command(*command, "--json", "--top", 60)
+    ranked = [(one["id"], one["doubt"]) for one in json.loads(out)["doubtful"]]
+    assert ranked == sorted(found.by_record().items(), key=lambda one: -one[1])
+    rows = [json.loads(line) for line in labeler_command(*command, "--rows")[1].splitlines()]
+    assert sum(row["check"] == "doubt" for row in rows) == 120
+    likely = {one.id for one in found.verdicts if one.doubt >= 0.5}
+    assert {row["id"] for row in rows if row["severity"] != "note"} >= likely
+    assert f"look suspicious. Look first at: {ranked[0][0]}" in labeler_command(*command)[1]
+
+
+def test_wrong_corrections_are_named(tmp_path: Path) -> None:
+    """Neither a sentence that the record lacks nor a third answer is passed over."""
+    own = [record(id="r1")]
+    for said, message in (
+        ({("r1", "a"): True, ("r1", "z"): True}, "('r1', 'z'), which is not"),
+        ({("r1", "0a"): True}, "which is not a response sentence"),
+        ({("r1", "a"): "yes"}, "True or False"),
+        ({"r1": True}, "which is not a response sentence"),
+        ([("r1", "a")], "corrections are a file"),
+        ({("r2", "a"): True}, "no correction is about"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            fit_doubt(own, said)  # type: ignore[arg-type]  # the point of it
+        assert message in str(caught.value)
+    (tmp_path / "h.csv").write_text("id,sentence,supported\nr1,a,yes\nr1,c,yes\n")
+    with pytest.raises(UsageError, match="which is not a response sentence"):
+        fit_doubt(own, tmp_path / "h.csv")
+    with pytest.raises(UsageError, match="no label is there"):
+        fit_doubt([])
+
+
+ROWS = [
+    {
+        "id": str(n),
+        "question": f"Which {n}?",
+        "documents": [f"It is lamp {n}."],
+        "response": "It is a lamp. It is red.",
+    }
+    for n in range(200)
+]
+
+
+@pytest.fixture(scope="module")
+def base() -> list[LabelRecord]:
+    """Labels of 200 records with two response sentences each."""
+    found = labeler.label(ROWS, judge="embedded", store=labeler.MemoryStore())
+    return [one for one in found if isinstance(one, LabelRecord)]
+
+
+def stating(base: list[LabelRecord], stated: list[tuple[float, float]]) -> list[LabelRecord]:
+    """Labels whose two sentences have these probabilities of support."""
+    return [
+        record.model_copy(
+            update={
+                "scores": SentenceScores(
+                    support={"a": first, "b": second},
+                    relevance={"0a": first},
+                    utilization={"0a": second},
+                    adherence=first * second,
+                )
+            }
+        )
+        for record, (first, second) in zip(base, stated, strict=False)
+    ]
+
+
+def people(verdicts: list[tuple[bool, bool]]) -> HumanLabels:
+    """One person's verdicts on both sentences of each record."""
+    labels = [
+        HumanLabel(str(n), "supported", key, "ann", float(said), "here")
+        for n, pair in enumerate(verdicts)
+        for key, said in zip("ab", pair, strict=True)
+    ]
+    return HumanLabels(tuple(labels), 0, ())
+
+
+def test_worked_numbers(base: list[LabelRecord]) -> None:
+    """Bins, error and thresholds of eight verdicts, as computed by hand."""
+    stated = [(0.95, 0.25), (0.85, 0.2), (0.85, 0.65), (0.65, 0.25)]
+    said = [(True, False), (True, False), (False, True), (True, True)]
+    (found,) = calibrate(stating(base, stated), people(said), precision=0.75).kinds
+    filled = {one.low: (one.verdicts, one.observed) for one in found.bins if one.verdicts}
+    assert filled == {0.2: (3, 1 / 3), 0.6: (2, 1.0), 0.8: (2, 0.5), 0.9: (1, 1.0)}
+    # 3 * |.7/3 - 1/3| + 2 * |.65 - 1| + 2 * |.85 - .5| + |.95 - 1|, over 8
+    assert found.error == pytest.approx((0.3 + 0.7 + 0.7 + 0.05) / 8)
+    best, precise = found.balanced, found.precise
+    assert best.specificity == pytest.approx(2 / 3)
+    assert (best.value, best.sensitivity) == (0.5, 4 / 5)
+    assert (precise.value, precise.precision) == (0.5, 4 / 5)
+
+
+def test_a_calibrated_judge_has_a_small_error_and_a_known_threshold(
+    base: list[LabelRecord],
+) -> None:
+    """Intervals hold the true values: no error, threshold one half."""
+    rng = random.Random(3)  # noqa: S311 - test data
+    stated = [(rng.random(), rng.random()) for _ in base]
+    said = [(rng.random() < a, rng.random() < b) for a, b in stated]
+    (found,) = calibrate(stating(base, stated), people(said)).kinds
+    assert found.error < 0.06
+    assert found.interval is not None
+    assert found.balanced.interval is not None
+    assert found.balanced.interval.low < 0.5 < found.balanced.interval.high
+    # Of verdicts stated at t or above, (1 + t) / 2 are right: .9 at t = .8.
+    assert found.precise.interval is not None
+    assert found.precise.interval.low < 0.8 < found.precise.interval.high
+
+
+@pytest.mark.parametrize(
+    "likely", [(0.9, 0.2), (0.9999, 0.9998), (1.0, 0.0), (0.12345678, 0.12345677)]
+)
+def test_the_printed_threshold_divides_as_reported(
+    base: list[LabelRecord], likely: tuple[float, float]
+) -> None:
+    """Labels moved to it have the reported accuracy, however close probabilities are."""
+    labels = stating(base[:20], [likely] * 20)
+    (found,) = calibrate(labels, people([(True, False)] * 20)).kinds
+    assert found.balanced.balanced_accuracy == 1
+    assert found.balanced.value is not None
+    moved = labeler.Labels(labels).at(support=float(str(found.balanced.value)))
+    for moved_one in moved:
+        assert isinstance(moved_one, LabelRecord)
+        verdicts = [one.fully_supported for one in moved_one.label.sentence_support_information]
+        assert verdicts == [True, False]
+
+
+def test_undefined_is_not_zero(base: list[LabelRecord]) -> None:
+    """People who always say no leave no best threshold, and none with a precision."""
+    (found,) = calibrate(stating(base[:9], [(0.9, 0.1)] * 9), people([(False, False)] * 9)).kinds
+    assert found.balanced.as_json() == {
+        **dict.fromkeys(("value", "interval", "sensitivity", "specificity", "precision")),
+        "balanced_accuracy": None,
+        "undefined": "one_class",
+    }
+    assert found.precise.undefined == "not_reached"
+
+
+def test_labels_without_probabilities_are_refused(base: list[LabelRecord]) -> None:
+    """And so are verdicts on whole records alone, and a precision that is no share."""
+    human = people([(True, False)])
+    without = [one.model_copy(update={"scores": None}) for one in base]
+    with pytest.raises(UsageError, match="gave no probabilities"):
+        calibrate(without, human)
+    overall = HumanLabel("0", "overall_supported", None, "", 1.0, "here")
+    with pytest.raises(UsageError, match="judges no sentence"):
+        calibrate(base, HumanLabels((overall,), 0, ()))
+    with pytest.raises(UsageError, match="precision"):
+        calibrate(base, human, precision=1.5)
+
+
+def test_the_command_and_the_report(
+    base: list[LabelRecord], tmp_path: Path, labeler_command: Command
+) -> None:
+    """Both read people's rows; few verdicts are warned of; the page has a plot and a table."""
+    labels, human = str(tmp_path / "l.jsonl"), tmp_path / "people.csv"
+    labeler.api.write_labels(stating(base[:30], [(0.9, 0.2)] * 30), labels)
+    lines = [f"{n},{key},{word}" for n in range(30) for key, word in (("a", "yes"), ("b", "no"))]
+    human.write_text("id,sentence,supported\n" + "\n".join(lines))
+    code, out, _ = labeler_command("thresholds", labels, "--human", human)
     assert code == 0
-    assert ranked
-    assert all(found.by_record()[name] == doubt for name, doubt in ranked.items())
+    assert "off by .15 (.10 to .25) on average; --threshold support=0.6 agrees" in out
+    assert "60 verdicts are too few" in out
+    code, out, _ = labeler_command("thresholds", labels, "--human", human, "--json")
+    found: Any = json.loads(out)
+    assert found["kinds"][0]["calibration_error"] == pytest.approx(0.15)
+    page = tmp_path / "report.html"
+    assert labeler_command("report", labels, "-o", page, "--human", human)[0] == 0
+    assert 'id="reliability-support-t"' in page.read_text()
+    assert labeler_command("thresholds", labels)[0] == 2
+
+
+if TYPE_CHECKING:
+    from support.command import Command
+
+SAID = {
+    "The tower is 120 metres high.": ["0a"],
+    "It was opened in 1931 by the mayor.": [],
+    "Ferries carry elephants to Madagascar every night.": ["1a"],
+}
+"""The second is stated and called unsupported; the third is made up and called supported."""
+DISAGREES = "second_opinion_disagrees"
+
+
+def keyed(made: LabelRecord) -> LabelRecord:
+    """The record under the key of its texts."""
+    return made.model_copy(update={"key": label_key(made.example, made.signature)})
+
+
+ODD = keyed(judged(SAID))
+
+
+def files(folder: Path) -> list[Path]:
+    """All files of a folder, except files of an open database."""
+    return sorted(path for path in folder.rglob("*") if not path.name.endswith(("-shm", "-wal")))
+
+
+def test_it_finds_both_wrong_verdicts_and_raises_suspicion() -> None:
+    """Findings of other checks stay; an opinion that agrees raises it less."""
+    opinion = SecondOpinion({"a": 0.95, "b": 0.99, "c": 0.02}, frozenset())
+    findings, suspicion = examine(ODD, opinion)
+    assert [one.keys for one in findings if one.check == DISAGREES] == [("b",), ("c",)]
+    assert [one for one in findings if one.check != DISAGREES] == [*findings_of(ODD)]
+    assert suspicion > suspicion_score(findings_of(ODD))
+    agreeing = SecondOpinion({"a": 0.99, "b": 0.02, "c": 0.99}, frozenset())
+    assert suspicion > examine(ODD, agreeing)[1]
+
+
+def test_general_is_odd_for_a_sentence_with_a_claim() -> None:
+    """Unless the other judge takes it for a general remark too."""
+    made = judged({"The tower is 120 metres high.": [GENERAL], "I hope this helps.": [GENERAL]})
+    check = "general_makes_a_claim"
+    opinion = SecondOpinion({"a": 0.9, "b": 0.9}, frozenset(["b"]))
+    assert [one.keys for one in findings_of(made, check, opinion)] == [("a",)]
+    agreeing = SecondOpinion({"a": 0.9, "b": 0.9}, frozenset(["a", "b"]))
+    assert findings_of(made, check, agreeing) == findings_of(made, check) == ()
+
+
+def test_the_embedded_judge_scores_each_sentence_of_any_response() -> None:
+    """Whatever the splitter; a response without sentences gets no opinion."""
+    found = second_opinion(ODD)
+    assert found is not None
+    assert list(found.support) == ["a", "b", "c"]
+    assert all(0 <= support <= 1 for support in found.support.values())
+    empty = ODD.example.model_copy(update={"response": ()})
+    assert second_opinion(ODD.model_copy(update={"example": empty})) is None
+
+
+@pytest.mark.parametrize("place", ["labels.jsonl", "store"])
+def test_an_audit_has_one_on_request_and_writes_nothing(
+    tmp_path: Path, place: str, labeler_command: Command
+) -> None:
+    """Neither in a store nor next to a file; by default its checks apply to no record."""
+    path = tmp_path / place
+    if place == "store":
+        labeler.label([{"id": "r", "question": "Q?", "documents": ["A."], "response": "A."}],
+                      judge="embedded", store=path, progress=False)  # fmt: skip
+    else:
+        path.write_text(to_line(ODD) + "\n", encoding="utf-8")
+    before = files(tmp_path)
+    code, out, _ = labeler_command("audit", path, "--json", "--second-opinion")
+    checks = {row["check"]: row["flagged"] for row in json.loads(out)["checks"]}
+    assert (code, checks[DISAGREES]) == (0, int(place != "store"))
+    rows = json.loads(labeler_command("audit", path, "--json")[1])["checks"]
+    assert [row["records"] for row in rows if row["check"] == DISAGREES] == [0]
+    asked = labeler.load(path).audit(second_opinion=True)
+    flagged = sum(any(f.check == DISAGREES for f in one.findings) for one in asked.records)
+    assert flagged == checks[DISAGREES]
+    assert files(tmp_path) == before

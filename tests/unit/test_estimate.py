@@ -21,7 +21,7 @@ from labeler.data.parsing import to_example
 from labeler.errors import StoreError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import JudgeSpec
-from labeler.judges.openai.spec import spec_of
+from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import Price, given_price
 from labeler.judges.task import Task
 from labeler.judges.tokens import (

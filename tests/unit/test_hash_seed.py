@@ -7,16 +7,16 @@ import subprocess
 import sys
 
 PROGRAM = """
-from unit import test_embedded_claims, test_judge_embedded, test_embedded_probabilities
-print(test_embedded_probabilities.probabilities(
-    test_embedded_probabilities.keyed(["The tall tower of Aldmoor costs 12 crowns.", "No."])
+from unit import test_embedded_claims, test_judge_embedded
+print(test_judge_embedded.probabilities(
+    test_judge_embedded.example_of(["The tall tower of Aldmoor costs 12 crowns.", "No."])
 ))
 print(test_embedded_claims.compared(
     ["The tall tower of Aldmoor costs 12 crowns; ferries leave hourly."],
     ["The Kestrel Tower was opened in 1913, but ferries to the island leave hourly."],
 ).model_dump_json())
 reply = test_judge_embedded.judged(
-    test_judge_embedded.keyed(["The tall tower of Aldmoor costs 12 crowns, ferries do not."])
+    test_judge_embedded.example_of(["The tall tower of Aldmoor costs 12 crowns, ferries do not."])
 )
 print(reply.answer.model_dump_json(), reply.scores.model_dump_json())
 """

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.headline import WorstIds, headline
 from labeler.calculators.worst import worst_records
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.comparing.compare import compare, compare_runs
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.report import comparison_page
+from labeler.report.comparison_page import MOST_MOVED, write_page
+from labeler.report.moved import flip_kinds, moved_ids, moved_records
 from labeler.sentences.display import in_percent, percent
 from support.labeled import claims_output, output, record, says
+from support.pages import read_page
 
 Support = dict[str, list[str]]
 SUPPORTED: Support = {"a": ["0a"]}
@@ -150,3 +157,208 @@ def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> N
     """Such as a verdict on the whole alone."""
     whole = record(answer=output(support=SUPPORTED, overall=False))
     assert worst_records([whole, FAILED]) == []
+
+
+BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
+UNSUPPORTED: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
+
+
+def first_bad(
+    count: int,
+    unsupported: int,
+    *,
+    model: str = "test-1",
+    relevant: Sequence[str] = ("0a",),
+    question: str = "How high is tower {}?",
+) -> list[LabelRecord]:
+    """Labels of rows of their own questions, the first of them with an unsupported sentence."""
+    found = []
+    for n in range(count):
+        support = UNSUPPORTED if n < unsupported else BOTH
+        one = record(id=f"row-{n}", support=support, relevant=relevant, documents=(2, 1))
+        metadata = {"domain": ("law", "tax")[n % 2]}
+        changed = {"question": question.format(n), "metadata": metadata}
+        signature = one.signature.model_copy(update={"model": model})
+        example = one.example.model_copy(update=changed)
+        found.append(one.model_copy(update={"example": example, "signature": signature}))
+    return found
+
+
+CASES = {
+    "identical": (
+        first_bad(60, 8),
+        first_bad(60, 8),
+        "no difference: all 60 pairs have equal values",
+    ),
+    "gain": (
+        first_bad(60, 20),
+        first_bad(60, 8),
+        "B is better: 12 more of 60 answers fully supported, +.20 (.08 to .32)",
+    ),
+    "loss": (
+        first_bad(60, 8),
+        first_bad(60, 20),
+        "B is worse: 12 fewer of 60 answers fully supported, -.20 (-.32 to -.08)",
+    ),
+    "another judge": (
+        first_bad(60, 8),
+        first_bad(60, 0, model="other"),
+        "B is higher: 8 more of 60 answers fully supported, +.13 (.03 to .25); other judges, ",
+    ),
+    "small": (
+        first_bad(60, 8),
+        first_bad(60, 9),
+        (
+            "no difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with "
+            "60 pairs only one of .07 or more would show"
+        ),
+    ),
+    "one of many": (
+        first_bad(12, 0),
+        first_bad(12, 6),
+        "not certain: 6 fewer of 12 answers fully ",
+    ),
+    "one pair": (
+        first_bad(1, 0),
+        first_bad(1, 1),
+        "1 record is too few to tell; 1 fewer of 1 answers ",
+    ),
+    "mixed": (
+        first_bad(60, 12, relevant=["0a", "0b"]),
+        first_bad(60, 0, relevant=["1a"]),
+        "+.20 (.08 to .32) and 2 more metrics; but worse: relevant sentences used ",
+    ),
+    "lost": (
+        first_bad(60, 0),
+        first_bad(50, 0),
+        "; but 10 of 60 records with a label in A have none ",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_conclusion_is_one_sentence_of_plain_words(case: str) -> None:
+    """Counts for whole answers, the interval in parentheses, and no word of statistics."""
+    a, b, expected = CASES[case]
+    sentence = str(compare(a, b).conclusion)
+    assert expected in sentence
+    unknown = "Holm|McNemar|pooled|undefined|p-value|signature|resampl|tests"
+    assert not re.search(unknown, sentence)
+
+
+def test_a_conclusion_names_why_nothing_is_compared() -> None:
+    """No value on both sides, or differences between judges' views of equal documents."""
+    none = compare(first_bad(4, 0, relevant=()), first_bad(4, 0), "completeness").conclusion
+    assert (none.kind, str(none).partition(":")[0]) == ("not compared", "nothing to compare")
+    equal = compare(
+        first_bad(4, 0, relevant=["1a"]),
+        first_bad(4, 0),
+        "document_relevance",
+    ).conclusion
+    assert "both sides retrieved the same documents" in str(equal)
+
+
+def test_a_group_that_differs_is_named() -> None:
+    """Behind the conclusion on all records."""
+    better = [*first_bad(60, 60)]
+    better[1::2] = first_bad(60, 0)[1::2]
+    found = compare(first_bad(60, 60), better, "adherence", by="domain").conclusion
+    first, _, group = str(found).partition("; largest change by domain: ")
+    assert first.startswith("B is better: 30 more of 60 answers fully supported, +.50")
+    assert group.startswith("30 more of 30 answers fully supported in tax, ")
+
+
+def test_several_sets_have_one_line() -> None:
+    """Each letter with its direction; every comparison has its own sentence."""
+    found = compare_runs(
+        [
+            first_bad(60, 8),
+            first_bad(60, 20),
+            first_bad(60, 8),
+            first_bad(60, 0),
+        ]
+    )
+    assert found.conclusion == "against A: B worse; C no difference seen; D better"
+    assert str(found[2].concluded("D")).startswith("D is better: 8 more of 60 answers")
+
+
+GOOD, HALF_SUPPORTED = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}
+
+
+def _sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
+    """Twelve records: the first lost support in B, the second gained it."""
+    a = [record(id=f"r{n}", support=HALF_SUPPORTED if n == 1 else GOOD) for n in range(12)]
+    b = [record(id=f"r{n}", support=HALF_SUPPORTED if n == 0 else GOOD) for n in range(12)]
+    return a, b
+
+
+def test_records_that_lost_support_come_first_with_the_changed_sentence_marked() -> None:
+    """Of the same answer only the flipped sentence is marked, with the reason of each judge."""
+    a, b = _sides()
+    (found,) = compare_runs([a, b], top=MOST_MOVED)
+    assert moved_ids(found) == ["r0", "r1"]
+    sides = ({one.id: one for one in a}, {one.id: one for one in b})
+    lost, _ = moved_records(moved_ids(found), sides, ("A", "B"), {"B": "b.html"})
+    before, after = lost.answers
+    assert (before.supported, after.supported, after.sentences) == (2, 1, 2)
+    assert [(one.look, one.changed) for one in after.texts] == [("good", False), ("bad", True)]
+    assert after.texts[0].explanation == ""
+    assert after.texts[1].explanation
+    assert (before.link, after.link) == ("", "b.html#record=r0")
+    assert lost.documents == ""
+
+
+def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
+    """Else a mark would say nothing; a new sentence next to old ones is marked."""
+    short, longer = record(response=1, support={"a": ["0a"]}), record(response=2)
+    other = record(response=1, support={"a": []}, citing=[" Quite so."])
+    for b, marks in ((longer, [False, True]), (other, [False])):
+        [moved] = moved_records(["r1"], ({"r1": short}, {"r1": b}), ("A", "B"), {})
+        assert [one.changed for one in moved.answers[1].texts] == marks
+
+
+def test_flips_are_counted_by_kind_and_direction() -> None:
+    """Whole answers first, then sentences of records with the same ones."""
+    (found,) = compare_runs(_sides(), top=MOST_MOVED)
+    assert [tuple(one) for one in flip_kinds(found)] == [
+        ("answers fully supported", 1, 1, 2),
+        ("sentences supported", 1, 1, 2),
+    ]
+
+
+def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
+    """With the labels that are compared only; without texts there is no report."""
+    a, b = _sides()
+    failure = LabelFailure(id="r20", reason="refusal", message="No label.")
+    found = compare_runs([[*a, failure], b], names=("a.jsonl", "b.jsonl"))
+    outcomes: dict[str, list[AnyOutcome]] = {"A": [*a, failure], "B": [*b, record(id="r99")]}
+    files = write_page(found, tmp_path / "c d.html", outcomes)
+    assert [file.name for file in files] == ["c d.html", "c d-A.html", "c d-B.html"]
+    links = read_page(files[0]).with_attribute("href")
+    assert {"c%20d-A.html", "c%20d-A.html#record=r0", "c%20d-B.html#record=r1"} <= {*links}
+    assert read_page(files[1]).blocks["index"]["records"]["failed"][-1] == "refusal"
+    assert len(read_page(files[2]).blocks["index"]["records"]["id"]) == 12
+    [alone] = write_page(found, tmp_path / "alone.html")
+    assert "-A.html" not in alone.read_text()
+
+
+def test_the_details_list_a_few_records_of_each_metric(tmp_path: Path) -> None:
+    """However many moved: their number, and the first ones with both answers, stand above."""
+    a = [record(id=f"r{n}", support=GOOD) for n in range(60)]
+    b = [record(id=f"r{n}", support=HALF_SUPPORTED) for n in range(60)]
+    found = compare_runs([a, b], top=MOST_MOVED)
+    page, *_ = write_page(found, tmp_path / "c.html", {"A": a, "B": b})
+    text = page.read_text()
+    assert text.count("<code dir=") == 40
+    assert "60 records moved; these are the 40" in text
+    assert len(text) < 400_000
+
+
+def test_the_report_of_very_many_records_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page holds only so many."""
+    monkeypatch.setattr(comparison_page, "PAGE_RECORDS", 5)
+    a, b = _sides()
+    files = write_page(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
+    assert files[1] == tmp_path / "c-B" / "index.html"

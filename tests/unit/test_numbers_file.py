@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import labeler
 from labeler import api
 from labeler.calculators import METRICS, Ratio, Tally
+from labeler.cli import run
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from support.any_labels import random_label
 from support.command import Command
@@ -61,65 +63,54 @@ def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) 
     return found
 
 
-@pytest.fixture(params=[("trace",), ("trace", "claims", "reference")], ids=len)
-def files(request: pytest.FixtureRequest, labeler_command: Command) -> tuple[str, dict[str, str]]:
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path]]:
     """A label file, and its numbers in each form."""
-    random = Random(len(request.param))  # noqa: S311 - no secret
-    api.write_labels(labels_of(random, 60, request.param), "labels.jsonl")
-    numbers = {form: f"numbers.{form}" for form in FORMS}
+    labels = tmp_path_factory.mktemp("numbers") / "labels.jsonl"
+    profiles = ("trace", "claims", "reference")
+    api.write_labels(labels_of(Random(3), 60, profiles), labels)  # noqa: S311 - no secret
+    numbers = {form: labels.with_name(f"numbers.{form}") for form in FORMS}
     for path in numbers.values():
-        code, _, err = labeler_command("metrics", "labels.jsonl", "--rows", "-o", path)
-        assert (code, f"rows written to {path}" in err) == (0, True)
-    return "labels.jsonl", numbers
+        write_numbers(labels, path)
+    return labels, numbers
+
+
+def write_numbers(labels: Path, path: Path) -> None:
+    """Write the numbers of labels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["labeler", "metrics", str(labels), "--rows", "-o", str(path)])
+        assert run() == 0
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        ("metrics", "--json"),
-        ("metrics", "--json", "--by", "topic"),
-        ("metrics", "--json", "--group", "topic", "--level", "0.9"),
-        ("metrics", "--json", "--group", "question"),
-        ("metrics", "--json", "--metrics", "adherence,completeness,faithfulness"),
-        ("metrics", "--rows"),
-        ("check", "--json", "--min", "adherence=0.5", "--max", "completeness=0.4"),
-        ("check", "--min", "relevance=0.5", "--on", "interval", "--by", "topic", "--one-model"),
-        (
-            "check",
-            "--max",
-            "relevance=0.5",
-            "--junit",
-            "/dev/stdout",
-            "--group",
-            "question",
-            "--on",
-            "interval",
-        ),
+        "metrics --json",
+        "metrics --json --by topic",
+        "metrics --json --group topic --level 0.9",
+        "metrics --json --group question",
+        "metrics --json --metrics adherence,completeness,faithfulness",
+        "metrics --rows",
+        "check --json --min adherence=0.5 --max completeness=0.4",
+        "check --min relevance=0.5 --on interval --by topic --one-model",
+        "check --max relevance=0.5 --junit /dev/stdout --group question --on interval",
     ],
-    ids=" ".join,
 )
 def test_a_numbers_file_gives_what_its_labels_give(
-    options: tuple[str, ...], files: tuple[str, dict[str, str]], labeler_command: Command
+    options: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
     """Means, intervals, gates, groups, copies and failures, in every form of the file."""
-    command, *rest = options
+    command, *rest = options.split()
     labels, numbers = files
     want = labeler_command(command, labels, *rest)
     for path in numbers.values():
         assert labeler_command(command, path, *rest) == want
 
 
-@pytest.mark.parametrize(
-    "options",
-    [(), ("--by", "topic"), ("--metrics", "relevance,adherence"), ("--top", "40")],
-    ids=" ".join,
-)
-@pytest.mark.parametrize("form", FORMS)
-def test_numbers_files_are_compared_as_their_labels_are(
-    form: str, options: tuple[str, ...], labeler_command: Command
-) -> None:
-    """Differences, tests, the sentences that moved, and pairs by trial; also files with labels."""
-    random = Random(7)  # noqa: S311 - no secret
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the labels and numbers of two sides."""
+    folder, random = tmp_path_factory.mktemp("sides"), Random(7)  # noqa: S311 - no secret
     first = [
         one if isinstance(one, LabelFailure) else renewed(one, one, sampling={})
         for one in labels_of(random, 40)
@@ -133,20 +124,32 @@ def test_numbers_files_are_compared_as_their_labels_are(
         if number % 10
     ]
     for name, outcomes in (("a", first), ("b", second)):
-        api.write_labels(outcomes, f"{name}.jsonl")
-        labeler_command("metrics", f"{name}.jsonl", "--rows", "-o", f"n{name}.{form}")
-    asked = ("--json", "--trial", "0", "--a-signature", "splitter", *options)
-    want = labeler_command("compare", "a.jsonl", "b.jsonl", *asked)
-    assert want[0] == 0
-    names = {f"na.{form}": "a.jsonl", f"nb.{form}": "b.jsonl"}
-    for one, other in ((f"na.{form}", f"nb.{form}"), ("a.jsonl", f"nb.{form}")):
-        code, out, err = labeler_command("compare", one, other, *asked)
-        for name, label in names.items():
-            out, err = out.replace(name, label), err.replace(name, label)
-        assert (code, json.loads(out), err) == (want[0], json.loads(want[1]), want[2])
+        api.write_labels(outcomes, folder / f"{name}.jsonl")
+        for form in FORMS:
+            write_numbers(folder / f"{name}.jsonl", folder / f"n{name}.{form}")
+    return folder
 
 
-def test_python_reads_numbers_as_labels(files: tuple[str, dict[str, str]]) -> None:
+@pytest.mark.parametrize("options", ["", "--by topic", "--metrics relevance,adherence", "--top 40"])
+def test_numbers_files_are_compared_as_their_labels_are(
+    options: str, sides: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Differences, tests, the sentences that moved, and pairs by trial; also files with labels."""
+    monkeypatch.chdir(sides)
+    asked = ("--json", "--trial", "0", "--a-signature", "splitter", *options.split())
+    code, want, err = labeler_command("compare", "a.jsonl", "b.jsonl", *asked)
+    assert code == 0
+    for form in FORMS:
+        for one in ("a.jsonl", f"na.{form}"):
+            found = labeler_command("compare", one, f"nb.{form}", *asked)
+            out, said = (
+                text.replace(f"na.{form}", "a.jsonl").replace(f"nb.{form}", "b.jsonl")
+                for text in found[1:]
+            )
+            assert (found[0], json.loads(out), said) == (0, json.loads(want), err)
+
+
+def test_python_reads_numbers_as_labels(files: tuple[Path, dict[str, Path]]) -> None:
     """The same rows and summaries, with exact ratios."""
     labels, numbers = files
     for path in numbers.values():
@@ -163,7 +166,7 @@ def test_python_reads_numbers_as_labels(files: tuple[str, dict[str, str]]) -> No
             assert asked == labeler.summary(labels, ids, intervals=labeler.Intervals())
 
 
-def test_columns_are_what_data_frames_need(files: tuple[str, dict[str, str]]) -> None:
+def test_columns_are_what_data_frames_need(files: tuple[Path, dict[str, Path]]) -> None:
     """One row a record, parts of ratios as numbers, facts of votes, texts of nobody."""
     table = pq.read_table(files[1]["parquet"])
     assert table.num_rows == 60 + 3
@@ -174,7 +177,7 @@ def test_columns_are_what_data_frames_need(files: tuple[str, dict[str, str]]) ->
     assert first["relevance"] == first["relevance.numerator"] / first["relevance.denominator"]
     assert (first["copies"], first["corrected"], first["trial"]) == (2, True, 0)
     assert (last["failed"], last["relevance.reason"]) == ("refusal", None)
-    assert "Question" not in Path(files[1]["jsonl"]).read_text(encoding="utf-8")
+    assert "Question" not in files[1]["jsonl"].read_text(encoding="utf-8")
 
 
 def test_fractions_conventions_and_huge_numbers_stay_exact(
@@ -216,11 +219,11 @@ EDITS = {
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_an_edited_file_is_an_error(
-    edit: dict[str, str], files: tuple[str, dict[str, str]], labeler_command: Command
+    edit: dict[str, str], files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
     """It names the file and the column, and nothing is computed."""
-    path = Path(files[1]["csv"])
-    with path.open(encoding="utf-8", newline="") as file:
+    path = Path("edited.csv")
+    with files[1]["csv"].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     rows[0] |= edit
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -232,11 +235,11 @@ def test_an_edited_file_is_an_error(
 
 
 def test_damaged_and_foreign_files_are_errors(
-    files: tuple[str, dict[str, str]], labeler_command: Command
+    files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
     """Cut off, of other columns, or without the metric that is asked for."""
-    parquet = Path(files[1]["parquet"])
-    parquet.write_bytes(parquet.read_bytes()[:-100])
+    parquet = Path("cut.parquet")
+    parquet.write_bytes(files[1]["parquet"].read_bytes()[:-100])
     Path("other.csv").write_text("id,value\n1,2\n", encoding="utf-8")
     for path, reason in ((parquet, "cannot read"), ("other.csv", "no column 'position'")):
         code, _, err = labeler_command("metrics", path)
@@ -261,28 +264,28 @@ def test_rows_that_are_not_labeled_yet_are_no_numbers(
     assert "No such file" in labeler_command("worst", tmp_path / "none.csv")[2]
 
 
-@pytest.mark.parametrize("form", FORMS)
 def test_commands_that_need_texts_say_so(
-    form: str, files: tuple[str, dict[str, str]], labeler_command: Command
+    files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
     """Reports, audits, single records and probabilities are of label files only."""
-    path = files[1][form]
-    for command in (
-        ("report", "-o", "x.html"),
-        ("audit",),
-        ("show", "r1"),
-        ("diff", files[0]),
-        ("agree", files[0]),
+    labels = files[0]
+    for path, needing in zip(
+        [*files[1].values()] * 2,
+        ("report -o x.html", "audit", "show r1", f"diff {labels}", f"agree {labels}"),
+        strict=False,
     ):
-        name, *rest = command
+        name, *rest = needing.split()
         code, _, err = labeler_command(name, path, *rest)
-        assert (code, f"{path} holds numbers" in err) == (2, True), command
-    for options in (("metrics",), ("check", "--min", "adherence=0"), ("compare", files[0])):
-        code, _, err = labeler_command(options[0], path, *options[1:], "--threshold", "support=0.5")
+        assert (code, f"{path} holds numbers" in err) == (2, True), needing
+    for needing in ("metrics", "check --min adherence=0", f"compare {labels}"):
+        name, *rest = needing.split()
+        code, _, err = labeler_command(name, path, *rest, "--threshold", "support=0.5")
         assert (code, "--threshold needs the probabilities" in err) == (2, True)
 
 
-def test_several_files_are_one(files: tuple[str, dict[str, str]], labeler_command: Command) -> None:
+def test_several_files_are_one(
+    files: tuple[Path, dict[str, Path]], labeler_command: Command
+) -> None:
     """In different forms; rows that stand in both count once."""
     labels, numbers = files
     code, out, _ = labeler_command("metrics", *numbers.values(), "--json")

@@ -20,7 +20,7 @@ from labeler.cli import _Declared, app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import UsageError
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.keywords import LabelOptionsDict
 from labeler.labeling.options import LabelOptions, RunOptions
@@ -94,9 +94,7 @@ def test_an_unknown_keyword_is_named_with_the_one_that_was_meant() -> None:
 
 def test_a_judge_takes_no_settings_of_another() -> None:
     """Neither by name nor as an object; without any hint a judge is required."""
-    with pytest.raises(
-        UsageError, match="judge embedded takes no --seed; only a hosted model does"
-    ):
+    with pytest.raises(UsageError, match="judge embedded takes no seed; only a hosted model does"):
         api.label([ROW], judge="embedded", seed=1, store=MemoryStore())
     with pytest.raises(UsageError, match="give seed to it"):
         api.label([ROW], judge=labeler.EmbeddedJudge(), seed=1, store=MemoryStore())

@@ -25,7 +25,7 @@ def _plan(folder: Path, rows: list[dict[str, str]] | None = None, **facts: Any) 
     """Write a plan; by default of three sentences."""
     rows = rows or [{"id": one, "sentence": key, "text": f"{one}{key}"} for one, key in ROWS]
     path = folder / "plan.csv"
-    goal = json.dumps({"metric": "adherence_fraction"} | facts)
+    goal = json.dumps({"goal": {"metric": "adherence_fraction"} | facts})
     with path.open("w", newline="") as file:
         names = dict.fromkeys([*(name for row in rows for name in row), "answer"])
         writer = csv.DictWriter(file, ["plan", *names])

@@ -2,11 +2,31 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+import labeler
+from labeler.calculators import measure, select_metrics
+from labeler.data.corrections.file import CorrectionsFile
+from labeler.data.label_files import write_outcomes
+from labeler.labels.answers import SentenceSupport
 from labeler.report import charts
+from labeler.report.diff_page import SCRIPTS as DIFF
+from labeler.report.page import ASSETS
+from labeler.report.report_data import METRICS, PATTERNS, match_patterns
+from labeler.report.views import label_view, record_view
+from labeler.report.writing import SCRIPTS as REPORT
+from labeler.review.app import ASSETS as REVIEW_ASSETS
+from labeler.review.app import PLAN_SCRIPTS as PLAN
+from labeler.review.app import SCRIPTS as REVIEW
+from support.command import Command
+from support.judged import correction
+from support.labeled import record
+from support.pages import read_page
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -187,3 +207,240 @@ def test_a_drawing_names_itself_and_has_no_style_of_its_own() -> None:
     assert root.find(f"{SVG}title[@id='h7-t']") is not None
     assert root.find(f"{SVG}desc[@id='h7-d']") is not None
     assert not re.search(r"\sstyle=|\son\w+=|<m", drawing)
+
+
+WRONG_USE = 2
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """A label file of 120 records."""
+    path = tmp_path / "labels.jsonl"
+    made = (record(id=f"r{n}", metadata={"domain": "ab"[n % 2]}) for n in range(120))
+    for _ in write_outcomes(made, path):
+        pass
+    return path
+
+
+def test_the_files_that_were_written_are_named(
+    labeler_command: Command, labels: Path, tmp_path: Path
+) -> None:
+    """With their sizes, on standard error, after the conclusion of the labels."""
+    page, folder = tmp_path / "report.html", tmp_path / "report"
+    for output, files in ((page, ""), (folder, r", and 3 files of records, 0\.\d MB")):
+        code, out, err = labeler_command("report", labels, "-o", output)
+        assert (code, out.split(" (")[0]) == (0, "120 of 120 answers fully supported")
+        written = re.escape(str(output / "index.html" if files else output))
+        assert re.fullmatch(rf"{written}: 0\.\d MB{files}\n", err)
+
+
+def test_the_next_command_of_label_works_as_printed(
+    labeler_command: Command, labels: Path, tmp_path: Path
+) -> None:
+    """The page is report.html by default, unless that is the input."""
+    assert labeler_command("report", labels)[0] == 0
+    assert read_page(tmp_path / "report.html").blocks
+    labels.rename(tmp_path / "report.html")
+    assert "is an input" in labeler_command("report", tmp_path / "report.html")[2]
+
+
+def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path: Path) -> None:
+    """Title, column, metrics, order and how intervals are found."""
+    output = tmp_path / "report.html"
+    options = ["--by", "domain", "--metrics", "relevance", "--title", "Ours", "--sort", "file"]
+    drawn = ["--level", 0.9, "--group", "question"]
+    code, _, err = labeler_command("report", labels, "-o", output, *options, *drawn)
+    assert code == 0, err
+    page = read_page(output)
+    index = page.blocks["index"]
+    assert "Ours" in page.texts
+    assert (index["name"], index["order"]) == ("labels.jsonl", "file")
+    assert index["metrics"] == ["relevance"]
+    assert index["subset"] == {"column": "domain", "values": ["a", "b"]}
+    assert "Intervals of the mean: 90 %" in page.texts
+    assert "grouped by question" in page.texts
+
+
+def test_the_labels_are_never_overwritten(labeler_command: Command, labels: Path) -> None:
+    """They cost money."""
+    before = labels.read_bytes()
+    code, _, err = labeler_command("report", labels, "-o", labels)
+    assert code == WRONG_USE
+    assert "is an input" in err
+    assert labels.read_bytes() == before
+
+
+def test_standard_output_is_refused(labeler_command: Command, labels: Path) -> None:
+    """So is a name that is neither that of a page nor that of a folder."""
+    for output in ("-", "report.pdf"):
+        code, _, err = labeler_command("report", labels, "-o", output)
+        assert code == WRONG_USE
+        assert "a report is a page or a folder" in err
+
+
+def test_labels_that_are_not_there_are_named(labeler_command: Command, tmp_path: Path) -> None:
+    """As everywhere else; no report is written."""
+    output = tmp_path / "report.html"
+    code, _, err = labeler_command("report", tmp_path / "none.jsonl", "-o", output)
+    assert code == WRONG_USE
+    assert "none.jsonl" in err
+    assert not output.exists()
+
+
+def test_corrections_are_never_overwritten(
+    labeler_command: Command, labels: Path, tmp_path: Path
+) -> None:
+    """They are people's work."""
+    said = tmp_path / "labels.corrections.jsonl"
+    CorrectionsFile(said).append(correction(record(id="r0")))
+    before = said.read_bytes()
+    code, _, err = labeler_command("report", labels, "-o", said)
+    assert code == WRONG_USE
+    assert "what people said" in err
+    assert said.read_bytes() == before
+
+
+def _values(
+    relevance: float | None = 0.0,
+    utilization: float | None = 1.0,
+    completeness: float | None = 1.0,
+    adherence: float | None = 1.0,
+) -> dict[str, float | None]:
+    return dict(zip(METRICS, (relevance, utilization, completeness, adherence), strict=True))
+
+
+def _fitting(values: dict[str, float | None]) -> list[str]:
+    fits = match_patterns(values)
+    return [pattern.id for pattern, one in zip(PATTERNS, fits, strict=True) if one]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # The guide's own numbers, for its three patterns and for its two problem patterns.
+        (_values(0.85, 0.40, 0.6, 0.0), ["retrieved_but_unused", "ungrounded"]),
+        (_values(0.9, 0.3, 0.6, 0.0), ["retrieved_but_unused", "ungrounded"]),
+        (_values(0.6, 0.6, 0.50, 1.0), ["grounded_but_incomplete"]),
+        (_values(0.6, 0.6, 0.4, 1.0), ["grounded_but_incomplete"]),
+        (_values(0.75, 0.80, 0.85, 1.0), ["comprehensive_and_grounded"]),
+        (_values(0.6, 0.6, 0.6, 1.0), []),
+        (_values(0.9, 0.3, 0.3, 1.0), ["retrieved_but_unused", "grounded_but_incomplete"]),
+    ],
+)
+def test_the_guides_examples_fit_the_patterns_that_it_names(
+    values: dict[str, float | None], expected: list[str]
+) -> None:
+    """A record may fit no pattern or several."""
+    assert _fitting(values) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (_values(0.7, 0.5), True),
+        (_values(0.6999, 0.5), False),
+        (_values(0.7, 0.5001), False),
+    ],
+)
+def test_thresholds_belong_to_the_pattern(
+    values: dict[str, float | None], *, expected: bool
+) -> None:
+    """High is 0.7 or more, low is 0.5 or less."""
+    assert match_patterns(values)[0] is expected
+
+
+def test_an_undefined_value_leaves_open_only_what_it_decides() -> None:
+    """Without completeness an adherent record may or may not be incomplete, another cannot be."""
+    adherent, other = _values(0.9, 0.9, None, 1.0), _values(0.9, 0.9, None, 0.0)
+    assert match_patterns(adherent) == (False, None, None, False)
+    assert match_patterns(other) == (False, False, False, True)
+
+
+def test_nothing_relevant_is_no_good_retrieval() -> None:
+    """Where nothing is relevant the guide takes utilization for 0; relevance is 0 too."""
+    row = measure(record(relevant=(), utilized=()), select_metrics(METRICS))
+    values = {name: ratio.value for name, ratio in row.metrics.items()}
+    assert values == _values(0.0, 0.0, None, 1.0)
+    assert match_patterns(values) == (False, None, False, False)
+
+
+def test_conditions_read_as_they_are_meant() -> None:
+    """What a page prints of each pattern is what it asks for."""
+    printed = [", ".join(map(str, pattern.conditions)) for pattern in PATTERNS]
+    assert printed == [
+        "relevance ≥ 0.7, utilization:capstone ≤ 0.5",
+        "completeness ≤ 0.5, adherence = 1",
+        "relevance ≥ 0.7, utilization:capstone ≥ 0.7, completeness ≥ 0.7, adherence = 1",
+        "adherence = 0",
+    ]
+
+
+def test_a_pattern_of_an_unmeasured_metric_has_no_count(tmp_path: Path) -> None:
+    """A dash and the reason, not 0 records: the embedded judge measures no completeness."""
+    rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+    labels = labeler.label(rows, judge="embedded", progress=False)
+    [page] = labels.report(tmp_path / "r.html")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("Undefined: completeness not measured by judge.") == 2
+
+
+def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:
+    """As metrics count it, whichever came last; labels from elsewhere may judge one twice."""
+    judged = record(support={"a": ["0a"]})
+    no = SentenceSupport(
+        response_sentence_key="a",
+        explanation="Nowhere.",
+        supporting_sentence_keys=(),
+        fully_supported=False,
+    )
+    (yes,) = judged.label.sentence_support_information
+    for entries in ((yes, no), (no, yes)):
+        label = judged.label.model_copy(update={"sentence_support_information": entries})
+        twice = judged.model_copy(update={"label": label})
+        assert label_view(twice)["support"]["a"] == {
+            "supported": False,
+            "keys": [],
+            "explanation": "Nowhere.",
+        }
+
+
+def test_citation_markers_name_their_documents() -> None:
+    """By index; a sentence without a marker says nothing of it."""
+    made = record(documents=[1, 1], support={"a": ["0a"], "b": ["1a"]}, citing=[" [2][9]"])
+    first, second = record_view(made)["response"]
+    assert first["cites"] == [
+        {"marker": "[2]", "documents": [1], "missing": []},
+        {"marker": "[9]", "documents": [], "missing": [9]},
+    ]
+    assert "cites" not in second
+
+
+def test_a_view_has_the_conversation_only_where_there_is_one() -> None:
+    """Turns with their speakers, tool outputs with the tool's name, controls written out."""
+    made = record(turns=1, support={"a": ["h0b", "t0a"]})
+    tool = replace(made.example.tool_outputs[0], name="cl\u202eock")
+    example = made.example.model_copy(update={"tool_outputs": (tool,)})
+    view = record_view(made.model_copy(update={"example": example}))
+    [turn], [output] = view["history"], view["tool_outputs"]
+    assert (turn["role"], [one["key"] for one in turn["sentences"]]) == ("user", ["h0a", "h0b"])
+    assert output == {"name": "cl<U+202E>ock", "sentences": [{"key": "t0a", "text": "18"}]}
+    assert view.keys() - record_view(record()).keys() == {"history", "tool_outputs"}
+
+
+_DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let|var) ([\w$]+)", re.MULTILINE)
+PAGES = {"diff": DIFF, "report": REPORT, "review": REVIEW, "plan": PLAN}
+FILES = {path.name: path for folder in (ASSETS, REVIEW_ASSETS) for path in folder.glob("*.js")}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
+    """A second function of the same name would take the place of the first without a word."""
+    texts = [FILES[name].read_text(encoding="utf-8") for name in PAGES[page]]
+    names = Counter(name for text in texts for name in _DECLARED.findall(text))
+    assert len(names) > len(texts)
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_every_script_is_part_of_a_page() -> None:
+    """None is left over, and none is missing."""
+    assert {*FILES} == {*DIFF, *REPORT, *REVIEW, *PLAN}

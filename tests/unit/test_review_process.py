@@ -184,3 +184,18 @@ def test_rows_that_share_a_judgment_are_told_of(
     list(write_outcomes([*labels(), *others], "labels.jsonl"))
     _, _, err = labeler_command("review", "labels.jsonl", "--queue", "order")
     assert expected in err
+
+
+def test_a_plan_is_read_with_its_own_labels_only(
+    monkeypatch: pytest.MonkeyPatch, labeler_command: Command
+) -> None:
+    """Answers to a plan of other labels would be refused after the reading."""
+    monkeypatch.setattr("labeler.cli.reviewing._serve", lambda *_, **__: 0)
+    for name, some in (("labels.jsonl", labels()), ("others.jsonl", labels()[1:])):
+        list(write_outcomes(some, name))
+    plan = ("--plan", "plan.csv")
+    assert labeler_command("certify", "labels.jsonl", "--within", ".1", *plan)[0] == 0
+    code, _, err = labeler_command("review", "labels.jsonl", *plan)
+    assert (code, "nothing was answered, and no file written" in err) == (0, True)
+    code, _, err = labeler_command("review", "others.jsonl", *plan)
+    assert (code, "made of other labels" in err) == (2, True)

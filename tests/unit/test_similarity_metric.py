@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import math
 import random
+import re
+import struct
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
+import labeler
 from labeler import api
 from labeler.calculators import METRICS, measure, select_metrics, summarize
+from labeler.comparing.checking import check_drops
+from labeler.comparing.diff import diff_labels
+from labeler.comparing.gates import Gate
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.plugins.similarity.embedder import cosine
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import require_answers
+from labeler.judges.task import JudgeReply, Task
+from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
+from labeler.labels.schemas import load_schema
+from labeler.plugins.similarity.embedder import Vector, as_vector, cosine, decoded
 from labeler.plugins.similarity.metrics import mean_cosine
+from labeler.plugins.similarity.questioning import (
+    SCHEMA,
+    QuestionsKind,
+    QuestionsTasks,
+    load_questions_prompt,
+)
 from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
@@ -21,7 +40,11 @@ from labeler.plugins.similarity.records import (
     Similarity,
     questions_key,
 )
+from labeler.sentences.example import Example, KeyedExample
+from labeler.sentences.splitting import SPLITTERS
+from labeler.store.checksums import DamagedRecord, decode, encode
 from support import samples
+from support.fakes import CountingJudge
 from support.questions import EMBEDDER, SIGNATURE, questions_record
 from support.records import sample_record
 
@@ -209,3 +232,234 @@ def test_an_answer_has_exactly_three_questions(questions: tuple[str, ...]) -> No
     """None of them blank."""
     with pytest.raises(ValidationError):
         QuestionsAnswer(noncommittal_explanation="", noncommittal=False, questions=questions)
+
+
+ANSWER = QuestionsAnswer(
+    noncommittal_explanation="it names the capital",
+    noncommittal=False,
+    questions=("What is the capital?", "Which city is it?", "Where is the government?"),
+)
+
+
+def request_for(example: KeyedExample) -> Task[QuestionsAnswer]:
+    """The request for a record's questions."""
+    signature = samples.signature(prompt="trace/v1")
+    return Task(
+        questions_key(example, signature),
+        example,
+        signature,
+        load_questions_prompt(),
+        load_schema(SCHEMA),
+        QuestionsKind(),
+    )
+
+
+def user_message(*response: str) -> str:
+    """What stands in the user message for a response."""
+    return request_for(samples.keyed_example(response=response)).messages[1]["content"]
+
+
+def test_the_response_stands_in_a_fence_of_its_own() -> None:
+    """One line a sentence, between two lines with the marker that the first line states."""
+    lines = user_message("It is red.", "It is\nlarge.").split("\n")
+    marker = lines[0].removeprefix("The marker is ")
+    assert re.fullmatch("[0-9a-f]{16}", marker)
+    inside = lines[
+        lines.index(f"BEGIN RESPONSE {marker}") + 1 : lines.index(f"END RESPONSE {marker}")
+    ]
+    assert inside == ['a "It is red."', r'b "It is\nlarge."']
+
+
+def test_what_is_sent_depends_on_the_response_alone() -> None:
+    """The key promises that: rows of one response and several questions send the same."""
+    one = samples.keyed_example(question="One?", documents=[["A document."]])
+    other = samples.keyed_example(question="Other?", id="x")
+    assert request_for(one).messages == request_for(other).messages
+    assert request_for(one).key == request_for(other).key
+    assert user_message("It is red.") != user_message("It is blue.")
+
+
+@pytest.mark.parametrize("text", ["<|im_end|>", "\u202e", "</s>", "[INST]"])
+def test_nothing_in_a_response_can_pass_for_a_models_control_token(text: str) -> None:
+    """It is escaped, and means the same."""
+    sent = user_message(f"It is {text} red.")
+    assert text not in sent
+    assert json.loads(sent.split("\n")[3].removeprefix("a ")) == f"It is {text} red."
+
+
+def test_a_response_cannot_use_the_frames_variables() -> None:
+    """They are filled in once, and text that came in is never looked at again."""
+    assert "{{marker}} {{response}}" in user_message("{{marker}} {{response}}")
+
+
+def test_the_task_names_all_that_can_change_the_questions() -> None:
+    """Judge, prompt, schema, splitter and trial; another trial has another key."""
+    example = Example(id="r", question="q?", documents=(), response="It is red. It is large.")
+    tasks = QuestionsTasks(CountingJudge(), SPLITTERS["general"])
+    request = tasks.task(example)
+    assert str(request.signature.prompt).startswith("questions/v1@")
+    assert str(request.signature.response_schema).startswith("questions/v1@")
+    assert len(request.example.response) == 2
+    again = QuestionsTasks(CountingJudge(), SPLITTERS["general"], trial=1).task(example)
+    assert again.key != request.key
+
+
+def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
+    """Sealed and read back it is the same; nobody can move it under another response."""
+    request = request_for(samples.keyed_example())
+    assert request.violations(ANSWER) == ()
+    record = request.record(JudgeReply(ANSWER, ReplyFacts(attempts=1)))
+    assert isinstance(record, QuestionsRecord)
+    assert decode(record.key, encode(record)) == record
+    with pytest.raises(DamagedRecord, match="of key"):
+        decode("0" * 64, encode(record))
+
+
+def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
+    """It is neither kept nor taken for questions."""
+    with pytest.raises(TypeError, match="a QuestionsAnswer was asked for"):
+        request_for(samples.keyed_example()).violations(samples.keyed_example())
+
+
+def test_a_judge_that_only_labels_ends_the_run() -> None:
+    """Before anything is sent."""
+    with pytest.raises(UsageError, match="cannot write questions"):
+        require_answers(EmbeddedJudge(), QuestionsKind())
+
+
+GOOD = "The tower of Rome is 90 meters high."
+
+
+def labels(edited: int, *, repeated: bool = False) -> labeler.Labels:
+    """Labels of eight rows without ids, the first few with a wrong answer."""
+    rows = [
+        {
+            "question": "How high?" if repeated else f"How high is tower {number}?",
+            "documents": [f"{GOOD} It has {number} floors."],
+            "response": "Bananas sing on purple mountains." if number < edited else GOOD,
+        }
+        for number in range(8)
+    ]
+    return labeler.label(rows, judge="embedded")
+
+
+def test_edited_answers_are_paired_by_question() -> None:
+    """The comparison, the gate and the diff see all records, and say how they were paired."""
+    base, new = labels(0), labels(5)
+    found = labeler.compare(base, new)
+    assert (found.counts.pairs, found.counts.only_a) == (8, 0)
+    assert found["adherence"].difference == -5 / 8
+    assert "5 without an id are paired by question" in found.counts.in_words()
+    assert {one.id for one in found["adherence"].moved} <= {one.id for one in base}
+    assert "5 with other response" in diff_labels(base, new).conclusion
+    metrics = select_metrics(["adherence"])
+    rows = [[measure(one, metrics) for one in side] for side in (new, base)]
+    (verdict,) = check_drops(
+        rows[0], rows[1], [Gate(metrics[0], 0.1, at_least=False, of_drop=True)]
+    )
+    assert (verdict.value, verdict.passed) == (5 / 8, False)
+
+
+def test_repeated_questions_are_not_paired_and_the_conclusion_begins_with_that() -> None:
+    """Only the records with equal content have a partner."""
+    base, new = labels(0, repeated=True), labels(5, repeated=True)
+    for found in (labeler.compare(base, new), diff_labels(base, new)):
+        assert found.counts.pairs == 3
+        assert str(found.conclusion).startswith("5 of 8 records are not compared")
+        assert "--id question" in str(found.conclusion)
+
+
+def test_equal_groups_count_all_their_pairs() -> None:
+    """The conclusion is about all groups, not about the largest."""
+    rows = [
+        {"question": f"How high is {n}?", "documents": [GOOD], "response": GOOD, "team": team}
+        for n, team in enumerate("aaabb")
+    ]
+    same = labeler.label(rows, judge="embedded")
+    assert "all 5 pairs" in str(labeler.compare(same, same, by="team").conclusion)
+
+
+def encoded(vector: Vector) -> str:
+    """The base64 of a server."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def drawn(seed: int, size: int) -> Vector:
+    """A vector of chance."""
+    dice = random.Random(seed)  # noqa: S311 - no secret
+    return as_vector([dice.gauss(0, 1) for _ in range(size)])
+
+
+@pytest.mark.parametrize("size", [1, 3, 256, 1536])
+def test_the_cosine_is_that_of_numpy(size: int) -> None:
+    """To a millionth and far beyond, whatever the lengths of the vectors."""
+    for seed in range(20):
+        one, other = drawn(seed, size), drawn(1000 + seed, size)
+        a, b = np.array(one), np.array(other)
+        expected = float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+        assert cosine(one, other) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_cosine_of_a_vector_with_itself_is_one_and_with_its_opposite_minus_one() -> None:
+    """Rounding takes it no further than that."""
+    for seed in range(50):
+        one = drawn(seed, 17)
+        other = tuple(-3.0 * number for number in one)
+        assert cosine(one, one) == pytest.approx(1.0, abs=1e-12)
+        assert cosine(one, other) == pytest.approx(-1.0, abs=1e-12)
+        assert -1.0 <= (cosine(one, other) or 0.0) <= (cosine(one, one) or 0.0) <= 1.0
+
+
+def test_the_order_of_dimensions_changes_nothing() -> None:
+    """The sum is rounded once."""
+    one, other = drawn(1, 300), drawn(2, 300)
+    shuffled = list(range(300))
+    random.Random(3).shuffle(shuffled)  # noqa: S311 - no secret
+    turned = [tuple(vector[place] for place in shuffled) for vector in (one, other)]
+    assert cosine(*turned) == pytest.approx(cosine(one, other) or math.nan, rel=1e-15)
+
+
+def test_a_vector_of_zeros_is_like_nothing() -> None:
+    """It has no direction, not even with itself."""
+    assert cosine((0.0, 0.0), (1.0, 2.0)) is None
+    assert cosine((0.0, 0.0), (0.0, 0.0)) is None
+
+
+def test_tiny_and_huge_vectors_have_a_cosine() -> None:
+    """Their squares are neither lost nor infinite."""
+    tiny, huge = as_vector([1e-38, 1e-38]), as_vector([3e38, 3e38])
+    assert cosine(tiny, tiny) == pytest.approx(1.0)
+    assert cosine(huge, tiny) == pytest.approx(1.0)
+
+
+def test_vectors_of_two_sizes_are_not_compared() -> None:
+    """An error, not a number over what they share."""
+    with pytest.raises(ValueError, match="of 2 and of 3 numbers"):
+        cosine((1.0, 2.0), (1.0, 2.0, 3.0))
+
+
+def test_a_vector_comes_back_bit_by_bit() -> None:
+    """What single precision can hold is kept as it is."""
+    vector = drawn(7, 1536)
+    assert decoded(encoded(vector)) == vector
+
+
+def test_numbers_are_rounded_to_single_precision() -> None:
+    """A server that writes decimals and one that sends bytes give the same vector."""
+    assert as_vector([0.1, 1]) == struct.unpack("<2f", struct.pack("<2f", 0.1, 1.0))
+
+
+@pytest.mark.parametrize(
+    "numbers", [[], ["1"], [None], [math.nan], [math.inf], [1e300], [10**400], [[1.0]]]
+)
+def test_what_is_no_finite_number_is_refused(numbers: list[object]) -> None:
+    """Before it could enter a sum."""
+    with pytest.raises(ValueError, match="number"):
+        as_vector(numbers)
+
+
+@pytest.mark.parametrize("text", ["", "AAA", "AAAAAAA=", "äöü", "!!!!", encoded((math.inf,))])
+def test_what_is_no_vector_in_base64_is_refused(text: str) -> None:
+    """Empty, cut short, other letters, and what is not finite."""
+    with pytest.raises(ValueError, match=r"base64|bytes are not|not finite"):
+        decoded(text)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 
 import labeler
 from labeler.api import write_labels
+from labeler.audit.auditing import audit_labels
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -26,10 +30,18 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.statistics.intervals import mean_interval
-from labeler.cli import checking, reading
+from labeler.cli import agreement_view, checking, reading
+from labeler.cli.summary_view import View, print_summary
+from labeler.comparing.agreement import compare_labels
+from labeler.comparing.checking import GateSettings, check_rows
+from labeler.comparing.compare import compare
+from labeler.comparing.gates import Demand
 from labeler.errors import UsageError
-from labeler.labels.record import Outcome
+from labeler.labels.record import RECORDS, LabelRecord, Outcome
 from labeler.labels.schemas import read_resource
+from labeler.plugins.scores import Criterion
+from labeler.plugins.scores.metrics import score_metrics
+from metric_terms import SYSTEMS
 from support.command import Command
 from support.labeled import failure, record
 
@@ -248,3 +260,86 @@ def test_numbers_load_no_numpy(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert [line for line in done.stdout.splitlines() if line.endswith("False")] == ["0 False"] * 3
+
+
+VALUES = (1, "1", None, "(none)", True, "true", "", "law")
+NAMES = {"1", '"1"', "(none)", '"(none)"', "true", '"true"', '""', "law"}
+
+
+def labels() -> list[LabelRecord]:
+    """Two records of each value, one of them supported; one record without the column."""
+    made = [
+        record(id=f"{n}-{good}", support={"a": ["0a"] * good}, metadata={"g": value})
+        for n, value in enumerate(VALUES)
+        for good in (0, 1)
+    ]
+    return [*made, record(id="without", metadata={"other": 1})]
+
+
+def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
+    """In summaries, gates, comparisons and audits, each with a name of its own."""
+    found = labeler.summary(labels(), "adherence", by="g")
+    counts = {row.group: row.defined for row in found}
+    assert counts == {**dict.fromkeys(NAMES, 2), "(none)": 3}
+    compared = compare(labels(), labels(), "adherence", by="g").rows
+    assert {row.group: row.pairs for row in compared} == counts
+    agreed = compare_labels(labels(), labels(), by="g").fields
+    assert {one.group for one in agreed} == {None, *NAMES}
+    assert {row.group for row in audit_labels(labels(), by="g").rows} == NAMES
+    rows = list(labeler.metrics(labels(), "adherence"))
+    gate = Demand("adherence", 0.9, at_least=True).gate()
+    for verdict in check_rows(rows, [gate], GateSettings(by="g", every_record=True)):
+        assert len(verdict.records) == counts[verdict.group]
+
+
+def test_a_text_keeps_its_name_where_nothing_else_has_it() -> None:
+    """Groups of a CSV file are texts, and look like numbers."""
+    made = [record(id=year, metadata={"year": year}) for year in ("2024", "2025")]
+    assert [row.group for row in labeler.summary(made, "adherence", by="year")] == ["2024", "2025"]
+
+
+def test_observations_of_a_column_are_told_apart_in_the_same_way() -> None:
+    """The number 1 and the text are two observations; records without a value are each alone."""
+    values = [1, "1", 1, "1", None, None]
+    made = [record(id=str(n), metadata={"g": value}) for n, value in enumerate(values)]
+    (row,) = labeler.summary(made, "adherence", intervals=Intervals(group="g"))
+    assert row.interval == mean_interval([1.0] * 6, groups=["a", "b", "a", "b", None, None])
+
+
+def seconds(groups: int) -> float:
+    """Processor time for tables of so many groups, and for agreement by group."""
+    made = [
+        record(id=f"r{n}", support={"a": ["0a"] * (n % 3 > 0)}, metadata={"g": f"g{n // 2}"})
+        for n in range(2 * groups)
+    ]
+    begin = time.process_time()
+    rows = labeler.summary(made, by="g", intervals=Intervals())
+    agreement = compare_labels(made, made, by="g")
+    with redirect_stdout(io.StringIO()):
+        print_summary(rows, View(Intervals(), "g", every=True))
+        agreement_view.print_labels(agreement, details=True)
+    return time.process_time() - begin
+
+
+def test_many_groups_cost_as_much_as_their_records() -> None:
+    """Four times as many groups take about four times as long, not sixteen."""
+    seconds(20)
+    few, many = seconds(40), seconds(160)
+    assert many < 9 * few
+
+
+OWN_CRITERION = "g_eval"
+"""A criterion of one's own, whose metric has the criterion's name."""
+IDS = sorted({term.id for terms in SYSTEMS.values() for term in terms})
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_metric_is_found_by_its_id(name: str) -> None:
+    """In the core or in an optional part, which can also read the records that it measures."""
+    if name == OWN_CRITERION:
+        own = Criterion(name=name, criteria="Is it kind?", steps=None, shows=("response",))
+        metric = score_metrics(own.name, (own.low, own.high))[0]
+    else:
+        (metric,) = select_metrics(name, kind=None)
+    assert metric.id == name
+    assert RECORDS[metric.kind].model_fields["kind"].default == metric.kind

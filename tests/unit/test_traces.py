@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from import_rows import AGENT_ROW, import_rows
+from labeler.api import open_rows
+from labeler.sentences.example import Example
 from support.command import Command
 from support.trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
 
@@ -329,3 +332,52 @@ def test_the_command_writes_rows_and_says_what_gave_none(
     assert labeler("import", "traces", good, "-o", tmp_path / "rows.parquet")[0] == 2
     assert labeler("import", "traces", good, "--sample", "2")[0] == 2
     assert labeler("import", "traces", good, "--where", "user")[0] == 2
+
+
+FILES = sorted((Path(__file__).parents[1] / "traces").iterdir())
+TEXTS = ("question", "documents", "response", "history", "tool_outputs")
+ONLY_IDS = "genai_ids.jsonl.gz"
+"""OpenTelemetry's default: documents without texts."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_traces_of_another_package_become_the_rows_that_were_asked(path: Path) -> None:
+    """The same chain or agent, watched by each instrumentation, gives the same rows."""
+    rows, counts = joined(str(path))
+    found = sorted(([row.get(name) for name in TEXTS] for row in rows), key=str)
+    asked = [AGENT_ROW] if "agent" in path.name else import_rows()[:2]
+    if path.name == ONLY_IDS:
+        assert (found, counts.unjoined) == ([], {"documents_without_text": 2})
+    else:
+        assert found == [[row.get(name) for name in TEXTS] for row in asked]
+        assert not counts.faults
+
+
+def test_traces_have_their_users_and_models() -> None:
+    """As far as the instrumentation records them."""
+    folder = FILES[0].parent
+    found = {
+        name: joined(str(folder / f"{name}.jsonl.gz"))[0][0]["metadata"]
+        for name in ("openinference", "langfuse_observations", "genai", "mlflow")
+    }
+    assert found["openinference"]["user"] == found["langfuse_observations"]["user"] == "7"
+    assert (found["genai"]["model"], found["genai"]["response_id"]) == ("small", "r1")
+    assert found["mlflow"]["trace_id"].startswith("tr-")
+
+
+IMPORTS = sorted((Path(__file__).parents[1] / "imports").iterdir())
+JOINED = ("deepeval.csv", "deepeval.jsonl")
+"""Files whose documents are one text."""
+
+
+@pytest.mark.parametrize("path", IMPORTS, ids=lambda path: path.name)
+def test_a_file_of_another_package_is_read_as_it_was_written(path: Path) -> None:
+    """Without a preset; quotes, line breaks and separators in texts included."""
+    split = "|" if path.name in JOINED else None
+    found = [row.content for row in open_rows(path, split_documents=split)]
+    texts = ("question", "documents", "response")
+    assert all(isinstance(one, Example) for one in found), found[0]
+    assert [{name: getattr(one, name) for name in texts} for one in found] == [
+        {name: row[name] if name != "documents" else tuple(row[name]) for name in texts}
+        for row in import_rows()
+    ]

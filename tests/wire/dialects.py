@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from labeler.judges.openai.request import MODES
+from labeler.judges.task import MODES
 from wire.behaviors import Behavior, changes, error, says_of
 from wire.calls import Call, label_for
 from wire.connections import Wire

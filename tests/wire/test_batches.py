@@ -35,6 +35,7 @@ from labeler.plugins.batch.status import delete_requests
 from labeler.plugins.batch.submit import Submission
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Selection
+from support.stored import failures_in
 from wire.behaviors import Behavior, named
 from wire.behaviors import body as sends
 from wire.provider import Call, Provider, Script, completes, done_but, expires, fails, never
@@ -89,7 +90,7 @@ def stored(store: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
     """Labels and failures of a store."""
     with DiskStore(store, create=False) as opened:
         labels = [record for record in opened if isinstance(record, LabelRecord)]
-        return labels, [f for f in opened.failures() if isinstance(f, LabelFailure)]
+    return labels, failures_in(store)
 
 
 def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:

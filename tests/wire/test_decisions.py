@@ -12,7 +12,7 @@ import pytest
 
 import labeler
 from labeler.judges.openai.reading import flat, parse_object
-from labeler.judges.openai.request import MODES
+from labeler.judges.task import MODES
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema

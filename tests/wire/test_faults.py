@@ -15,7 +15,7 @@ import pytest
 
 from labeler.errors import FatalJudgeError
 from labeler.judges.openai import connections
-from labeler.judges.openai.request import MODES
+from labeler.judges.task import MODES
 from labeler.labels.record import LabelRecord
 from labeler.store.memory import MemoryStore
 from reliability_faults import SHAPES

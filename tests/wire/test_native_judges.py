@@ -18,8 +18,8 @@ import labeler
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import JUDGES
 from labeler.judges.openai.headers import quota_of
-from labeler.judges.openai.request import FRAME
 from labeler.judges.providers import PROVIDERS
+from labeler.judges.task import FRAME
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.plugins.anthropic.judge import limits_of

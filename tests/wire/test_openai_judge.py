@@ -22,9 +22,8 @@ from labeler.judges.openai import request as requests
 from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.reask import REASK_VERSION
-from labeler.judges.openai.request import response_format
+from labeler.judges.openai.request import OpenAISpec, response_format
 from labeler.judges.openai.sender import Sender
-from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput

@@ -14,18 +14,10 @@ import pytest
 import labeler
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.reading import find_object
-from labeler.judges.openai.request import (
-    FRAME,
-    FRAME_VERSION,
-    MODES,
-    Request,
-    mode_of,
-    request_body,
-)
-from labeler.judges.openai.spec import OpenAISpec, spec_of
+from labeler.judges.openai.request import OpenAISpec, Request, request_body, spec_of
 from labeler.judges.pricing import given_price
 from labeler.judges.prompting import load_prompt
-from labeler.judges.task import Task
+from labeler.judges.task import FRAME, FRAME_VERSION, MODES, Task, mode_of
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
@@ -322,7 +314,7 @@ def test_a_mode_that_has_labels_is_not_left(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with accepting("strict") as provider:
         run(provider, rows(3), store=store)
-    with accepting("json") as provider, pytest.raises(FatalJudgeError, match="--output-mode"):
+    with accepting("json") as provider, pytest.raises(FatalJudgeError, match="output_mode"):
         run(provider, rows(6), store=store)
     assert {call.mode for call in provider.calls} == {"strict"}
 

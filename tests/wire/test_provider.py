@@ -1,11 +1,15 @@
+"""The server of the tests is as strict as the provider, else tests of judges would pass in vain.
+
+The tests of judges, batches and embedders show its answers, faults and limits.
+"""
+
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 import http.client
 import json
-import socket
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,23 +18,22 @@ from typing import Any
 
 import pytest
 
-from wire.clients import ask, client_of, comes_true, record, request_of, send
+from wire.clients import ask, client_of, record, request_of
 from wire.provider import (
-    BEHAVIOURS,
     COMPLETIONS,
     FAULTS,
     Call,
     Json,
+    Limits,
+    ModelCard,
     Provider,
-    Wire,
-    done_but,
+    Rates,
     faulty,
     format_problems,
-    late,
-    spread,
 )
+from wire.rates import Bucket
 
-GOOD: Json = {
+STRICT: Json = {
     "type": "json_schema",
     "json_schema": {
         "name": "label_v1",
@@ -82,120 +85,107 @@ SPOILS: dict[str, Callable[[Json], Any]] = {
 
 def test_a_strict_format_passes() -> None:
     """Titles, descriptions, references and lists are permitted."""
-    assert format_problems(GOOD) == []
+    assert format_problems(STRICT) == []
 
 
 @pytest.mark.parametrize("word", SPOILS)
 def test_what_strict_mode_forbids_is_refused(word: str) -> None:
     """Each rule of the provider is found broken, and named."""
-    spoiled = copy.deepcopy(GOOD)
+    spoiled = copy.deepcopy(STRICT)
     SPOILS[word](spoiled)
     assert word in "; ".join(format_problems(spoiled))
 
 
-# Over HTTP
-
-
-def test_the_server_speaks_plain_http() -> None:
-    """Any client can ask it, and it records what came."""
-    message = 'BEGIN DOCUMENTS m\n0a "x"\nEND DOCUMENTS m'
-    body = {
-        "model": "m",
-        "messages": [{"role": "user", "content": message}],
-        "response_format": GOOD,
-    }
-    with Provider() as provider:
-        answer = ask(provider, body).body
-    assert json.loads(answer["choices"][0]["message"]["content"])["overall_supported"] is True
-    assert (provider.calls[0].keys("DOCUMENTS"), provider.calls[0].body) == (["0a"], body)
-    assert provider.calls[0].identity == "m"
-
-
-def test_the_library_reads_its_answers() -> None:
-    """A completion is one for the real client."""
-    with Provider() as provider, client_of(provider) as client:
-        found = client.chat.completions.create(**request_of())
-    assert found.usage is not None
-    assert (found.usage.prompt_tokens, found.choices[0].finish_reason) == (10_000, "stop")
-
-
-def test_requests_may_come_in_pieces_and_in_a_row() -> None:
-    """A request is answered when it is whole, and the next of the same connection after it."""
-    body = json.dumps(request_of()).encode()
-    head = f"POST {COMPLETIONS} HTTP/1.1\r\nAuthorization: Bearer k\r\nContent-Length: {len(body)}"
-    whole = head.encode() + b"\r\n\r\n" + body
-    with Provider() as provider, socket.create_connection(("127.0.0.1", provider.port), 10) as peer:
-        for start in range(0, len(whole), 1000):
-            peer.sendall(whole[start : start + 1000])
-        peer.sendall(whole)
-        with peer.makefile("rb") as answers:
-            for _ in range(2):
-                assert answers.readline() == b"HTTP/1.1 200 OK\r\n"
-                headers = iter(answers.readline, b"\r\n")
-                length = next(int(h[15:]) for h in list(headers) if h.startswith(b"content-length"))
-                assert json.loads(answers.read(length))["object"] == "chat.completion"
-    assert [call.number for call in provider.calls] == [1, 2]
+CARD = ModelCard("thinking", refuses=frozenset({"temperature", "max_tokens"}))
+THINKING = request_of(model="thinking")
+EMBEDDING, BATCH = "/v1/embeddings", "/v1/batches"
 
 
 @pytest.mark.parametrize(
-    "noise", [b"hello\r\n\r\n", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked"]
+    ("path", "body", "code", "param"),
+    [
+        ("/v1/other", {}, "unknown_url", None),
+        (COMPLETIONS, request_of(model="new"), "model_not_found", "model"),
+        (COMPLETIONS, THINKING | {"temperature": 0}, "unsupported_value", "temperature"),
+        (COMPLETIONS, THINKING | {"max_tokens": 9}, "unsupported_parameter", "max_tokens"),
+        *(
+            (EMBEDDING, {"model": "thinking", "input": text}, None, "input")
+            for text in ("", [], ["a", ""], 7)
+        ),
+        (EMBEDDING, {"model": "thinking", "input": "a", "dimensions": 0}, None, "dimensions"),
+        (BATCH, {"endpoint": EMBEDDING}, None, "endpoint"),
+        (BATCH, {"completion_window": "48h"}, None, "completion_window"),
+        (BATCH, {"input_file_id": "file-none"}, None, "input_file_id"),
+        (BATCH, {"metadata": {"a": "x" * 513}}, None, "metadata"),
+    ],
 )
-def test_what_is_no_request_ends_the_connection(noise: bytes) -> None:
-    """So does a request that does not state its length."""
-    with Provider() as provider, socket.create_connection(("127.0.0.1", provider.port), 10) as peer:
-        peer.sendall(noise + b"\r\n\r\n")
-        assert peer.recv(1) == b""
-    assert provider.requests == []
+def test_wrong_requests_are_refused(
+    path: str, body: Json, code: str | None, param: str | None
+) -> None:
+    """With the provider's code and the parameter; without a key, everything is."""
+    with Provider(models=[CARD]) as provider, client_of(provider) as client:
+        if path == BATCH:
+            file = client.files.create(file=("in.jsonl", b"{}"), purpose="batch")
+            right = {"endpoint": COMPLETIONS, "completion_window": "24h", "input_file_id": file.id}
+            body = right | body
+        reply = ask(provider, body, path)
+        assert ask(provider, body, path, key="").code in {"missing_api_key", "unknown_url"}
+        assert (provider.paid, provider.batches.all) == ({}, {})
+    assert reply.status in {400, 404}
+    assert code is None or reply.code == code
+    assert reply.body["error"].get("param") == param
 
 
-def test_other_routes_and_strangers_are_refused() -> None:
-    """An unknown address is not found, and without a key nothing is done; both count as calls."""
-    with Provider() as provider:
-        assert ask(provider, {}, "/v1/other").code == "unknown_url"
-        assert ask(provider, request_of(), key="").code == "missing_api_key"
-        assert len(provider.calls) == 2
-        assert provider.paid == {}
+def line(name: str, **changed: Any) -> Json:
+    """One request of a batch."""
+    body = request_of(record(name))
+    return {"custom_id": name, "method": "POST", "url": COMPLETIONS, "body": body, **changed}
 
 
-def test_a_peer_that_leaves_ends_its_call() -> None:
-    """Nothing is in flight any more, and nobody is charged."""
-    with Provider(["hang", late(3600)]) as provider:
-        for number in (1, 2):
-            with send(provider, request_of()):
-                assert comes_true(lambda: provider.in_flight == 1)
-            assert comes_true(lambda: provider.in_flight == 0)
-            assert len(provider.calls) == number
-        assert provider.paid == {}
+def jsonl(*lines: Json) -> bytes:
+    """An input file."""
+    return b"".join(json.dumps(each).encode() + b"\n" for each in lines)
 
 
-def test_it_counts_how_many_it_answers_at_once() -> None:
-    """Every answer waits here until three are being made."""
-    provider = Provider(lambda _: together)
+GOOD = jsonl(*map(line, ("r1", "r2")))
+FLAWS: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b'{"custom_id": \n', "invalid_json_line"),
+    "no object": (b"[]\n", "invalid_json_line"),
+    "used before": (jsonl(line("r1")), "duplicate_custom_id"),
+    "no id": (jsonl(line("r2", custom_id=None)), "missing_required_parameter"),
+    "a GET": (jsonl(line("r2", method="GET")), "invalid_method"),
+    "elsewhere": (jsonl(line("r2", url="/v1/embeddings")), "url_mismatch"),
+    "no body": (jsonl(line("r2", body=None)), "missing_required_parameter"),
+    "two models": (jsonl(line("r2", body=request_of(model="other"))), "model_mismatch"),
+}
 
-    async def together(call: Call, wire: Wire) -> None:
-        while provider.most_in_flight < 3:  # noqa: ASYNC110 - the counter is no event
-            await asyncio.sleep(0.001)
-        await BEHAVIOURS["ok"](call, wire)
 
-    with provider, contextlib.ExitStack() as peers:
+@pytest.mark.parametrize(
+    ("content", "limits", "error"),
+    [
+        *((jsonl(line("r1")) + flaw, Limits(), (code, 2)) for flaw, code in FLAWS.values()),
+        (b"\n", Limits(), ("empty_file", None)),
+        (GOOD, Limits(lines=1), ("too_many_tasks", None)),
+        (GOOD, Limits(size=len(GOOD) - 1), ("file_too_large", None)),
+        (GOOD, Limits(2, len(GOOD)), None),
+    ],
+    ids=[*FLAWS, "empty", "lines", "size", "at the limits"],
+)
+def test_a_batch_with_a_flaw_fails(
+    content: bytes, limits: Limits, error: tuple[str, int | None] | None
+) -> None:
+    """The error names the line, and nothing of it is executed; at the limits it passes."""
+    with Provider(limits=limits) as provider, client_of(provider) as client:
+        file = client.files.create(file=("in.jsonl", content), purpose="batch")
+        batch = client.batches.create(
+            input_file_id=file.id, endpoint=COMPLETIONS, completion_window="24h"
+        )
         for _ in range(3):
-            peers.enter_context(send(provider, request_of()))
-        assert comes_true(lambda: provider.paid.total() == 3)
-        assert comes_true(lambda: provider.in_flight == 0)
-    assert provider.most_in_flight == 3
-
-
-def test_latencies_depend_on_the_record_alone() -> None:
-    """Seeded, whatever the order in which records are asked."""
-    calls = made_calls(50)
-    first, second, other = (spread(0.1, seed=seed) for seed in (1, 1, 2))
-    found = {call.identity: first(call) for call in calls}
-    assert found == {call.identity: second(call) for call in reversed(calls)}
-    assert found != {call.identity: other(call) for call in calls}
-    assert 0.05 < sorted(found.values())[25] < 0.2
-
-
-# What is charged
+            batch = client.batches.retrieve(batch.id)
+        executed = len(provider.batch_lines)
+    found = batch.errors.data if batch.errors else []
+    assert [(one.code, one.line) for one in found or []] == ([error] if error else [])
+    assert (batch.status, executed) == (("failed", 0) if error else ("completed", 2))
 
 
 def test_an_answer_is_charged_when_it_was_sent_to_its_end() -> None:
@@ -209,89 +199,47 @@ def test_an_answer_is_charged_when_it_was_sent_to_its_end() -> None:
                     ask(provider, request_of(record("r1")))
             assert list(provider.paid.values()) == ([times] if times else [])
             assert provider.tokens == (10_000 * times, 10 * times)
+            assert provider.stats()["paid"]["duplicates"] == max(0, times - 1)
 
 
-def test_a_record_that_is_paid_twice_shows() -> None:
-    """By its data, whatever else the request holds."""
-    with Provider() as provider:
-        for parameters in ({}, {"temperature": 0}):
-            ask(provider, request_of(record("r1"), **parameters))
-        ask(provider, request_of(record("r2")))
-    assert sorted(provider.paid.values()) == [1, 2]
-    assert provider.stats()["paid"] == {"records": 2, "answers": 3, "duplicates": 1}
+def test_requests_and_tokens_above_the_rate_are_refused() -> None:
+    """With the time to wait; a prompt counts with its cap, and one that never passes has none."""
+    with Provider(rates=Rates(1 / 3600, burst=1)) as provider:
+        replies = [ask(provider, request_of()) for _ in range(2)]
+        assert (provider.limited, provider.paid.total()) == (1, 1)
+    assert [reply.status for reply in replies] == [200, 429]
+    assert 3500 < int(replies[1].headers["retry-after"]) <= 3600
+    with Provider(rates=Rates(tokens_per_minute=10_000)) as provider:
+        sizes = (5_000, 5_000, 20_000)
+        _, late, never = (ask(provider, request_of(max_completion_tokens=n)) for n in sizes)
+    assert (late.status, late.body["error"]["type"]) == (429, "tokens")
+    assert ("retry-after" in late.headers, "retry-after" in never.headers) == (True, False)
 
 
-def test_an_answer_can_get_lost_on_the_way() -> None:
-    """It was made, but the peer saw an error, so that it is not charged."""
-    with Provider([done_but("500")]) as provider:
-        assert ask(provider, request_of()).status == 500
-        assert provider.paid == {}
-
-
-def test_tokens_are_counted_from_the_text() -> None:
-    """Four bytes each, rounded up over messages and schema; the answer by its content."""
-    body = request_of()
-    schema = json.dumps(body["response_format"]["json_schema"]["schema"])
-    size = sum(len(m["content"].encode()) for m in body["messages"]) + len(schema.encode())
-    with Provider(count_tokens=True) as provider:
-        answer = ask(provider, body).body
-        assert provider.tokens == (
-            answer["usage"]["prompt_tokens"],
-            answer["usage"]["completion_tokens"],
-        )
-    content = answer["choices"][0]["message"]["content"]
-    assert answer["usage"]["prompt_tokens"] == -(-size // 4)
-    assert answer["usage"]["completion_tokens"] == -(-len(content.encode()) // 4)
-
-
-def test_a_long_prefix_is_cached_after_its_first_use() -> None:
-    """From 1,024 tokens on, in steps of 128, for the same model."""
-
-    def cached(system: str, model: str = "m") -> int:
-        body = request_of(model=model)
-        body["messages"][0]["content"] = system
-        usage = ask(provider, body).body["usage"]
-        tokens: int = usage["prompt_tokens_details"]["cached_tokens"]
-        return tokens
-
-    with Provider(count_tokens=True) as provider:
-        long, short = "x" * 4 * 1300, "x" * 4 * 1023
-        assert [cached(long), cached(long), cached(long, "n")] == [0, 1280, 0]
-        assert [cached(short), cached(short)] == [0, 0]
-        assert provider.cached_tokens == 1280
-
-
-# Faults
-
-
-def made_calls(count: int) -> list[Call]:
-    """Calls for records of their own."""
-    bodies = (json.dumps(request_of(record(f"r{number}"))).encode() for number in range(count))
-    return [Call(n, "POST", COMPLETIONS, {}, raw) for n, raw in enumerate(bodies, 1)]
+def test_a_bucket_fills_with_the_time() -> None:
+    """Never beyond its size; what is missing takes its time."""
+    now = [0.0]
+    bucket = Bucket(2, 10, lambda: now[0])
+    bucket.take(10)
+    assert (bucket.wait(4), bucket.wait(11), bucket.until_full) == (2, math.inf, 5)
+    now[0] = 3
+    assert (bucket.level, bucket.wait(6), bucket.wait(7)) == (6, 0, 0.5)
+    now[0] = 100
+    assert bucket.level == 10
 
 
 def test_a_stated_share_of_calls_misbehaves() -> None:
-    """All kinds come up; none at 0, every one at 1."""
-    calls = made_calls(500)
-    picked = [pick for pick in map(faulty(0.2, seed=7), calls) if pick]
-    assert 70 <= len(picked) <= 130
+    """By the record and how often it was asked, not by the order; none at 0, every one at 1."""
+    bodies = (json.dumps(request_of(record(f"r{number}"))).encode() for number in range(500))
+    calls = [Call(n, "POST", COMPLETIONS, {}, raw) for n, raw in enumerate(bodies, 1)]
+    one, other = faulty(0.2, seed=7), faulty(0.2, seed=7)
+    picked = {call.identity: (one(call), one(call)) for call in calls}
+    assert 70 <= sum(bool(first) for first, _ in picked.values()) <= 130
+    assert any(first and not second for first, second in picked.values())
+    again = {call.identity: other(call) for call in reversed(calls)}
+    assert again == {name: first for name, (first, _) in picked.items()}
     assert set(map(faulty(1), calls)) == set(FAULTS)
     assert set(map(faulty(0), calls)) == {None}
-
-
-def test_faults_depend_on_the_record_and_how_often_it_was_asked() -> None:
-    """Not on the order; a record that failed may well pass the next time."""
-    calls = made_calls(100)
-    one, other = faulty(0.5, seed=3), faulty(0.5, seed=3)
-    first = {call.identity: (one(call), one(call)) for call in calls}
-    turned = [other(call) for call in reversed(calls)]
-    again = {call.identity: (turned[-n], other(call)) for n, call in enumerate(calls, 1)}
-    assert first == again
-    assert any(before and not after for before, after in first.values())
-    assert first != {call.identity: (p(call), p(call)) for p in [faulty(0.5)] for call in calls}
-
-
-# In a process of its own
 
 
 @pytest.fixture
@@ -320,29 +268,3 @@ def test_it_runs_in_a_process_of_its_own(served: Callable[..., str]) -> None:
     assert (stats["calls"], stats["limited"], stats["in_flight"]) == (4, 1, 0)
     assert stats["paid"] == {"records": 1, "answers": 2, "duplicates": 1}
     assert stats["tokens"]["prompt"] == 2 * replies[0].body["usage"]["prompt_tokens"]
-
-
-def test_a_process_misbehaves_as_told(served: Callable[..., str]) -> None:
-    """A share of calls, of the kinds named, after a latency."""
-    far = served(
-        *[
-            "--faults",
-            "1",
-            "--kinds",
-            "500",
-            "--seed",
-            "7",
-            "--latency",
-            "0.001",
-            "--spread",
-            "0.1",
-        ]
-    )
-    assert [ask(far, request_of()).status for _ in range(3)] == [500] * 3
-
-
-def test_an_unknown_behavior_is_a_wrong_use() -> None:
-    """The program names it."""
-    program = [sys.executable, str(Path(__file__).with_name("provider.py")), "nonsense"]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert (done.returncode, "unknown behaviors ['nonsense']" in done.stderr) == (2, True)

@@ -17,8 +17,8 @@ from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.request import Form, Messages, Request
-from labeler.judges.task import JudgeReply, Task
+from labeler.judges.openai.request import Form, Request
+from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.sentences.example import Frozen
 
 _REFUSALS = frozenset({400, 413, 422})

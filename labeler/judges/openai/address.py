@@ -9,25 +9,24 @@ import ipaddress
 import os
 import re
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from labeler.errors import UsageError
+from labeler.judges.openai.masking import remember_key, remember_value
 from labeler.judges.providers import PROVIDERS
 
 OFFICIAL_URL = PROVIDERS["openai"].base_url
 NO_KEY = "none"
 """The key of a server that needs none."""
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_RESERVED = frozenset(
-    {
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization"),
-        *("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"),
-        *("host", "content-length", "content-type", "content-encoding", "accept-encoding"),
-    }
-)
+_RESERVED = frozenset((
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization"),
+    *("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"),
+    *("host", "content-length", "content-type", "content-encoding", "accept-encoding"),
+))  # fmt: skip
 """Headers of one connection or one body."""
 _LONGEST = 8000
 """Characters of a value at most."""
@@ -59,15 +58,14 @@ def safe_url(url: str, allow_http: Collection[str] = ()) -> str:
     if parts.scheme == "http" and not is_loopback(host) and host not in allowed:
         raise UsageError(
             f"base_url would send documents and the API key to {host!r} in the clear: use https, "
-            f"or give --allow-http {host} (allow_http) if you trust the network up to there"
+            f"or give --allow-http={host} if you trust the network up to there"
         )
     return url
 
 
 def host_of(url: str) -> str:
     """Return host and port of an address, without credentials and path."""
-    parts: SplitResult = urlsplit(url)
-    return parts.netloc.rpartition("@")[2]
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def environment_key(base_url: str | None, provider: str = "openai", instead: str = "") -> str:
@@ -85,7 +83,7 @@ def environment_key(base_url: str | None, provider: str = "openai", instead: str
     if elsewhere and base_url is None and os.environ.get(elsewhere):
         raise UsageError(
             f"{elsewhere} is set, and labeler sends documents to addresses on the command line "
-            "only: give --base-url (base_url), or unset the variable"
+            "only: give --base-url, or unset the variable"
         )
     variables = PROVIDERS[provider].key_variables
     key = next(filter(None, map(os.environ.get, variables)), None)
@@ -126,20 +124,8 @@ class Proxy:
 
     url: str
     """Without credentials."""
-    user: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-
-    @property
-    def credentials(self) -> str:
-        """User and password as the proxy takes them; empty without any."""
-        if not self.user and not self.password:
-            return ""
-        return b64encode(f"{self.user}:{self.password}".encode()).decode()
-
-    @property
-    def headers(self) -> dict[str, str] | None:
-        """Headers that are sent to the proxy alone; aiohttp gives them their name there."""
-        return {"authorization": f"Basic {self.credentials}"} if self.credentials else None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    """Headers that are sent to the proxy alone; aiohttp gives them their name there."""
 
 
 def read_headers(pairs: Sequence[str]) -> dict[str, str]:
@@ -162,6 +148,7 @@ def read_headers(pairs: Sequence[str]) -> dict[str, str]:
             fault = "is given twice" if lowered in headers else "belongs to the connection"
             raise UsageError(f"--header {name} {fault}: drop it")
         headers[lowered] = _variable(f"--header {name}", source[1:])
+        remember_value(headers[lowered])
     return headers
 
 
@@ -233,8 +220,13 @@ def _parse_proxy(url: str, where: str, *, secret: bool) -> Proxy:
         )
     if ":" in user or not f"{user}{password}".isprintable():
         raise UsageError(f"{where}: its user or password has a character that is not allowed")
-    bare = SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], "", "", "")
-    return Proxy(urlunsplit(bare), user, password)
+    bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if not user and not password:
+        return Proxy(bare)
+    credentials = b64encode(f"{user}:{password}".encode()).decode()
+    remember_key(password)
+    remember_key(credentials)
+    return Proxy(bare, {"authorization": f"Basic {credentials}"})
 
 
 def _variable(option: str, name: str) -> str:

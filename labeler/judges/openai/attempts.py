@@ -18,7 +18,6 @@ from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
-from labeler.judges.openai.request import mode_of
 from labeler.judges.pace import Pace, current
 from labeler.judges.task import Task
 from labeler.judges.tokens import request_tokens_at_least
@@ -82,7 +81,7 @@ class AttemptLog:
     def repairs(self) -> dict[str, int]:
         """Repairs of the latest answer by kind, before it was read."""
         found = dict.fromkeys(self.latest.repairs, 1)
-        if mode_of(self.task.signature) == "tools" and not found.pop(TOOL_CALL, 0):
+        if self.task.mode == "tools" and not found.pop(TOOL_CALL, 0):
             found["no_tool_call"] = 1
         return found
 

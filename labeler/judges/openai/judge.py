@@ -31,10 +31,9 @@ from labeler.judges.openai.modes import ModeChoice
 from labeler.judges.openai.request import (
     CHAT,
     Form,
-    Messages,
     Request,
     rejects_caching,
-    request_parts,
+    spec_of,
 )
 from labeler.judges.openai.retries import (
     concluded,
@@ -47,10 +46,9 @@ from labeler.judges.openai.retries import (
 )
 from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import KeySource, server_of
-from labeler.judges.openai.spec import spec_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
-from labeler.judges.task import JudgeReply, Task
+from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.judges.tokens import TokenCounter, answer_cap
 from labeler.sentences.example import Frozen
 
@@ -68,7 +66,7 @@ class HostedJudge(ModeChoice):
             the key, and again when the key expires.
         price: price of the model's tokens; by default from the price table, if listed.
         sleep: waits between attempts.
-        settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.
+        settings: the other fields of :class:`~labeler.judges.openai.request.OpenAISpec`.
 
     Raises:
         UsageError: a setting is unknown or out of range, the address is not safe, or the key
@@ -291,7 +289,7 @@ class HostedJudge(ModeChoice):
 
     def _size(self, log: AttemptLog, messages: Messages) -> Size:
         """Return the tokens of a request and its greatest possible cost."""
-        asked, schema = request_parts(log.task, messages)
+        asked, schema = log.task.sent(messages)
         texts = [message["content"] for message in asked]
         tokens = self._counter.request(texts, schema)
         tokens += log.task.expected_tokens
@@ -310,7 +308,7 @@ class HostedJudge(ModeChoice):
         if self.price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for {self.spec.model!r} at "
-                f"{self.host}: give one (price, --price {PRICE_FORM})"
+                f"{self.host}: give one (--price, {PRICE_FORM})"
             )
 
     def _failure(self, log: AttemptLog, cause: BaseException) -> BaseException:

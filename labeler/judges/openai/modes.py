@@ -9,8 +9,7 @@ from labeler.judges.concurrency import Health
 from labeler.judges.judge import ModeRejected
 from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.error_rules import FORMAT_NAMES, AttemptFailed
-from labeler.judges.openai.request import mode_facts, mode_of
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.pace import SentRequest
 from labeler.judges.task import Task
 
@@ -51,7 +50,7 @@ class ModeChoice:
 
     def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
         """Return the task in another output mode if the server rejects that of its own."""
-        task, mode = log.task, mode_of(log.task.signature)
+        task, mode = log.task, log.task.mode
         if not (self._may_change(task) and failed.rule.names_format) or _quotes(task, failed):
             return None
         schema = task.schema.name
@@ -60,13 +59,13 @@ class ModeChoice:
             if mode == modes[-1] or schema in log.pace.health.schemas:
                 return None
             self._mode = modes[modes.index(mode) + 1]
-            self.spec = self.spec.in_mode(self._mode, schema)
+            self.spec = self.spec.in_modes({schema: self._mode})
             log.pace.health.doubt()
             log.pace.notice(
                 f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
                 "which is part of the labels' signatures"
             )
-        return ModeRejected(mode, mode_facts(self._begin_mode(schema)), attempts=log.attempts)
+        return ModeRejected(mode, self._begin_mode(schema), attempts=log.attempts)
 
     def _may_change(self, task: Task) -> bool:
         """Return True if the output mode of a task is the judge's choice."""
@@ -75,7 +74,7 @@ class ModeChoice:
     def _begin_mode(self, schema: str) -> str:
         """Return the output mode of a schema; at first, that in which the last one ended."""
         if schema not in self.spec.schema_modes:
-            self.spec = self.spec.in_mode(self._mode, schema)
+            self.spec = self.spec.in_modes({schema: self._mode})
         return self.spec.schema_modes[schema]
 
     def _require_mode(self, log: AttemptLog, unsent: SentRequest) -> None:
@@ -86,10 +85,10 @@ class ModeChoice:
         """
         if log.answers or not self._may_change(log.task):
             return
-        mode, own = mode_of(log.task.signature), self._begin_mode(log.task.schema.name)
+        mode, own = log.task.mode, self._begin_mode(log.task.schema.name)
         if mode != own:
             unsent.answered(tokens=0, cost=Decimal(0))
-            raise ModeRejected(mode, mode_facts(own), attempts=log.attempts)
+            raise ModeRejected(mode, own, attempts=log.attempts)
 
 
 def _quotes(task: Task, failed: AttemptFailed) -> bool:

@@ -106,7 +106,7 @@ class Sender:
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._server, self._timeout = server, timeout
-        self._access = Access(server.key, server.headers, *key)
+        self._access = Access(server, *key)
         self._headers = {
             "accept": "application/json",
             "accept-encoding": "gzip, deflate",
@@ -166,9 +166,8 @@ class Sender:
                 proxy_headers=proxy.headers if proxy else None,
             )
             lent = cast("LentResponse", response)
-            newer = await access.newer_key(key, lent.status, lent.read)
+            newer = await access.newer_key(key, lent)
             if newer is None:
-                access.settle(key, is_accepted=lent.is_success)
                 return lent
             lent.spoil()
             lent.release()

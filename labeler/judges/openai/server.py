@@ -31,8 +31,9 @@ from labeler.judges.openai.address import (
     usable_key,
 )
 from labeler.judges.openai.completion import response_error
+from labeler.judges.openai.connections import LentResponse
 from labeler.judges.openai.error_rules import ObservedError, find_rule, quote
-from labeler.judges.openai.masking import masked, remember_key, remember_value
+from labeler.judges.openai.masking import masked, remember_key
 from labeler.judges.options import ServerOptions
 from labeler.judges.providers import PROVIDERS
 
@@ -108,20 +109,14 @@ def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
     url = options.base_url or OFFICIAL_URL
     safe_url(url, options.allow_http or ())
     proxy = read_proxy(options.proxy, url)
-    headers = read_headers(options.header or ())
-    for value in headers.values():
-        remember_value(value)
-    if proxy is not None:
-        remember_key(proxy.password)
-        remember_key(proxy.credentials)
     plain = all(
-        address.lower().startswith("http:") for address in [url, proxy.url if proxy else url]
+        address.lower().startswith("http:") for address in (url, proxy.url if proxy else url)
     )
     return Server(
         base_url=url,
         host=host_of(url),
         key=_key_of(options, key),
-        headers=headers,
+        headers=read_headers(options.header or ()),
         query=read_query(options.query or ()),
         proxy=proxy,
         context=certificates(plain, options.ca_file),
@@ -216,12 +211,12 @@ class KeyCommand:
         finally:
             transport.close()  # ends the program; its children may keep the pipes open for ever
             await program.exited.wait()
-        if program.is_full:
+        if max(map(len, program.printed.values())) > _LARGEST:
             raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is not a key")
         if code:
-            words = quote(masked(program.text(2)))
+            words = quote(masked(program.printed[2].decode(errors="replace")))
             raise NoKey(f"{name} ended with code {code}" + (f': "{words}"' if words else ""))
-        return program.text(1).strip()
+        return program.printed[1].decode(errors="replace").strip()
 
 
 class _Program(asyncio.SubprocessProtocol):
@@ -229,21 +224,13 @@ class _Program(asyncio.SubprocessProtocol):
 
     def __init__(self) -> None:
         self.ended, self.exited = asyncio.Event(), asyncio.Event()
-        self._printed = {1: b"", 2: b""}
-
-    @property
-    def is_full(self) -> bool:
-        """True if it printed more than is read."""
-        return max(map(len, self._printed.values())) > _LARGEST
-
-    def text(self, descriptor: int) -> str:
-        """Return what it printed to a descriptor."""
-        return self._printed[descriptor].decode(errors="replace")
+        self.printed = {1: b"", 2: b""}
+        """By descriptor."""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Keep it."""
-        self._printed[fd] += data
-        if self.is_full:
+        self.printed[fd] += data
+        if len(self.printed[fd]) > _LARGEST:
             self.ended.set()
 
     def process_exited(self) -> None:
@@ -265,23 +252,15 @@ class Access:
     The answer to that is final.
 
     Args:
-        key: the key, or its source.
-        headers: names in lower case. With them and without a key, no key's header is sent.
+        server: with its key and headers. With headers and without a key, no key's header is sent.
         name: header that holds the key, in lower case.
         scheme: what stands before the key.
     """
 
-    def __init__(
-        self,
-        key: SecretStr | KeySource,
-        headers: Mapping[str, str],
-        name: str,
-        scheme: str,
-    ) -> None:
-        self._headers = headers
-        self._name, self._scheme = name, scheme
-        self._source = None if isinstance(key, SecretStr) else key
-        self._key = key if isinstance(key, SecretStr) else None
+    def __init__(self, server: Server, name: str, scheme: str) -> None:
+        self._headers, self._name, self._scheme = server.headers, name, scheme
+        self._source = None if isinstance(server.key, SecretStr) else server.key
+        self._key = server.key if isinstance(server.key, SecretStr) else None
         self._is_accepted = False
         self._lock = asyncio.Lock()
 
@@ -302,9 +281,7 @@ class Access:
         is_missing = key is not None and key.get_secret_value() == NO_KEY
         return None if is_missing and self._headers else key
 
-    async def newer_key(
-        self, key: SecretStr | None, status: int, body: Callable[[], Awaitable[bytes]]
-    ) -> SecretStr | None:
+    async def newer_key(self, key: SecretStr | None, response: LentResponse) -> SecretStr | None:
         """Return the key to send instead if a response rejects this one; ``None`` otherwise.
 
         Raises:
@@ -312,16 +289,13 @@ class Access:
         """
         if key is None or self._source is None:
             return None
+        status = response.status
         is_rejected = status == _UNAUTHORIZED
         if status in _MAYBE_UNAUTHORIZED:
-            rule = find_rule(response_error(await body(), status))
+            rule = find_rule(response_error(await response.read(), status))
             is_rejected = rule.reason == "authentication"
+        self._is_accepted |= response.is_success and key is self._key
         return await self._key_after(key) if is_rejected else None
-
-    def settle(self, key: SecretStr | None, *, is_accepted: bool) -> None:
-        """Record if the server has accepted a key."""
-        if key is not None and key is self._key and is_accepted:
-            self._is_accepted = True
 
     async def _key_after(self, rejected: SecretStr | None) -> SecretStr | None:
         """Return the present key, fetched if it is the rejected one; ``None`` if that is final."""

@@ -40,7 +40,6 @@ from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.sentences.example import Frozen
-from labeler.store.disk import DiskStore
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
@@ -351,7 +350,6 @@ async def _described(call: Awaitable[Any]) -> RemoteBatch:
 def run(
     work: Callable[[], Coroutine[Any, Any, T]],
     client: OpenAIBatches | None,
-    labels: DiskStore | None = None,
 ) -> T:
     """Return the result of a coroutine, and close the client's connections.
 
@@ -360,8 +358,6 @@ def run(
     """
 
     async def close() -> None:
-        if labels is not None:
-            labels.leave_thread()
         if client is not None:
             await client.aclose()
 

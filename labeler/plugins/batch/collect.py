@@ -112,7 +112,7 @@ def collect_batches(
                 f"batches at {address} are left alone, for this key is for {client.base_url}: "
                 f"`{go_on}` collects them, or base_url in Python"
             )
-        return run(lambda: collector.collect(wait=wait), client, opened)
+        return run(lambda: collector.collect(wait=wait), client)
 
 
 @dataclass

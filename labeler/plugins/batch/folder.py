@@ -30,17 +30,16 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM, durable, replacing
+from labeler.data.lines import BOM, durable, flush_directory, replacing
 from labeler.data.options import DEFAULT_STORE, given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import ServerOptions
 from labeler.labels.record import Usage
 from labeler.plugins.batch.client import RemoteBatch
 from labeler.sentences.example import Frozen
-from labeler.store.disk import flush_directory
-from labeler.store.leases import FileLeases
+from labeler.store.leases import lock_files
 
 FOLDER, BATCH_FILE = "batches", "batch.json"
 
@@ -360,8 +359,9 @@ def locked(store: Path) -> Iterator[None]:
     Raises:
         StoreError: another process is changing them.
     """
-    with contextlib.closing(FileLeases(store)) as leases:
-        if leases.acquire(FOLDER) is None:
+    leases, holder = lock_files(store), object()
+    try:
+        if leases.acquire(FOLDER, holder) is None:
             raise StoreError(
                 f"another command is at work on the batches of {store}; wait until it ends, then "
                 "run this again"
@@ -370,6 +370,8 @@ def locked(store: Path) -> Iterator[None]:
         for leftover in (store / FOLDER).glob(f"{NEW}*"):  # of a killed process
             shutil.rmtree(leftover)
         yield
+    finally:
+        leases.release_all(holder)
 
 
 def _unreadable(path: Path, why: str) -> StoreError:

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, Self, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM, durable
+from labeler.data.lines import BOM, durable, flush_directory
 from labeler.errors import LabelerError, StoreError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
@@ -20,9 +20,8 @@ from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import Completion, object_of, read_completion, stated_error
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.reading import json_of
-from labeler.judges.openai.request import Request, request_body
+from labeler.judges.openai.request import OpenAISpec, Request, request_body, spec_of
 from labeler.judges.openai.retries import final_error
-from labeler.judges.openai.spec import OpenAISpec, spec_of
 from labeler.judges.prompting import OWN, Prompt, load_prompt
 from labeler.judges.task import JudgeReply, Task, judged_task
 from labeler.labels.profiles import family_of
@@ -33,7 +32,6 @@ from labeler.plugins.batch.client import ENDPOINT
 from labeler.plugins.batch.folder import NEW, Batch
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
-from labeler.store.disk import flush_directory
 
 OK = 200
 _LONGEST_LINE = 64 * 2**20

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from labeler.data.lines import BOM
+from labeler.data.lines import BOM, rewrite_without
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.plugins.batch.client import ENDED, OpenAIBatches, RemoteBatch, run
 from labeler.plugins.batch.folder import (
@@ -24,7 +24,7 @@ from labeler.plugins.batch.folder import (
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
-from labeler.store.maintenance import Selection, rewrite_without
+from labeler.store.maintenance import Selection
 
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
@@ -149,7 +149,7 @@ def cancel_batch(
             return [await _cancel(batch, client, drop=drop) for batch in opened]
 
     with DiskStore(store) as opened:
-        return run(lambda: cancel(opened.directory), client, opened)
+        return run(lambda: cancel(opened.directory), client)
 
 
 async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from labeler.data.options import Option, keywords
 from labeler.data.row_stream import RowStream
 from labeler.errors import BadRow, UsageError
-from labeler.judges.openai.request import mode_of
-from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
 from labeler.labeling.cache import ServedLabels
 from labeler.labeling.failures import bad_row
@@ -141,7 +140,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
             size=0,
         )
         requests = selection.requests(stream, notice)
-        submission = run(lambda: _submit(selection, requests, like, client), client, labels)
+        submission = run(lambda: _submit(selection, requests, like, client), client)
         served.report()
         return submission
 
@@ -163,7 +162,7 @@ class _Unsent(Selection):
         """Yield the requests to buy, then report the output modes that their batch keeps."""
         modes = set[str]()
         for task in self.tasks(rows):
-            modes.add(mode_of(task.signature))
+            modes.add(task.mode)
             yield BatchRequest.of(task)
         if modes:
             notice(
