@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.cli.reading import Labels
-from labeler.cli.running import SOME_FAILED, outcomes_at, reject_overwrite
-from labeler.cli.terminal import notify, plural, print_lines
+from labeler.cli.files import outcomes_at, reject_overwrite
+from labeler.cli.options import Labels
+from labeler.cli.terminal import SOME_FAILED, notify, plural, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
@@ -136,7 +136,10 @@ def _continue(
                 f"--{name.replace('_', '-')} out with --answers, or begin a new plan"
             )
     given = read_answers(answers, made)
-    found = made.after(given.answers, second=given.second, who=given.who)
+    try:
+        found = made.after(given.answers, second=given.second, who=given.who)
+    except UsageError as error:
+        raise UsageError(f"{answers}: {error}") from error
     if not found.is_finished:
         write_plan(found, path)
         low, high = found.interval

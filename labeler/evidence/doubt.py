@@ -148,7 +148,7 @@ class Doubt(Displayed):
             second_opinion: returns another judge's opinion of a label.
 
         Raises:
-            UsageError: the labels are of several judge configurations.
+            UsageError: the labels are of several judge configurations, or there is none.
         """
         return self._of(_facts(_of_one_judge(outcomes), second_opinion))
 
@@ -221,17 +221,18 @@ def fit_doubt(
 
     Raises:
         UsageError: the file cannot be read, or says nothing about a response sentence of these
-            labels, or these are of several judge configurations.
+            labels, or these are of several judge configurations, or there is none.
     """
-    records = _of_one_judge(outcomes)
+    records, place = _of_one_judge(outcomes), ""
     if isinstance(corrections, str | Path):
+        place = f"{corrections}: "
         corrections = majorities(read_labels(corrections, records), "supported")
     said = _checked(corrections or {}, records)
     facts = _facts(records, second_opinion)
     judged = [one for one in facts if one.item in said]
     if corrections is not None and not judged:
         raise UsageError(
-            "no correction is about a response sentence of these labels; judge some first: "
+            f"{place}no correction is about a response sentence of these labels; judge some first: "
             "labeler review LABELS"
         )
     wrong = np.array([float(one.supported != said[one.item]) for one in judged])
@@ -263,6 +264,8 @@ def _checked(said: Mapping[Item, bool], records: Iterable[LabelRecord]) -> Mappi
 def _of_one_judge(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
     """Return the labels, if one judge configuration made them: doubts are by id and sentence."""
     records = [one for one in outcomes if isinstance(one, LabelRecord)]
+    if not records:
+        raise UsageError("no label is there to doubt; label rows first")
     for one in records:
         check_same_judge(records[0], one)
     return records

@@ -231,12 +231,15 @@ def read_answers(path: str | Path, plan: Plan) -> Given:
     """
     units = plan.units
     if not is_corrections_file(path):
-        if Path(path).suffix == ".json":
+        if Path(path).suffix in {".json", ".jsonl"}:
             raise UsageError(
                 f"{path}: answers are CSV, or corrections; make these of Label Studio's export: "
                 f"labeler corrections import LABELS {path}"
             )
-        return _collected(_cells(path, ANSWERS), units.metric)
+        found = _collected(_cells(path, ANSWERS), units.metric)
+        if not found.answers:
+            raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
+        return found
     labels = read_labels(path, units.records.values())
     said: dict[Item, Answer] = {**majorities(labels, FIELDS[units.how.kind])}
     if units.metric == COMPLETENESS:

@@ -225,6 +225,8 @@ def test_wrong_answers_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             plan.certificate(wrong)  # type: ignore[arg-type]  # the point of it
+    with pytest.raises(UsageError, match="answers are a mapping"):
+        plan.certificate([True])  # type: ignore[arg-type]  # likewise
     with pytest.raises(UsageError, match="True or False"):
         plan.certificate(given, second={first: "yes"})  # type: ignore[dict-item]  # likewise
 
@@ -371,6 +373,9 @@ def test_answers_file_has_two_readings_and_people(tmp_path: Path) -> None:
     assert found.who == ("ann", "bo")
     path.write_text("id,sentence,answer\nr,a,maybe\n")
     with pytest.raises(UsageError, match=r"answers\.csv:2: answer is 'maybe'"):
+        read_answers(path, plan)
+    path.write_text("id,sentence,answer\nr,a,\n")
+    with pytest.raises(UsageError, match="no answer is there"):
         read_answers(path, plan)
 
 
