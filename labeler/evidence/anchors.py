@@ -28,7 +28,7 @@ from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
 from labeler.evidence.asking import as_example, ask, asked_like
 from labeler.evidence.change import Change, Verdicts, find_change, look_level
-from labeler.evidence.units import check_same_judge
+from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure
@@ -298,10 +298,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     """
     count_of("n", n, least=FEWEST)
     kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
-    first: LabelRecord | None = None
-    for one in outcomes:
-        if isinstance(one, LabelRecord) and answers_of(one) is not None:
-            check_same_judge(first := first or one, one)
+    for one in of_one_judge(outcomes):
+        if answers_of(one) is not None:
             seen = shown(one.example, reference=True)
             kept = kinds[_kind_of(one)]
             kept.setdefault(digest([seed, seen]), one)

@@ -23,7 +23,7 @@ from labeler.errors import UsageError
 from labeler.evidence.betting import Floats
 from labeler.evidence.logistic import fit_logistic, sigmoid
 from labeler.evidence.plan_files import majorities, read_labels
-from labeler.evidence.units import Item, check_same_judge, stated_probabilities
+from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
@@ -150,7 +150,7 @@ class Doubt(Displayed):
         Raises:
             UsageError: the labels are of several judge configurations, or there is none.
         """
-        return self._of(_facts(_of_one_judge(outcomes), second_opinion))
+        return self._of(_facts(_labels(outcomes), second_opinion))
 
     def _of(self, facts: list[Facts]) -> Doubt:
         doubts = sigmoid(_values(facts) @ np.array(self.coefficients))
@@ -223,7 +223,7 @@ def fit_doubt(
         UsageError: the file cannot be read, or says nothing about a response sentence of these
             labels, or these are of several judge configurations, or there is none.
     """
-    records, place = _of_one_judge(outcomes), ""
+    records, place = _labels(outcomes), ""
     if isinstance(corrections, str | Path):
         place = f"{corrections}: "
         corrections = majorities(read_labels(corrections, records), "supported")
@@ -261,14 +261,11 @@ def _checked(said: Mapping[Item, bool], records: Iterable[LabelRecord]) -> Mappi
     return said
 
 
-def _of_one_judge(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
-    """Return the labels, if one judge configuration made them: doubts are by id and sentence."""
-    records = [one for one in outcomes if isinstance(one, LabelRecord)]
-    if not records:
-        raise UsageError("no label is there to doubt; label rows first")
-    for one in records:
-        check_same_judge(records[0], one)
-    return records
+def _labels(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
+    """Return the labels; one judge configuration made them, as doubts are by id and sentence."""
+    if records := list(of_one_judge(outcomes)):
+        return records
+    raise UsageError("no label is there to doubt; label rows first")
 
 
 def _values(facts: list[Facts]) -> Floats:
