@@ -36,30 +36,21 @@ _LEAST = 1 / (1 + math.exp(7))
 """Least stated probability that counts: its log odds are -7."""
 
 
-class Feature(NamedTuple):
-    """A fact of a verdict, and the prior of its coefficient."""
-
-    name: str
-    mean: float
-    deviation: float
-
-
-FEATURES = (
-    Feature("every verdict", 0.0, 0.5),
-    Feature("no stated probability", -2.0, 1.0),
-    Feature("log odds of the judge's probability of its verdict", -0.9, 0.35),
-    Feature("verdict: not supported", 0.0, 0.7),
-    Feature("suspicion score of the record", 3.0, 1.0),
-    Feature("audit finding about the sentence", 1.0, 1.0),
-    Feature("second opinion disagrees", 3.0, 1.0),
-    Feature("words", 0.0, 0.5),
-    Feature("support without a sentence", 0.0, 0.7),
-    Feature("words of its own that its evidence lacks", 0.0, 2.0),
-    Feature("words of its own that all documents lack", 0.0, 2.0),
-)
-_NAMES = [one.name for one in FEATURES]
-_MEANS = np.array([one.mean for one in FEATURES])
-_DEVIATIONS = np.array([one.deviation for one in FEATURES])
+PRIORS = {
+    "every verdict": (0.0, 0.5),
+    "no stated probability": (-2.0, 1.0),
+    "log odds of the judge's probability of its verdict": (-0.9, 0.35),
+    "verdict: not supported": (0.0, 0.7),
+    "suspicion score of the record": (3.0, 1.0),
+    "audit finding about the sentence": (1.0, 1.0),
+    "second opinion disagrees": (3.0, 1.0),
+    "words": (0.0, 0.5),
+    "support without a sentence": (0.0, 0.7),
+    "words of its own that its evidence lacks": (0.0, 2.0),
+    "words of its own that all documents lack": (0.0, 2.0),
+}
+"""Facts of a verdict, with mean and standard deviation of the prior of each one's coefficient."""
+MEANS, DEVIATIONS = np.array([*PRIORS.values()]).T
 
 
 class _Stored(BaseModel):
@@ -103,7 +94,7 @@ class Doubt(Displayed):
     """A fitted model, and the doubt of each verdict of some labels.
 
     Attributes:
-        coefficients: one for each of :data:`FEATURES`.
+        coefficients: one for each of :data:`PRIORS`.
         corrections: number of verdicts that people confirmed or corrected.
         verdicts: the doubted verdicts, in the order of the labels.
     """
@@ -166,7 +157,7 @@ class Doubt(Displayed):
         Raises:
             UsageError: the file cannot be written.
         """
-        named = dict(zip(_NAMES, self.coefficients, strict=True))
+        named = dict(zip(PRIORS, self.coefficients, strict=True))
         facts = _Stored(version="doubt/v1", corrections=self.corrections, coefficients=named)
         with replaced(Path(path)) as file:
             file.write(facts.model_dump_json(indent=2) + "\n")
@@ -181,7 +172,7 @@ class Doubt(Displayed):
         """
         try:
             facts = _Stored.model_validate_json(Path(path).read_bytes())
-            values = tuple(facts.coefficients[name] for name in _NAMES)
+            values = tuple(facts.coefficients[name] for name in PRIORS)
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from error
         except (ValidationError, KeyError) as error:
@@ -236,7 +227,7 @@ def fit_doubt(
             "labeler review LABELS"
         )
     wrong = np.array([float(one.supported != said[one.item]) for one in judged])
-    fitted = fit_logistic(_values(judged), wrong, _MEANS, _DEVIATIONS)
+    fitted = fit_logistic(_values(judged), wrong, MEANS, DEVIATIONS)
     return Doubt(tuple(map(float, fitted)), len(judged))._of(facts)  # noqa: SLF001 - of this module
 
 
@@ -269,7 +260,7 @@ def _labels(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
 
 
 def _values(facts: list[Facts]) -> Floats:
-    return np.array([one.values for one in facts]).reshape(-1, len(FEATURES))
+    return np.array([one.values for one in facts]).reshape(-1, len(PRIORS))
 
 
 def _facts(records: Iterable[LabelRecord], second_opinion: SecondJudge | None) -> list[Facts]:
@@ -277,7 +268,7 @@ def _facts(records: Iterable[LabelRecord], second_opinion: SecondJudge | None) -
 
 
 class Facts(NamedTuple):
-    """The facts of a verdict, one value for each of :data:`FEATURES`."""
+    """The facts of a verdict, one value for each of :data:`PRIORS`."""
 
     item: Item
     supported: bool
