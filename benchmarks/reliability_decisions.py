@@ -13,8 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from labeler.api import stored_outcomes
+from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labels.record import LabelRecord
-from labeler.store.database import FILE
 from reliability_runs import Finding, Scale, at_most, complete, exactly, read
 from reliability_serving import Labeling, records, wait_until, write_rows
 from wire.decider import Decider, Json, overlap

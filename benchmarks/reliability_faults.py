@@ -21,9 +21,10 @@ from threading import Event
 
 import labeler
 from fault_figures import line
+from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelRecord
-from labeler.store.database import FAILURE, FILE
+from labeler.store.checksums import FAILURE
 from reliability_serving import Ended, Labeling, short_records, write_rows
 from wire.calls import Call
 from wire.connections import Connection, Wire

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import labeler
 from labeler.api import stored_outcomes
+from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labels.record import LabelFailure
-from labeler.store.database import FILE
 from reliability_serving import (
     MODEL,
     Ended,

@@ -98,9 +98,9 @@ def scan_columns(folder: str) -> int:
 def _values(folder: str) -> Iterator[bytes]:
     from labeler.store.database import Database  # noqa: PLC0415 - as above
 
-    with closing(Database(Path(folder).absolute(), 30.0)) as database:
-        for rowid in database.rowids():
-            yield database.row(rowid).data()
+    with closing(Database(Path(folder).absolute())) as database:
+        for row in database.records():
+            yield row.data()
 
 
 def _is_whole(value: bytes) -> bool:

@@ -19,7 +19,7 @@ from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import AnyRecord, LabelRecord
 from labeler.labels.signature import Artifact, Signature, label_key
 from labeler.sentences.example import KeyedExample, Sentence
-from labeler.store.checksums import decode_record, encode
+from labeler.store.checksums import decode, encode
 from labeler.store.disk import DiskStore
 
 GROUP = 500
@@ -66,8 +66,8 @@ def measure(records: list[LabelRecord], folder: Path) -> dict[str, float]:
     timed("read: plain file", plain.read_bytes)
     keyed = [(record.key, data) for record, data in zip(records, encoded, strict=True)]
     timed(
-        "read: decode_record only, no disk",
-        lambda: [decode_record(key, data) for key, data in keyed],
+        "read: decode only, no disk",
+        lambda: [decode(key, data) for key, data in keyed],
     )
     with DiskStore(folder / "store", create=False) as store:
         shuffled = random.Random(2).sample(records, len(records))  # noqa: S311

@@ -185,7 +185,7 @@ def read(folder: str, valid: str, first: str = "0") -> None:
     make, rng = encoder(), random.Random(os.getpid())  # noqa: S311 - no secret
     with DiskStore(folder, create=False) as store:
         count = len(store)
-        for name, get in (("bytes", store._database.row_of), ("records", store.get)):  # noqa: SLF001
+        for name, get in (("bytes", store._database.value_of), ("records", store.get)):  # noqa: SLF001
             keys = [make(int(first) + rng.randrange(int(valid))).key for _ in range(READS)]
             for what in (f"read {name}", f"read {name} again"):
                 spent = Spent()
@@ -202,7 +202,7 @@ def open_(folder: str) -> None:
         count = len(store)
         spent.told("count", count)
         spent = Spent()
-        store._database.require_possible_keys()  # noqa: SLF001 - what the first lease does
+        store._database.require_findable_rows()  # noqa: SLF001 - what the first lease does
         spent.told("look at all keys", count)
 
 
@@ -210,7 +210,7 @@ def integrity(folder: str) -> None:
     """What SQLite says of the file."""
     with DiskStore(folder, create=False) as store:
         spent = Spent()
-        defects = store._database.integrity()  # noqa: SLF001 - what `verify` begins with
+        defects = store._database.all("PRAGMA integrity_check(10)")  # noqa: SLF001 - what `verify` begins with
         spent.told("integrity", len(store), defects=defects, bytes=_bytes(folder))
 
 
@@ -218,7 +218,7 @@ def numbers(folder: str) -> None:
     """List the numbers of all rows by key, as an iteration, a merge and ``verify`` do first."""
     with DiskStore(folder, create=False) as store:
         spent = Spent()
-        spent.told("numbers", len(store._database.rowids()))  # noqa: SLF001 - what others begin with
+        spent.told("numbers", len(store._database.salvaged()[0]))  # noqa: SLF001 - what others begin with
 
 
 def iterate(folder: str, most: str) -> None:

@@ -17,7 +17,10 @@ LabelerError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from math import inf, nan
 from operator import index
 from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex
@@ -39,8 +42,58 @@ class LabelerError(Exception):
     """
 
 
+_OPTIONS = re.compile(
+    r"(?P<command>\blabeler [a-z][^'`;:()\n]*)"
+    r"|(?P<maps>--map (?:'[^']*'|[^\s';()]+=[^\s';()]+)"
+    r"(?: --map (?:'[^']*'|[^\s;()]+))*)"
+    r"|(?<![\w-])--(?P<name>[a-z][a-z\d-]*)"
+    r"(?:=(?P<plain>'[^']*'|[^\s,;()]+(?:,\d[^\s,;()]*)*)"
+    r"| (?P<value>'[^']*'|[^\s,;()']*[A-Z:=@_][^\s;()']*\b))?"
+)
+_KEYWORDS = {"map": "columns", "id": "id_from", "no-wait": "longest_wait"}
+"""Keywords of Python that are not their option's name."""
+_spoken = ["Python"]
+"""The present caller's language, last."""
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Let messages name options as the command line has them, not as keywords of Python."""
+    _spoken.append("shell")
+    try:
+        yield
+    finally:
+        _spoken.pop()
+
+
+def for_caller(text: str) -> str:
+    """Return a message, written with options, as its reader calls: in Python with keywords.
+
+    Commands in the message, such as ``labeler label ROWS --judge embedded``, keep their options.
+    """
+    return text if _spoken[-1] == "shell" or "--" not in text else _OPTIONS.sub(_keyword, text)
+
+
+def _keyword(found: re.Match[str]) -> str:
+    """Return the keyword of Python for an option of the command line."""
+    if found["command"]:
+        return found[0]
+    if found["maps"]:
+        pairs = (word.partition("=") for word in shlex.split(found["maps"]) if "=" in word)
+        return f"columns={ {field: column for field, _, column in pairs} }"
+    name = _KEYWORDS.get(found["name"]) or found["name"].replace("-", "_")
+    value = (found["plain"] or found["value"] or "").strip("'")
+    if not value:
+        return name
+    is_plain = (value.isupper() and value.isidentifier()) or value.replace(".", "").isdecimal()
+    return f"{name}={value if is_plain else repr(value)}"
+
+
 class UsageError(LabelerError):
     """The call is invalid; changing it helps, repeating it does not."""
+
+    def __str__(self) -> str:
+        return for_caller(super().__str__())
 
 
 class UnknownName(UsageError):
@@ -108,6 +161,9 @@ class JudgeError(LabelerError):
 
 class FatalJudgeError(JudgeError):
     """The judge cannot answer any record (bad key, unknown model), so the run must stop."""
+
+    def __str__(self) -> str:
+        return for_caller(super().__str__())
 
 
 class RunPaused(FatalJudgeError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from labeler.calculators.outcomes import as_outcomes
+from labeler.calculators.outcomes import as_outcomes, checked
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.outcomes_object import Outcomes
 from labeler.sentences.display import VIEWS, View
@@ -96,7 +96,7 @@ class Labels(Outcomes[Outcome]):
         """
         from labeler.calculators.worst import worst_records
 
-        return worst_records(self, most)
+        return worst_records(checked(self), most)
 
     def plot(self, metric: str = "adherence_fraction", by: str | None = None) -> Plot:
         """Draw the distribution of a metric, and the mean of each group, without any library.
@@ -203,7 +203,7 @@ class Labels(Outcomes[Outcome]):
         """
         from labeler.evidence.anchors import choose_anchors
 
-        return choose_anchors(self, n, seed=seed)
+        return choose_anchors(checked(self), n, seed=seed)
 
     def diff(
         self,
@@ -301,7 +301,7 @@ class Labels(Outcomes[Outcome]):
         """
         from labeler.evidence.doubt import fit_doubt
 
-        return fit_doubt(self, corrections)
+        return fit_doubt(checked(self), corrections)
 
 
 def _text(record: LabelRecord) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
-from labeler.calculators.outcomes import as_outcomes, metrics, summary
+from labeler.calculators.outcomes import as_outcomes, checked, metrics, summary
 from labeler.catalog import Positions, check_options, check_position, position_of, positions_of
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError, number_in
@@ -274,7 +274,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         allowed = Allowed(max_failed, max_undefined)
         settings = GateSettings(on=on, by=by, intervals=intervals, allowed=allowed)
         base = None if against is None else as_outcomes(against)
-        return check_gates(self, demands, base, settings).results
+        return check_gates(checked(self), demands, base, settings).results
 
     def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - checked by write_report
         """Write the labels as an offline page: figures, findings, and every record.

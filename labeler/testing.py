@@ -82,7 +82,4 @@ def assert_metric(
     base = None if against is None else as_outcomes(against)
     missed = check_gates(as_outcomes(labels), demands, base, settings).results.missed
     if missed:
-        lines = (
-            f"{one.details}\n  worst: {one.worst}" if one.worst else one.details for one in missed
-        )
-        raise AssertionError(visible("\n".join(lines)))
+        raise AssertionError(visible("\n".join(one.details_with_worst for one in missed)))

@@ -210,6 +210,15 @@ class Columns:
         except (ArithmeticError, TypeError, ValueError) as error:
             raise self.fault(f"column {name!r}: {str(error)[:100]}") from error
 
+    def place(self, row: int) -> str:
+        """Return the file of a row, and its place there."""
+        for table in self._tables:
+            size = len(table.column(self.names[0]).codes)
+            if row < size:
+                break
+            row -= size
+        return f"{table.path}:row {row + 1}"
+
     def fault(self, fault: str) -> UsageError:
         """Return the error about files that are damaged or no numbers."""
         return UsageError(

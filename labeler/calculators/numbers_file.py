@@ -41,6 +41,7 @@ from labeler.calculators.row_facts import (
     group_key,
     row_digest,
 )
+from labeler.calculators.row_texts import COMPARED, other_texts
 from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import Tally
 from labeler.errors import UsageError
@@ -91,7 +92,9 @@ class NumbersFile:
         columns = Columns(paths)
         if missing := [name for name in REQUIRED if name not in columns.names]:
             raise columns.fault(f"it has no column {missing[0]!r}")
-        return cls(columns, (), is_asked=False).chosen(ids)
+        found = cls(columns, (), is_asked=False)
+        found._check_texts()
+        return found.chosen(ids)
 
     def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> Self:
         """Return the rows with other metrics.
@@ -162,6 +165,29 @@ class NumbersFile:
                         f"{self.name}: numbers of {name} version {version}, which has version "
                         f"{present[name]} now: write it again from the labels"
                     )
+
+    def _check_texts(self) -> None:
+        """Check that an id names one row, as :class:`~labeler.calculators.row_texts.RowTexts` does.
+
+        Raises:
+            UsageError: labels of an id that one splitter cut have different texts.
+        """
+        labeled = np.flatnonzero(~self._is_failed)
+        ids, label = self._column("id"), self._column("label")
+        splitters = [str(one).partition("|splitter:")[2].partition("|")[0] for one in label.values]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(splitters))}
+        codes = np.array([numbers[name] for name in splitters], dtype=np.int32)[label.codes]
+        rows, size = joint_codes(ids, self._column("kind"), Encoded.of(codes, [*numbers]))
+        rows = rows[labeled]
+        first_of = first_places(rows, size)
+        for part in COMPARED:
+            texts = self._column(part).codes[labeled]
+            other = np.flatnonzero(texts != texts[first_of[rows]])
+            if len(other):
+                place, first = labeled[[other[0], first_of[rows[other[0]]]]].tolist()
+                (id_,) = ids.listed(np.array([place]))
+                where, before = self._columns.place(place), self._columns.place(first)
+                raise other_texts(where, str(id_), [part], before)
 
     def ratios(self, name: str) -> Encoded:
         """Return the ratio of each row by a metric; ``None`` where it was not measured.

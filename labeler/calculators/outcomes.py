@@ -23,6 +23,7 @@ from labeler.calculators.row_facts import (
     row_digest,
     text_digest,
 )
+from labeler.calculators.row_texts import RowTexts
 from labeler.data.label_files import (
     holds_numbers,
     is_store,
@@ -58,28 +59,36 @@ class Located(NamedTuple):
 
 
 class CheckedOutcomes(Iterator[AnyOutcome]):
-    """Outcomes in which no two records of an id and a key have different answers.
+    """Outcomes in which an id names one row, and no two records of a key have different answers.
 
-    Equal ones are copies; every caller counts one.
+    Equal records are copies; every caller counts one.
 
     Args:
         located: the outcomes; consumed once.
         through: generators that the checked outcomes pass through, such as one that counts them.
+        one_row: False if the caller chooses among the rows of an id.
     """
 
-    def __init__(self, located: Iterable[Located], through: tuple[Through, ...] = ()) -> None:
-        self._located, self._through = located, through
+    def __init__(
+        self, located: Iterable[Located], through: tuple[Through, ...] = (), *, one_row: bool = True
+    ) -> None:
+        self._located, self._through, self._one_row = located, through, one_row
         self._started: Iterator[AnyOutcome] | None = None
 
     def through(self, *generators: Through) -> CheckedOutcomes:
         """Return the outcomes as they come out of generators; they are not checked again."""
-        return CheckedOutcomes(self._located, (*self._through, *generators))
+        return CheckedOutcomes(self._located, (*self._through, *generators), one_row=self._one_row)
+
+    def of_several_rows(self) -> CheckedOutcomes:
+        """Return the outcomes for a caller that chooses among the rows that an id names."""
+        return CheckedOutcomes(self._located, self._through, one_row=False)
 
     def __iter__(self) -> Iterator[AnyOutcome]:  # noqa: PYI034 - a generator is faster
         """Yield the outcomes.
 
         Raises:
-            UsageError: a record's answer differs from that of an earlier one with its id and key.
+            UsageError: a record has the id of an earlier one and another question, documents or
+                response, or its key and another answer.
         """
         if self._started is None:
             outcomes: Iterable[AnyOutcome] = self._checked()
@@ -93,7 +102,7 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
         return next(iter(self))
 
     def _checked(self) -> Iterator[AnyOutcome]:
-        known, foreign = DigestMap(), Counter[str]()
+        known, foreign, texts = DigestMap(), Counter[str](), RowTexts()
         read = set[str | None]({None})
         for where, outcome in self._located:
             if (kind := requested_kind(outcome)) not in read:
@@ -102,6 +111,8 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
                 else:
                     foreign[str(kind)] += 1
             if not isinstance(outcome, LabelFailure):
+                if self._one_row:
+                    texts.check(where, outcome)
                 content = text_digest(outcome.content())
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
                     raise UsageError(

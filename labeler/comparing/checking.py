@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import NamedTuple, get_args
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
@@ -320,6 +321,7 @@ class _Pair(NamedTuple):
 
 
 _Side = Mapping[str, MetricsRow]
+_NEW, _BASE = map(attrgetter, ("new", "base"))
 
 
 class _Paired(NamedTuple):
@@ -360,7 +362,7 @@ def _paired(
         after = {by_question.in_a(name): row for name, row in after.items()}
         names = sorted({*after, *before})
         pairs = [_Pair(name, after.get(name), before.get(name)) for name in names]
-        _check_questions([pair for pair in pairs if pair.labels])
+        _check_pairs(pairs)
         yield _Paired(one, other, pairs, by_question)
 
 
@@ -369,16 +371,34 @@ def _questions(side: _Side) -> dict[str, int]:
     return {name: row.question for name, row in side.items() if not row.failed}
 
 
-def _check_questions(labeled: Sequence[_Pair]) -> None:
-    """Require one pair of labels of the same question, unless there is no pair at all."""
+def _check_pairs(pairs: Sequence[_Pair]) -> None:
+    """Require an id on both sides, and of labels one with the same question.
+
+    Raises:
+        UsageError: these are other rows.
+    """
+    if pairs and not any(pair.new and pair.base for pair in pairs):
+        new, base = ([pair.id for pair in pairs if side(pair)] for side in (_NEW, _BASE))
+        if new and base:
+            raise UsageError(
+                f"new labels and base have no id in common: the new labels have {_some(new)}, the "
+                f"base has {_some(base)}; rows are paired by id: give both sides the same rows "
+                "under the same ids (--id)"
+            )
+    labeled = [pair for pair in pairs if pair.labels]
     if labeled and all(pair.missing for pair in labeled):
-        more = ", …" if len(labeled) > _LISTED else ""
-        ids = ", ".join(f"{pair.id!r:.80}" for pair in labeled[:_LISTED])
         raise UsageError(
-            f"new labels and base share {len(labeled)} ids ({ids}{more}), but ask different "
+            f"new labels and base share {_some([pair.id for pair in labeled])}, but ask different "
             "questions under each: these are other rows; give both sides the same rows under the "
             "same ids (--id)"
         )
+
+
+def _some(ids: Sequence[str]) -> str:
+    """Return the number of ids, and the first few."""
+    more = ", …" if len(ids) > _LISTED else ""
+    listed_ids = ", ".join(f"{one!r:.80}" for one in ids[:_LISTED])
+    return f"{len(ids)} id{'s' * (len(ids) != 1)} ({listed_ids}{more})"
 
 
 def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:

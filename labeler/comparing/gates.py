@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import Literal, NamedTuple
 
 from labeler.calculators import METRICS, Metric, MetricsRow, select_metrics
@@ -15,12 +15,18 @@ from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.row_facts import DistinctRows
 from labeler.calculators.summary import CountedRows
-from labeler.errors import UnknownName, UsageError, number_in
+from labeler.errors import UnknownName, UsageError, for_caller, number_in
 from labeler.labels.record import AnyOutcome
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""
 
+UNPAIRED = {
+    "only_in_new": "only in the new labels",
+    "only_in_base": "only in the base",
+    "other_question": "with another question in the base",
+}
+"""Reasons why a record has no pair in the base, in words."""
 IN_BASE = "_in_base"
 """Ends the reason of a row without a value in the base alone."""
 
@@ -93,15 +99,21 @@ class Excess(NamedTuple):
     def details(self) -> str:
         """The share with its reasons."""
         why = f"{self._count} of {self.rows} rows {self.name}, more than {self.most:.15g} of them"
-        option = f"max_{self.name} allows more"
-        return "; ".join((f"{why}: {listed(self.counts)}", option, *self.others))
+        option = f"--max-{self.name} allows more"
+        return for_caller("; ".join((f"{why}: {listed(self.counts)}", option, *self.others)))
 
     def __str__(self) -> str:
-        """Return the share in plain words."""
+        """Return the share in plain words, and the option that sets it."""
         what = "failed" if self.name == "failed" else "have no value"
-        if any(reason.startswith("only_in") for reason in self.counts):
-            what = "have no label on both sides"
-        return f"{self._count} of {self.rows} records {what}, at most {100 * self.most:.15g} % may"
+        unpaired = {UNPAIRED[one]: n for one, n in self.counts.items() if one in UNPAIRED}
+        if unpaired:
+            others = self._count - sum(unpaired.values())
+            reasons = unpaired | ({"failed on a side": others} if others else {})
+            what = f"have no pair ({listed(reasons)})"
+        return for_caller(
+            f"{self._count} of {self.rows} records {what}, at most {100 * self.most:.15g} % may "
+            f"(--max-{self.name})"
+        )
 
     @property
     def _count(self) -> int:
@@ -259,10 +271,18 @@ def _gates(demands: Sequence[Demand], found: Mapping[str, Collected]) -> list[Ga
 
     Raises:
         UsageError: bad values of a metric whose direction is known would pass: only a band may
-            have a gate in the other direction.
+            have a gate in the other direction; or a band is empty.
     """
     own = [metric for collected in found.values() for metric in collected.metrics()]
     gates = [demand.gate(own) for demand in demands]
+    for low, high in product(gates, gates):
+        same = low.metric == high.metric and not (low.of_drop or high.of_drop)
+        if same and low.at_least > high.at_least and low.threshold > high.threshold:
+            raise UsageError(
+                f"gates on {low.metric.id!r}: no mean is at least {low.threshold:.15g} and at "
+                f"most {high.threshold:.15g}; give a band such as --min {low.metric.id}="
+                f"{high.threshold:.15g} --max {low.metric.id}={low.threshold:.15g}"
+            )
     for gate in filter(lambda gate: _has_known_direction(gate.metric), _lonely(gates)):
         better, wrong, right = ("lower", "lowest", "highest: --max")
         if gate.metric.higher_is_better:

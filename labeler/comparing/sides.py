@@ -72,7 +72,9 @@ class Choice:
 
     def __str__(self) -> str:
         given = ((self.signature_option, self.signature), (self.trial_option, self.trial))
-        return " and ".join(f"{option}={value!r}" for option, value in given if value is not None)
+        return " and ".join(
+            f"{_option(option)}={value}" for option, value in given if value is not None
+        )
 
 
 class _Found(NamedTuple):
@@ -313,8 +315,10 @@ class _Contents:
         """Count outcomes, and return labels and failures."""
         if isinstance(outcomes, CountedRows):
             return map(self._count, outcomes)
-        counted = map(self._count, checked(outcomes, f"{self._choice.name}: "))
-        return records_of(counted, "label")
+        found = checked(outcomes, f"{self._choice.name}: ")
+        if str(self._choice):
+            found = found.of_several_rows()
+        return records_of(map(self._count, found), "label")
 
     def _count(self, outcome: X) -> X:
         if isinstance(outcome, LabelRecord | MetricsRow):
@@ -366,8 +370,8 @@ class _Contents:
 
     def _how_to_choose(self) -> str:
         return (
-            f"choose by a part of the signature ({_in_both(self._choice.signature_option)}) or by "
-            f"the trial ({_in_both(self._choice.trial_option)}):\n{self._listed()}"
+            f"choose by a part of the signature ({_option(self._choice.signature_option)}) or by "
+            f"the trial ({_option(self._choice.trial_option)}):\n{self._listed()}"
         )
 
     def _listed(self) -> str:
@@ -383,6 +387,5 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"{name!r:.80}" for name in islice(names, LISTED))
 
 
-def _in_both(option: str) -> str:
-    """Return an option's name on the command line and in Python."""
-    return f"--{option.replace('_', '-')}, in Python {option}"
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

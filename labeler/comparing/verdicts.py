@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, SummaryRow
@@ -43,6 +44,7 @@ class RecordValue(NamedTuple):
     Attributes:
         id: the record.
         value: its value, or its drop; ``None`` without one.
+        failed: True if there is no label, or no pair of labels.
         shown: the value in words, or the reason why there is none.
         missed: True if a mean of this value alone would miss the gate, or if there is no value
             and gates count that.
@@ -50,6 +52,7 @@ class RecordValue(NamedTuple):
 
     id: str
     value: float | None
+    failed: bool
     shown: str
     missed: bool
 
@@ -60,9 +63,9 @@ class RecordValue(NamedTuple):
         if (value := ratio.value) is None:
             reason = ratio.undefined or "undefined"
             missed = bool(row.failed) or counts_in_gates(reason.removesuffix(IN_BASE))
-            return cls(row.id, None, row.failed or reason, missed)
+            return cls(row.id, None, bool(row.failed), row.failed or reason, missed)
         shown = f"{value:{'+' * gate.of_drop}.{_DIGITS}f}"
-        return cls(row.id, value, shown, not gate.kept_by(value))
+        return cls(row.id, value, failed=False, shown=shown, missed=not gate.kept_by(value))
 
 
 class GateRecords:
@@ -101,25 +104,20 @@ class GateRecords:
         kept = self._found.setdefault((gate, label, group), [])
         kept.append(value)
         if not self._every and len(kept) > _SLACK * WORST:
-            kept[:] = [one for part in _worst_first(gate, kept) for one in part[:WORST]]
+            kept[:] = [one for part in _worst_first(gate, kept) for one in part[: WORST + 1]]
 
-    def of(
-        self, gate: Gate, label: str | None, group: str | None, *, values_first: bool
-    ) -> tuple[RecordValue, ...]:
+    def of(self, gate: Gate, label: str | None, group: str | None) -> tuple[RecordValue, ...]:
         """Return the records of one judge configuration and group, the worst first.
 
         Args:
             gate: the gate.
             label: printed signature of the labels.
             group: name of the group.
-            values_first: True if records without a value come last.
         """
         names = group_names(self._groups)
         keys = [key for key in self._groups if group is None or names[key] == group]
-        valued, lacking = _worst_first(
-            gate, [v for key in keys for v in self._own(gate, label, key)]
-        )
-        return (*valued, *lacking) if values_first else (*lacking, *valued)
+        own = [value for key in keys for value in self._own(gate, label, key)]
+        return tuple(chain.from_iterable(_worst_first(gate, own)))
 
     def _own(self, gate: Gate, label: str | None, group: str) -> list[RecordValue]:
         """Return the kept records, and those that failed before a judge was chosen."""
@@ -134,15 +132,17 @@ class GateRecords:
         return [*own, *(one for one in unsigned if one.id not in known)]
 
 
-def _worst_first(
-    gate: Gate, records: Iterable[RecordValue]
-) -> tuple[list[RecordValue], list[RecordValue]]:
-    """Return the records with a value and those without, the worst first."""
+def _worst_first(gate: Gate, records: Iterable[RecordValue]) -> tuple[list[RecordValue], ...]:
+    """Return the records with a value, the failed ones, and those without a value.
+
+    The worst come first.
+    """
     sign = 1 if gate.at_least else -1
     ordered = sorted(records, key=lambda one: (sign * (one.value or 0), one.id))
     return (
         [one for one in ordered if one.value is not None],
-        [one for one in ordered if one.value is None],
+        [one for one in ordered if one.failed],
+        [one for one in ordered if one.value is None and not one.failed],
     )
 
 
@@ -210,8 +210,8 @@ class Verdict(Brief):
 
     @property
     def details_with_worst(self) -> str:
-        """The same, with the worst records of a missed gate on a second line."""
-        return f"{self.details}\n  worst: {self.worst}" if self.worst else self.details
+        """The same, with the records behind a missed gate on a second line."""
+        return f"{self.details}\n  {self.named}" if self.named else self.details
 
     @property
     def _state(self) -> str:
@@ -224,14 +224,28 @@ class Verdict(Brief):
         by = f", by {self.way}" if self.way else ""
         outcome = f"{_outcome(self.gate, self.row, self.value)}{by}"
         found = "; ".join([outcome, *map(str, self.exceeded)])
-        return f"{self._state}{self._margin(self.gate)}: {found}{self._names(self.gate)}"
+        named = self._named(lambda one: shortened(one.id))
+        return f"{self._state}{self._margin(self.gate)}: {'; '.join((found, *named))}"
 
-    def _names(self, gate: Gate) -> str:
-        """Return the worst records of a missed gate, or those whose missing values miss it."""
-        kept = self.value is not None and gate.kept_by(self.value)
-        named = [one.id for one in self._missed if not kept or one.value is None]
-        ids = ", ".join(shortened(one) for one in named)
-        return f"; {'without a value' if kept else 'worst'}: {ids}" if ids else ""
+    def _named(self, shown: Callable[[RecordValue], str]) -> Iterator[str]:
+        """Yield the few worst records behind a missed gate, by how they miss it."""
+        if self.passed or self.gate is None:
+            return
+        is_kept = self.value is not None and self.gate.kept_by(self.value)
+        exceeded = {one.name for one in self.exceeded}
+        if self.row and self.row.mean is None:
+            exceeded = {"failed", "undefined"}
+        valued, failed, lacking = _worst_first(
+            self.gate, [one for one in self.records if one.missed]
+        )
+        for heading, records, is_cause in (
+            ("worst", valued, not is_kept),
+            ("without a pair" if self.gate.of_drop else "failed", failed, "failed" in exceeded),
+            ("without a value", lacking, "undefined" in exceeded),
+        ):
+            if records and is_cause:
+                more = ", …" if len(records) > WORST else ""
+                yield f"{heading}: {', '.join(map(shown, records[:WORST]))}{more}"
 
     def _margin(self, gate: Gate) -> str:
         """Return by how much the threshold is missed or kept, unless it is met exactly."""
@@ -241,13 +255,9 @@ class Verdict(Brief):
         return f" by {figure(margin, digits_for(margin))}" if margin else ""
 
     @property
-    def _missed(self) -> list[RecordValue]:
-        return [] if self.passed else [one for one in self.records if one.missed][:WORST]
-
-    @property
-    def worst(self) -> str:
-        """Ids and values of the worst records of a missed gate, or an empty string."""
-        return ", ".join(f"{one.id!r} {one.shown}" for one in self._missed)
+    def named(self) -> str:
+        """Ids and values of the worst records behind a missed gate, or an empty string."""
+        return "; ".join(self._named(lambda one: f"{one.id!r} {one.shown}"))
 
 
 def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
@@ -363,7 +373,7 @@ def judge(
         found = _in_words(gate, row, value)
     found += "" if way is None else f" by {way}"
     kept, notes = value is not None and gate.kept_by(value), tuple(notes)
-    named = records.of(gate, row.label, row.group, values_first=not kept) if records else ()
+    named = records.of(gate, row.label, row.group) if records else ()
     return Verdict(
         gate.demand,
         kept and not exceeded,

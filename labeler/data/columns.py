@@ -159,7 +159,7 @@ class Columns:
         from labeler.data.inputs_outputs import fields_of_turns  # noqa: PLC0415 - of conversations only
 
         others = self.turns.without(dict(row))
-        given = {name for name in ("response", "documents") if self._has(name, others)}
+        given = {name for name in ("response", "documents") if self.reads(name, others)}
         answered = "response" in given
         found = fields_of_turns(turns, self.turns.text, where, answered=answered)
         if "documents" in given:
@@ -168,7 +168,8 @@ class Columns:
             found.setdefault("documents", [])
         return {**others, **found}
 
-    def _has(self, field: str, row: Mapping[str, Any]) -> bool:
+    def reads(self, field: str, row: Mapping[str, Any]) -> bool:
+        """Return True if a row has a value in a column of a field."""
         with contextlib.suppress(BadRow):
             return _first_found(field, self.choices.get(field, ()), row, "")[0] is not None
         return False

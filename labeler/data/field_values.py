@@ -7,7 +7,6 @@ it stands.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -27,12 +26,11 @@ REQUIRED = ("question", "documents", "response")
 """Fields that every row has."""
 SPLIT_REMEDY = (
     'write a JSON array such as ["first"]; or, if it holds several documents, pass '
-    r"--split-documents SEP (in Python split_documents=SEP), such as '\n\n' or '|'; if it is one "
+    r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
     "document, --map documents=COLUMN, with the comma"
 )
 _FIELDS = frozenset(Example.model_fields)
 _SENTENCES = ("documents_sentences", "response_sentences")
-_NUMBERED = re.compile(r"documents_(\d{1,6})")
 _SHOWN = 8
 """Most names of a document's fields that an error lists."""
 _NO_LIST = "'documents' must be a list of texts"
@@ -56,7 +54,7 @@ def read_values(
         BadRow: a value looks like a list or an object and cannot be read as one, or a required
             text is that of a missing value.
     """
-    read = _gathered(fields)
+    read = dict(fields)
     for name in [name for name, value in read.items() if name in _FIELDS and is_missing(value)]:
         if name in REQUIRED and read[name] is not None:
             raise _absent(name, read[name], where)
@@ -77,16 +75,6 @@ def read_values(
     return read
 
 
-def _gathered(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with the columns ``documents_0``, ``documents_1``, … as documents."""
-    read = dict(fields)
-    if "documents" not in fields and _has_numbered_documents(fields):
-        found = ((int(m[1]), name) for name in fields if (m := _NUMBERED.fullmatch(name)))
-        texts = [read.pop(name) for _, name in sorted(found)]
-        read["documents"] = [text for text in texts if not is_missing(text)]
-    return read
-
-
 def is_native(row: Mapping[str, Any], mapped: Container[str] = ()) -> bool:
     """Return True if a row has a column for each required field under the field's own name.
 
@@ -94,12 +82,7 @@ def is_native(row: Mapping[str, Any], mapped: Container[str] = ()) -> bool:
         row: the row.
         mapped: fields that are read from other columns.
     """
-    missing = [name for name in REQUIRED if name not in mapped and row.get(name) is None]
-    return not missing or (missing == ["documents"] and _has_numbered_documents(row))
-
-
-def _has_numbered_documents(row: Mapping[str, Any]) -> bool:
-    return any(isinstance(name, str) and _NUMBERED.fullmatch(name) for name in row)
+    return all(name in mapped or row.get(name) is not None for name in REQUIRED)
 
 
 def documents_in(
@@ -232,7 +215,7 @@ def _reference(value: object) -> object:
 
 def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:
     """Return a row with what is left of a column without the texts that documents are made of."""
-    left = unused(written_or_same(row.get(name)), used)
+    left = None if is_missing(row.get(name)) else unused(written_or_same(row.get(name)), used)
     rest = {column: value for column, value in row.items() if column != name}
     return rest if not left else {**rest, name: left}
 

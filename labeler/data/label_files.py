@@ -41,6 +41,8 @@ _WRITTEN = 1 << 16
 
 STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
+SHARDS = "shards"
+"""Holds the stores of shards, inside the folder of a label store."""
 
 
 def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:

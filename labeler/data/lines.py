@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, AnyStr, NamedTuple
@@ -257,6 +257,25 @@ def durable(path: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def rewrite_without(path: Path, drops: Callable[[bytes], bool]) -> None:
+    """Replace a file of lines durably and atomically by one without some of its lines."""
+    with replacing(path) as partial:
+        with path.open("rb") as lines, durable(partial) as kept:
+            kept.writelines(line for line in lines if not drops(line))
+        partial.chmod(path.stat().st_mode)
+    flush_directory(path.parent)
+
+
+def flush_directory(directory: Path) -> None:
+    """Make new names in a directory survive a power loss, if the system supports it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 _FORM = "write one JSON object a line (no CSV, no array over several lines)"

@@ -185,7 +185,7 @@ def _columns_in(preset: Preset) -> Columns:
     if preset.separator:
         system, mark = preset.system.partition(":")[0], repr(preset.separator)
         remedy = f"{system} joins documents by {mark}: pass --split-documents {mark}"
-        found = replace(found, remedy=f"{remedy} (in Python split_documents={mark})")
+        found = replace(found, remedy=remedy)
     if preset.turns:
         found = replace(found, turns=ColumnPath.parse(preset.turns))
     return found
@@ -219,7 +219,7 @@ def only_preset(
         names = [name for name in fitting if name in (most, *others)]
         raise UsageError(
             f"{where} has the columns of {' and of '.join(names)}: pass "
-            f"{' or '.join(f'--preset {name}' for name in names)}"
+            f"{' or '.join(f'--preset={name}' for name in names)}"
         )
     return most, columns[most]
 
@@ -325,6 +325,8 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
                 ranked.get(field, (1 << 9, "", None)), (rank, path, value), key=lambda one: one[0]
             )
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
+    if "documents" in wanted and numbered_documents(columns):
+        wanted.remove("documents")
     others = [
         name for name, value in columns.items() if isinstance(name, str) and value is not None
     ]
@@ -333,28 +335,40 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
             ranked[name] = (0, close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
-    paths = {
+    return {
         name: f"{path}," if name == "documents" and isinstance(value, str) else path
         for name, (path, value) in found.items()
     }
-    numbered = _numbered_documents(columns) if "documents" in wanted else ""
-    return paths | ({"documents": numbered} if numbered else {})
 
 
-def _numbered_documents(columns: Mapping[str, Any]) -> str:
-    """Return columns such as ``context_1`` and ``context_2`` as one list, or nothing."""
-    groups = defaultdict[str, list[tuple[int, str]]](list)
-    for name, value in columns.items():
-        if (
-            isinstance(name, str)
-            and isinstance(value, str)
-            and (found := _NUMBERED.fullmatch(name))
-        ):
-            groups[found[1]].append((int(found[2]), name))
-    for stem, names in groups.items():
-        if len(names) > 1 and (meaning_of(stem) or ("",))[0] == "documents":
-            return ",".join(name for _, name in sorted(names))
-    return ""
+def numbered_documents(row: Mapping[str, Any]) -> list[str]:
+    """Return columns such as ``context_1`` and ``context_2``, in the order of their numbers.
+
+    Of several groups it is the one whose name means documents most clearly. One column alone is a
+    group if it is the first.
+    """
+    groups = defaultdict[str, dict[int, str]](dict)
+    for name, value in row.items():
+        is_text = isinstance(name, str) and isinstance(value, str | Mapping | None)
+        if is_text and (found := _NUMBERED.fullmatch(name)):
+            groups[found[1]][int(found[2])] = name
+    ranked = [
+        (meaning[1], stem)
+        for stem, names in groups.items()
+        if (meaning := meaning_of(stem)) and meaning[0] == "documents"
+        if len(names) > 1 or min(names) in {0, 1}
+    ]
+    return [name for _, name in sorted(groups[min(ranked)[1]].items())] if ranked else []
+
+
+def with_numbered(row: Mapping[str, Any], own: Columns | None) -> Columns | None:
+    """Return the user's columns with numbered ones as the documents; ``None`` without any."""
+    own = own or Columns({})
+    has_documents = row.get("documents") is not None or own.reads("documents", row)
+    if has_documents or not (names := numbered_documents(row)):
+        return None
+    paths = tuple(ColumnPath(name, (name,)) for name in names)
+    return replace(own, choices={**own.choices, "documents": (Choice(paths, combined=True),)})
 
 
 def map_options(found: Mapping[str, str]) -> str:

@@ -149,7 +149,7 @@ def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
         return "; its columns have the names of fields: leave preset and columns (--map) out"
     is_text = found.get("documents", "").endswith(",")
     note = "; the comma makes a text one document, --split-documents SEP splits it" * is_text
-    return f". Pass {map_options(found)} (in Python columns={found!r}{note})"
+    return f". Pass {map_options(found)}{note}"
 
 
 def _columns_found(row: Row) -> str:

@@ -297,7 +297,7 @@ class _RowConverter:
         self._note(
             "thinking",
             "have thoughts in the response (<think>), which are left out; "
-            "--keep-thinking (keep_thinking=True) keeps them",
+            "--keep-thinking keeps them",
         )
         return {**fields, "response": answer}
 
@@ -318,14 +318,28 @@ class _RowConverter:
             return own
         if self._preset and self._preset.fits(given):
             return self._preset
-        from labeler.data.presets import only_preset  # noqa: PLC0415 - rare
+        from labeler.data.presets import only_preset, with_numbered  # noqa: PLC0415 - rare
 
         if found := only_preset(given, where, own):
-            name, self._preset = found
-            used = ", ".join(f"{field}={path}" for field, path in self._preset.used(given).items())
-            text = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
-            self._notices.setdefault(name, text)
+            self._preset = self._note_preset(given, where, *found)
+        elif numbered := with_numbered(given, own):
+            read = str(numbered.choices["documents"][0]).replace(",", ", ")
+            text = f"{where} has numbered documents, read in this order: {read}"
+            self._notices.setdefault("numbered", text)
+            if not is_native(given, numbered.choices) and (
+                found := only_preset(given, where, numbered)
+            ):
+                return self._note_preset(given, where, *found)
+            return numbered
         return self._preset or own
+
+    def _note_preset(
+        self, given: Mapping[str, Any], where: str, name: str, columns: Columns
+    ) -> Columns:
+        used = ", ".join(f"{field}={path}" for field, path in columns.used(given).items())
+        text = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
+        self._notices.setdefault(name, text)
+        return columns
 
     def _renamed(self, columns: Columns, given: Mapping[str, Any], where: str) -> dict[str, Any]:
         self._first = self._first or (where, given)

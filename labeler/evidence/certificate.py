@@ -52,8 +52,8 @@ class Goal:
         given = [one for one in (self.within, self.at_least) if one is not None]
         if len(given) != 1:
             raise UsageError(
-                "give one goal: the width of the interval (--within .02, within=0.02) or a value "
-                "to decide on (--at-least .9, at_least=0.9)"
+                "give one goal: the width of the interval (--within=.02) or a value "
+                "to decide on (--at-least=.9)"
             )
         if not isinstance(given[0], int | float) or not 0 < given[0] < 1:
             raise UsageError(f"within and at_least lie between 0 and 1, got {given[0]!r:.40}")

@@ -30,6 +30,7 @@ from labeler.evidence.damage import (
     targets_of,
 )
 from labeler.evidence.options import AskOptions, ExamOptions
+from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import TaskOptions
 from labeler.labels.answers import judged_sentences
@@ -238,7 +239,8 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     shared = [one.name for kind in (AskOptions, TaskOptions) for one in fields(kind)]
     every = [{name: getattr(options, name) for name in (*shared, "splitter")}]
     if options.against is not None:
-        every.append(every[0] | vars(JudgeOptions()) | {"judge": options.against})
+        against = open_judge(JudgeOptions(judge=options.against))  # before the first one is paid
+        every.append(every[0] | vars(JudgeOptions()) | {"judge": against})
     judged = [ask(chosen, one, are_copies=False) for one in every]
     targets = _targets(judged)
     copies = list(_copies(targets, options.n))

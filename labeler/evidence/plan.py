@@ -183,11 +183,11 @@ class Plan(Displayed):
         self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
     ) -> Plan:
         """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
-        drawn = "the plan did not draw; answer only its sentences"
+        drawn = "the plan did not draw"
         if self.is_finished:
             drawn = "the plan does not ask for: it is finished, and its certificate issued"
         given = self._merged(answers, self.answers, {one[:2] for one in self.sentences}, drawn)
-        again = self._merged(second or {}, self.second, given.keys(), "has no first answer")
+        again = self._merged(second or {}, self.second, given.keys(), "has no first one")
         people = (who,) if isinstance(who, str) else tuple(who)
         looks = self.looks
         if not self.is_finished:
@@ -241,7 +241,10 @@ class Plan(Displayed):
         found, allowed = dict(known), {*known, *others}
         for item, answer in given.items():
             if item not in allowed:
-                raise UsageError(f"answer about {item!r:.120}, which {why_not}; begin a new plan")
+                raise UsageError(
+                    f"answer about {item!r:.120}, which {why_not}; leave it out, or begin a new "
+                    "plan"
+                )
             is_absent = answer is None and self.goal.metric == COMPLETENESS
             if not is_absent and answer not in (True, False):
                 raise UsageError(f"answer to {item!r:.120} is {answer!r:.40}; it is True or False")
@@ -267,16 +270,25 @@ class Plan(Displayed):
             )
         return count
 
+    @property
+    def conclusion(self) -> str:
+        """What is known, and how much is to be read."""
+        goal, (low, high) = self.goal, self.interval
+        if not self.looks:
+            return (
+                f"read {len(self.sentences)} of {self.units.sentences} sentences first, about "
+                f"{self.needed} in all, to certify {goal.metric} {goal}"
+            )
+        return (
+            f"not yet: about {self.needed} more. {goal.metric} is {self.value:.3f} ({low:.3f} to "
+            f"{high:.3f}) after {len(self.answers)} sentences"
+        )
+
     def _display(self) -> Display:
-        goal = f"{self.goal.metric} {self.goal}"
-        title = f"plan for {goal}: read {len(self.sentences)} sentences"
-        low, high = self.interval
-        so_far = f"so far {self.value:.3f}, {low:.3f} to {high:.3f} after {len(self.answers)}"
-        notes = [f"not yet: about {self.needed} more", *([so_far] if self.looks else [])]
-        notes.append("then plan.certificate({(id, sentence): True or False, ...})")
         columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
         rows = [(one.id, one.sentence, number(one.probability, ".5f")) for one in self.sentences]
-        return Display(title, Grid(columns, rows), notes)
+        notes = ["next: plan.certificate({(id, sentence): True or False, ...})"]
+        return Display(self.conclusion, Grid(columns, rows), notes)
 
 
 def make_plan(

@@ -9,10 +9,17 @@ byte for byte, read bodies without a bound, and take addresses and headers from 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from labeler.judges.openai.completion import NO_COMPLETION, Completion, read_completion, text_of
-from labeler.judges.openai.reading import verbatim
+from labeler.judges.openai.completion import (
+    NO_COMPLETION,
+    Completion,
+    at,
+    list_of,
+    read_completion,
+    text_of,
+)
+from labeler.judges.openai.reading import json_of, verbatim
 from labeler.judges.openai.request import Request
 
 _NO_TEXT = "{}"
@@ -40,89 +47,73 @@ def set_only(**settings: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON values
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def completion_of(  # noqa: PLR0917 - made in one place for each API
-    body: bytes,
-    values: object,
-    blocks: Sequence[str | int],
-    call: Sequence[str],
-    finish: str | None,
-    usage: Mapping[str, Any],
-    model: object = None,
-) -> Completion:
-    """Return the completion that an answer holds.
+class NativeAnswers(NamedTuple):
+    """The places of an answer's parts, by which it becomes a chat completion."""
 
-    Args:
-        body: the answer.
-        values: its JSON values; ``None`` if it is not JSON.
-        blocks: path to the list of its texts and calls.
-        call: path from a block to the arguments of a call. They are taken word for word, because
-            an object with a duplicate name must be seen as such.
-        finish: reason of its end in the words of chat completions; ``None`` if it is complete.
-        usage: as in chat completions.
-        model: the model that answered.
-    """
-    if values is None:
-        return NO_COMPLETION
-    listed = value_at(values, *blocks)
-    parts = list(enumerate(listed)) if isinstance(listed, list) else []
-    texts = [text_of(value_at(part, "text")) for _, part in parts if not value_at(part, "thought")]
-    called = [n for n, part in parts if value_at(part, *call) is not None]
-    # Only the arguments of a single call are read; each takes a pass over the body.
-    calls = [verbatim(body, *blocks, n, *call) if len(called) == 1 else "" for n in called]
-    message = {
-        "content": "".join(texts),
-        "tool_calls": [{"function": {"arguments": arguments}} for arguments in calls],
-        "refusal": finish == "refusal",
-    }
-    choice = {"message": message, "finish_reason": finish}
-    return read_completion(
-        {
-            "choices": [choice] if isinstance(listed, list) or finish else [],
-            "usage": usage,
-            "model": model,
-            "error": value_at(values, "error"),
+    blocks: Sequence[str | int]
+    """Path to the list of its texts and calls."""
+    call: Sequence[str]
+    """Path from a block to the arguments of a call. They are taken word for word, because an object
+    with a duplicate name must be seen as such."""
+    end: Sequence[str | int]
+    """Path to the reason of its end."""
+    ends: Mapping[str, str]
+    """Such reasons in the words of chat completions; others mean a complete answer."""
+    usage: str
+    """Name of the object with counts of tokens."""
+    prompt: Sequence[str]
+    """Names of the counts that make up the prompt."""
+    answer: Sequence[str]
+    """The same of the answer."""
+    read: str
+    """Name of the count of tokens that were read from the cache."""
+    written: str = ""
+    """Name of the count of tokens that were written to it, if there is one."""
+    model: str = ""
+    """Name of the model that answered, if it is named."""
+    blocked: Sequence[str] = ()
+    """Path to the reason why a filter blocked the request, if there is one."""
+
+    def completion(self, body: bytes, _: Request) -> Completion:
+        """Return the completion that an answer holds."""
+        values = json_of(body)
+        if values is None:
+            return NO_COMPLETION
+        finish = self.ends.get(str(at(values, *self.end)))
+        if self.blocked and at(values, *self.blocked) is not None:
+            finish = "content_filter"
+        listed, counts = at(values, *self.blocks), at(values, self.usage)
+        parts = list_of(listed)
+        texts = [text_of(at(part, "text")) for part in parts if not at(part, "thought")]
+        called = [n for n, part in enumerate(parts) if at(part, *self.call) is not None]
+        # Only the arguments of a single call are read; each takes a pass over the body.
+        is_one = len(called) == 1
+        calls = [verbatim(body, *self.blocks, n, *self.call) if is_one else "" for n in called]
+        message = {
+            "content": "".join(texts),
+            "tool_calls": [{"function": {"arguments": arguments}} for arguments in calls],
+            "refusal": finish == "refusal",
         }
-    )
-
-
-def value_at(values: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the value at a path; ``None`` if there is none."""
-    for step in path:
-        try:
-            values = values[step]  # type: ignore[index]  # anything that a server sends
-        except (LookupError, TypeError):
-            return None
-    return values
+        choice = {"message": message, "finish_reason": finish}
+        return read_completion(
+            {
+                "choices": [choice] if isinstance(listed, list) or finish else [],
+                "usage": {
+                    "prompt_tokens": _total(counts, *self.prompt),
+                    "completion_tokens": _total(counts, *self.answer),
+                    "prompt_tokens_details": {
+                        "cached_tokens": _total(counts, self.read),
+                        "cache_write_tokens": _total(counts, self.written),
+                    },
+                },
+                "model": at(values, self.model),
+                "error": at(values, "error"),
+            }
+        )
 
 
 def _total(counts: object, *names: str) -> int | None:
     """Return the sum of the counts that are there; ``None`` without any."""
-    found = [value_at(counts, name) for name in names]
+    found = [at(counts, name) for name in names]
     known = [count for count in found if isinstance(count, int) and count >= 0]
     return sum(known) if known else None
-
-
-def usage_of(
-    counts: object,
-    prompt: Sequence[str],
-    answer: Sequence[str],
-    read: str,
-    written: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return usage as in chat completions, of counts by name.
-
-    Args:
-        counts: the counts of an answer.
-        prompt: names of the counts that make up the prompt.
-        answer: the same of the answer.
-        read: name of the count of tokens that were read from the cache.
-        written: name of the count of tokens that were written to it, if there is one.
-    """
-    return {
-        "prompt_tokens": _total(counts, *prompt),
-        "completion_tokens": _total(counts, *answer),
-        "prompt_tokens_details": {
-            "cached_tokens": _total(counts, read),
-            "cache_write_tokens": _total(counts, *written),
-        },
-    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from genai_prices.types import ModelPrice, PriceCalculation
+    from genai_prices.types import ModelInfo, PriceCalculation
 
     from labeler.labels.record import Usage
 
@@ -28,7 +28,8 @@ BATCH_SHARE = Decimal("0.5")
 """Share of the price that a Batch API charges unless the table has batch prices."""
 
 PRICE_FORM = "IN,OUT[,CACHED[,CACHE_WRITE]] in US dollars per million tokens, such as 0.25,2,0.025"
-_AMOUNT = re.compile(r"\d{1,7}(\.\d{1,12})?", re.ASCII)
+_AMOUNT = r"\s*\d{1,7}(\.\d{1,12})?\s*"
+_AMOUNTS = re.compile(f"{_AMOUNT}(,{_AMOUNT}){{1,3}}", re.ASCII)
 _ELSE_CHARGED = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
 """Charges in the table for a text request that :class:`Rates` does not cover."""
 _VERIFIED = re.compile(r"(?:verified|checked) on (\d{4}-\d{2}-\d{2})", re.ASCII)
@@ -44,16 +45,6 @@ class Rates(NamedTuple):
     cache_write: Decimal
     """Price of prompt tokens that the provider writes to its cache."""
     above: int = 0
-
-    @property
-    def dearest_input(self) -> Decimal:
-        """Highest price of a prompt token, whatever the provider caches."""
-        return max(self.input, self.cached_input, self.cache_write)
-
-    def times(self, share: Decimal) -> Rates:
-        """Return a share of every rate."""
-        uncached, output, cached, written = (rate * share for rate in self[:4])
-        return Rates(uncached, output, cached, written, self.above)
 
 
 @dataclass(frozen=True)
@@ -91,8 +82,9 @@ class Price:
     def worst(self, prompt_tokens: int, output_tokens: int) -> Decimal:
         """Return the highest cost of a request with at most these tokens, whatever is cached."""
         reached = self._reached(prompt_tokens)
-        dollars = prompt_tokens * max(rates.dearest_input for rates in reached)
-        return (dollars + output_tokens * max(rates.output for rates in reached)) / MILLION
+        dearest = max(max(r.input, r.cached_input, r.cache_write) for r in reached)
+        output = max(rates.output for rates in reached)
+        return (prompt_tokens * dearest + output_tokens * output) / MILLION
 
     def of_input(self) -> Price:
         """Return the price where answers are free, and cached tokens cost what others do."""
@@ -101,7 +93,10 @@ class Price:
 
     def batched(self) -> Price:
         """Return the price of the same tokens in a batch."""
-        tiers = self.batch_tiers or tuple(rates.times(BATCH_SHARE) for rates in self.tiers)
+        tiers = self.batch_tiers or tuple(
+            _rates(*(rate * BATCH_SHARE for rate in rates[:4]))._replace(above=rates.above)
+            for rates in self.tiers
+        )
         return replace(self, tiers=tiers, batch_tiers=tiers, source=f"{self.source}, batch")
 
     def _reached(self, prompt_tokens: int) -> Sequence[Rates]:
@@ -150,17 +145,27 @@ def price_of(model: str, base_url: str | None = None) -> Price | None:
         base_url: the server; ``None`` for OpenAI. A server that the table does not list has no
             price, whatever its models are called.
     """
-    found = list(_look_up(model, base_url, {}))
-    tiers = _tiers([entry.model_price for entry in found])
+    import genai_prices  # noqa: PLC0415 - loading its table takes 0.2 s
+
+    nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
+    try:
+        if base_url:
+            entry = genai_prices.calc_price(nothing, model, provider_api_url=base_url)
+        else:
+            entry = genai_prices.calc_price(nothing, model, provider_id="openai")
+    except (LookupError, ValueError):
+        return None
+    found, tiers = entry.model, _tiers(entry.model, {})
     if tiers is None:
         return None
-    entry = found[0]
-    batch = [entry.model_price for entry in _look_up(model, base_url, _BATCH)]
+    # Only the model's own provider charges batch prices.
+    is_own = any(found is own for own in entry.provider.models)
+    has_batch = is_own and any(variant.when == _BATCH for variant in found.price_variants or ())
     return Price(
         tiers=tiers,
         source=_source(entry),
-        batch_tiers=_tiers(batch) if _has_batch(entry) else None,
-        context_window=entry.model.context_window,
+        batch_tiers=_tiers(found, _BATCH) if has_batch else None,
+        context_window=found.context_window,
     )
 
 
@@ -170,13 +175,9 @@ def given_price(text: str) -> Price:
     Raises:
         UsageError: the text does not match :data:`PRICE_FORM`.
     """
-    match [_dollars(part) for part in text.split(",")]:
-        case [Decimal() as uncached, Decimal() as output, *others] if (
-            len(others) <= 2 and None not in others  # noqa: PLR2004 - both rates of the cache
-        ):
-            return Price((_rates(uncached, output, *others),), f"--price {text.strip()}")
-        case _:
-            raise UsageError(f"--price is {text!r:.60}; it must be {PRICE_FORM}")
+    if not _AMOUNTS.fullmatch(text):
+        raise UsageError(f"--price is {text!r:.60}; it must be {PRICE_FORM}")
+    return Price((_rates(*map(Decimal, text.split(","))),), f"--price {text.strip()}")
 
 
 def file_price(path: str | Path, model: str) -> Price:
@@ -233,64 +234,20 @@ def _rates(
     return Rates(uncached, output, read, write)
 
 
-def _dollars(text: str) -> Decimal | None:
-    return Decimal(text.strip()) if _AMOUNT.fullmatch(text.strip()) else None
-
-
-def _look_up(
-    model: str, base_url: str | None, context: Mapping[str, str]
-) -> Iterator[PriceCalculation]:
-    """Yield the table's prices for each half hour of the next day; nothing if it has none."""
-    import genai_prices  # noqa: PLC0415 - loading its table takes 0.2 s
-
-    nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
+def _tiers(model: ModelInfo, context: Mapping[str, str]) -> tuple[Rates, ...] | None:
+    """Return the highest rates of the next day; ``None`` if more than tokens is charged."""
     now = datetime.now(tz=UTC)
-    for later in _DAY:
-        try:
-            yield genai_prices.calc_price(
-                nothing,
-                model,
-                **({"provider_api_url": base_url} if base_url else {"provider_id": "openai"}),
-                genai_request_timestamp=now + later,
-                price_context=context,
-            )
-        except (LookupError, ValueError):
-            return
-
-
-def _has_batch(entry: PriceCalculation) -> bool:
-    """Return true if the table has batch prices, which only the model's own provider charges."""
-    own = any(entry.model is model for model in entry.provider.models)
-    return own and any(variant.when == _BATCH for variant in entry.model.price_variants or ())
-
-
-def _tiers(prices: Sequence[ModelPrice]) -> tuple[Rates, ...] | None:
-    """Return the highest of several prices by tier; ``None`` if any charges more than tokens."""
-    if not prices or any(not _by_token(price) for price in prices):
-        return None
-    starts = {0} | {start for price in prices for start in _starts(price)}
+    prices = [vars(model.get_prices(now + later, {**context})) for later in _DAY]
+    for price in prices:
+        if None in map(price.get, _COLUMNS[:2]) or any(map(price.get, _ELSE_CHARGED)):
+            return None
+    columns = [price.get(column) for price in prices for column in _COLUMNS]
+    starts = {0} | {tier.start for column in columns for tier in getattr(column, "tiers", ())}
     return tuple(_dearest(prices, start) for start in sorted(starts))
 
 
-def _by_token(price: ModelPrice) -> bool:
-    has = vars(price)
-    return (
-        has.get("input_mtok") is not None
-        and has.get("output_mtok") is not None
-        and all(has.get(name) is None for name in _ELSE_CHARGED)
-    )
-
-
-def _starts(price: ModelPrice) -> Iterator[int]:
-    for column in _COLUMNS:
-        for tier in getattr(vars(price).get(column), "tiers", ()):
-            yield tier.start
-
-
-def _dearest(prices: Sequence[ModelPrice], above: int) -> Rates:
-    every = [
-        _rates(*[_at(vars(price).get(column), above) for column in _COLUMNS]) for price in prices
-    ]
+def _dearest(prices: Sequence[Mapping[str, Any]], above: int) -> Rates:
+    every = [_rates(*(_at(price.get(column), above) for column in _COLUMNS)) for price in prices]
     return Rates(*map(max, zip(*every, strict=True)))._replace(above=above)
 
 

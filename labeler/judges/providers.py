@@ -48,7 +48,7 @@ class Provider:
         if not _REGION.fullmatch(region):
             fault = f"{region!r:.40} is not a region" if region else "no region is named"
             raise UsageError(
-                f"{fault}: give --base-url (base_url) {self.base_url.format(region='REGION')}, or "
+                f"{fault}: give --base-url {self.base_url.format(region='REGION')}, or "
                 f"set {self.region_variables[0]}, such as to eu-central-1"
             )
         return self.base_url.format(region=region)

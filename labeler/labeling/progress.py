@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
+from labeler.errors import for_caller
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.limits import Budget
 from labeler.judges.task import Task
@@ -219,7 +220,7 @@ class RunEvents:
 
     def notice(self, text: str) -> None:
         """Report a message for people, and log it; safe to call from any thread."""
-        _LOG.info("%s", text)
+        _LOG.info("%s", for_caller(text))
         self._pass_on("notice", text=text)
 
     def finish(self, spent: Budget) -> None:

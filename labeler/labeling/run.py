@@ -298,7 +298,6 @@ class Run:
         for closable in self._closables:
             with contextlib.suppress(Exception):  # the outcomes are safe all the same
                 await closable.aclose()
-        getattr(self.cache.store, "leave_thread", bool)()  # a user's own store may have none
 
 
 def require_bounds(judges: Iterable[Judge], limits: Limits | None) -> None:

@@ -14,29 +14,31 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Callable
-from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from labeler.errors import UnknownName, UnstorableRecord, UsageError, describe_faults
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, parse_outcome
+from labeler.errors import UnknownName, UnstorableRecord, describe_faults
+from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
 
 MAGIC = b"LBL1"
 LARGEST = 64 * 2**20
 """Bytes of JSON in one record: far above any real one, and a limit on decompression bombs."""
+FAILURE = "failure:"
+"""Prefix of the names of failures; the name of a record is its key, which is hexadecimal."""
 
 _LEVEL = 1
 _HEADER = len(MAGIC) + 32
 _KEY = re.compile("[0-9a-f]{64}")
 
 
-_Parsed = TypeVar("_Parsed")
-
-
 class DamagedRecord(Exception):
     """The bytes are damaged or belong to another key; the message names the defect."""
+
+
+def name_of(outcome: AnyOutcome) -> str:
+    """Return the name under which a store keeps an outcome."""
+    return FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
 
 
 def encode(value: AnyOutcome) -> bytes:
@@ -70,60 +72,37 @@ def require_valid(value: AnyOutcome) -> None:
     Raises:
         UnstorableRecord: see :meth:`labeler.labels.record.Record.fault`.
     """
-    fault = None if isinstance(value, LabelFailure) else value.fault()
+    if not isinstance(value, LabelFailure):
+        fault = value.fault()
+    elif _KEY.fullmatch(value.key or ""):
+        fault = None
+    else:
+        fault = f"its key is {value.key!r:.80}, a label's key is 64 hexadecimal digits"
     if fault:
         raise UnstorableRecord(f"{value.kind} {value.id!r} cannot be stored: {fault}")
 
 
-def failure_key(failure: LabelFailure) -> str:
-    """Return the label key of a failure.
-
-    Raises:
-        UsageError: the failure has no key, or one that no label can have.
-    """
-    if not _KEY.fullmatch(failure.key or ""):
-        raise UsageError(
-            f"failure {failure.id!r} cannot be stored: its key is {failure.key!r:.80}, a label's "
-            "key is 64 hexadecimal digits (see label_key); failures without a key are not stored"
-        )
-    return str(failure.key)
-
-
-def decode_record(key: str, data: bytes) -> AnyRecord:
-    """Decode the record stored under a key.
+def decode(name: str, data: bytes) -> AnyOutcome:
+    """Decode the record or failure that is stored under a name.
 
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or of another key.
     """
-    record = _parse(parse_outcome, data)
-    if isinstance(record, LabelFailure):
-        raise DamagedRecord("it holds a failure in place of a record")
-    _require_key(key, record)
-    if record.compute_key() != key:
-        raise DamagedRecord(f"its key does not belong to its {record.keyed_by}")
-    return record
+    outcome = _parsed(data)
+    if name_of(outcome) != name:
+        raise DamagedRecord(misplaced(outcome))
+    if not isinstance(outcome, LabelFailure) and outcome.compute_key() != outcome.key:
+        raise DamagedRecord(f"its key does not belong to its {outcome.keyed_by}")
+    return outcome
 
 
-def decode_failure(key: str, data: bytes) -> LabelFailure:
-    """Decode the failure stored for a key.
-
-    Raises:
-        DamagedRecord: the bytes are damaged, of another version, or of another key.
-    """
-    failure = _parse(LabelFailure.model_validate_json, data)
-    _require_key(key, failure)
-    return failure
-
-
-def decode_outcome(data: bytes) -> AnyOutcome:
-    """Decode and fully check a record or a failure that is stored under any key.
+def decode_fully(data: bytes) -> AnyOutcome:
+    """Decode a record or failure that is stored under any name, and check its contract.
 
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or break the contract.
     """
-    outcome: AnyOutcome = _parse(parse_outcome, data)
-    if not _KEY.fullmatch(outcome.key or ""):
-        raise DamagedRecord(f"its own key is {outcome.key!r:.80}")
+    outcome = _parsed(data)
     try:
         require_valid(outcome)
     except UnstorableRecord as error:
@@ -131,7 +110,12 @@ def decode_outcome(data: bytes) -> AnyOutcome:
     return outcome
 
 
-def _parse(parse: Callable[[bytes], _Parsed], data: bytes) -> _Parsed:
+def misplaced(outcome: AnyOutcome) -> str:
+    """Return the defect of a row that holds an outcome of another name."""
+    return f"it holds the {outcome.kind} {outcome.id!r:.80} of key {name_of(outcome):.80}"
+
+
+def _parsed(data: bytes) -> AnyOutcome:
     """Parse checksummed bytes after comparing magic and checksum."""
     checksum, body = data[len(MAGIC) : _HEADER], data[_HEADER:]
     if data[: len(MAGIC)] != MAGIC:
@@ -143,7 +127,7 @@ def _parse(parse: Callable[[bytes], _Parsed], data: bytes) -> _Parsed:
         text = inflater.decompress(body, LARGEST)
         if not inflater.eof or inflater.unused_data:
             raise DamagedRecord("its compressed bytes do not end where they should")
-        return parse(text)
+        return parse_outcome(text)
     except zlib.error as error:
         raise DamagedRecord(f"it cannot be decompressed: {error}") from error
     except UnknownName as error:
@@ -151,8 +135,3 @@ def _parse(parse: Callable[[bytes], _Parsed], data: bytes) -> _Parsed:
     except ValidationError as error:
         fault = describe_faults(error, whole="the whole")
         raise DamagedRecord(f"it is not a record: {fault}") from error
-
-
-def _require_key(key: str, value: AnyOutcome) -> None:
-    if value.key != key:
-        raise DamagedRecord(f"it holds the {value.kind} of another key, {value.key!r:.80}")

@@ -21,11 +21,12 @@ import struct
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from labeler.errors import StoreError, UsageError
+from labeler.errors import StoreError
+from labeler.store.memory import Lease
 
 if sys.platform == "win32":
     import msvcrt
@@ -37,120 +38,85 @@ _Place = tuple[str, int]
 """The file and byte of a key."""
 
 
-@dataclass(frozen=True, eq=False)
-class FileLease:
-    """A lease that only its first release frees; a later one cannot free someone else's."""
+class LockFiles:
+    """The lock files of a directory, and the bytes that stores of this process hold.
 
-    files: _LockFiles
-    holder: FileLeases
-    place: _Place
-
-    def release(self) -> None:
-        """Free the key; calling it again has no effect."""
-        with _GUARD:
-            if self.files.leases.get(self.place) is self:
-                del self.files.leases[self.place]
-                # If unlocking fails, the lock ends with the process, and others wait until then.
-                with suppress(OSError):
-                    name, offset = self.place
-                    _set_lock(self.files.opened[name], offset, free=True)
-
-
-class FileLeases:
-    """The leases of one store object on disk, usable from several threads."""
+    A process opens each file once: some systems assign locks to processes, so that closing a second
+    descriptor of the file would release every lock of the first. See :func:`lock_files`.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        facts = directory.stat()
-        with _GUARD:
-            self._files: _LockFiles | None = _OPEN.setdefault(
-                (facts.st_dev, facts.st_ino), _LockFiles(directory)
-            )
+        self._opened: dict[str, int] = {}
+        self._holders: dict[_Place, object] = {}
 
-    def acquire(self, key: str) -> FileLease | None:
-        """Reserve a key; ``None`` if someone holds it.
+    def acquire(self, key: str, holder: object) -> Lease | None:
+        """Reserve a key for a store; ``None`` if anyone has it.
 
         Raises:
             StoreError: the system or the file system does not support locks.
-            UsageError: the store is closed.
         """
         place = _place(key)
         with _GUARD:
-            if self._files is None:
-                raise UsageError(f"label store {self._directory} is closed; open it again")
-            lease = FileLease(self._files, self, place)
             try:
-                return lease if self._files.lock(lease) else None
+                if place in self._holders or not self._lock(*place):
+                    return None
             except OSError as error:
                 raise StoreError(
                     f"label store {self._directory}: {place[0]} gives no leases: {error}; keep the "
                     "store on a local disk, in a directory that you may write to"
                 ) from error
+            self._holders[place] = holder
+        return Lease(partial(self._unlock, place, holder))
+
+    def release_all(self, holder: object) -> None:
+        """Release every lease of a store, and close files that nobody needs."""
+        with _GUARD:
+            for place in [place for place, held_by in self._holders.items() if held_by is holder]:
+                self._unlock(place, holder)
+            if not self._holders:
+                self.close()
 
     def close(self) -> None:
-        """Release every lease; calling it again has no effect."""
-        with _GUARD:
-            files, self._files = self._files, None
-            for lease in [*files.leases.values()] if files else ():
-                if lease.holder is self:
-                    lease.release()
+        """Close the files and thereby end their locks, unless a parent process has them open."""
+        self._holders.clear()
+        while self._opened:
+            os.close(self._opened.popitem()[1])
 
-
-class _LockFiles:
-    """The open lock files of a directory, and which lease holds which byte.
-
-    A process opens each file once: some systems assign locks to processes, so that closing a second
-    descriptor of the file would release every lock of the first.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self.opened: dict[str, int] = {}
-        self.leases: dict[_Place, FileLease] = {}
-        self._is_forked = False
-
-    def lock(self, lease: FileLease) -> bool:
-        """Lock the byte of a lease; ``False`` if someone else has it."""
-        name, offset = lease.place
+    def _lock(self, name: str, offset: int) -> bool:
+        """Lock a byte; ``False`` if another process has it."""
         path = self._directory / name
-        if self._is_forked:
-            raise UsageError(f"{path} was opened before this process was forked; open it here")
-        if lease.place in self.leases:
-            return False
-        if name not in self.opened:
-            self.opened[name] = _opened(path)
-        if not os.fstat(self.opened[name]).st_nlink:
+        if name not in self._opened:
+            self._opened[name] = _opened(path)
+        if not os.fstat(self._opened[name]).st_nlink:
             raise StoreError(
                 f"{path} was removed while it was in use: others may ask for the same labels; "
                 "run again, and leave the file where it is"
             )
-        try:
-            _set_lock(self.opened[name], offset)
-        except OSError as error:
-            if error.errno not in {errno.EACCES, errno.EAGAIN}:
-                raise
-            return False
-        self.leases[lease.place] = lease
-        return True
+        return _set_lock(self._opened[name], offset)
 
-    def close(self) -> None:
-        """Close the files and thereby end their locks, unless a parent process has them open."""
-        while self.opened:
-            os.close(self.opened.popitem()[1])
+    def _unlock(self, place: _Place, holder: object) -> None:
+        with _GUARD:
+            # A store may be closed, and a forked child holds nothing of its parent.
+            if self._holders.get(place) is holder:
+                del self._holders[place]
+                with suppress(
+                    OSError
+                ):  # the lock ends with the process, and others wait until then
+                    _set_lock(self._opened[place[0]], place[1], free=True)
 
-    __del__ = close
 
-    def forget(self) -> None:
-        """Neither keep the locks of the parent process alive nor release them."""
-        self._is_forked = True
-        self.leases.clear()
-        self.close()
+def lock_files(directory: Path) -> LockFiles:
+    """Return the lock files of a directory, the same for all stores of this process there."""
+    facts = directory.stat()
+    with _GUARD:
+        return _OPEN.setdefault((facts.st_dev, facts.st_ino), LockFiles(directory))
 
 
 _GUARD = threading.RLock()
 """Reentrant: a garbage-collected store closes itself, possibly while this thread holds it."""
-_OPEN: WeakValueDictionary[tuple[int, int], _LockFiles] = WeakValueDictionary()
-"""Lock files in use by this process, by their folder; the last user's end closes them."""
+_OPEN: WeakValueDictionary[tuple[int, int], LockFiles] = WeakValueDictionary()
+"""Lock files of this process by their folder."""
 
 
 def _place(key: str) -> _Place:
@@ -173,34 +139,42 @@ _FLOCK = struct.Struct("hhqqi0q")
 """Linux's ``struct flock``: type, whence, start, length, and a process number that must be 0."""
 
 
-def _set_lock(descriptor: int, offset: int, *, free: bool = False) -> None:
-    """Lock or unlock one byte without waiting; ``OSError`` if that fails."""
-    if sys.platform == "win32":
-        os.lseek(descriptor, offset, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK if free else msvcrt.LK_NBLCK, 1)
-        return
-    if sys.platform == "linux":
-        # A lock of this open file description: closing other descriptors does not end it.
-        wanted = _FLOCK.pack(fcntl.F_UNLCK if free else fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # The kernel lacks them, as in some sandboxes.
-                raise
-        else:
-            return
-    fcntl.lockf(descriptor, fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
-
-
-def _forget_all() -> None:
+def _set_lock(descriptor: int, offset: int, *, free: bool = False) -> bool:
+    """Lock or unlock one byte without waiting; ``False`` if another process has it."""
     try:
-        for files in [*_OPEN.values()]:
-            files.forget()
-    finally:
-        _GUARD.release()
+        if sys.platform == "win32":
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK if free else msvcrt.LK_NBLCK, 1)
+        elif sys.platform != "linux" or not _set_file_lock(descriptor, offset, free=free):
+            kind = fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB
+            fcntl.lockf(descriptor, kind, 1, offset)
+    except OSError as error:
+        if error.errno not in {errno.EACCES, errno.EAGAIN}:
+            raise
+        return False
+    return True
+
+
+def _set_file_lock(descriptor: int, offset: int, *, free: bool) -> bool:
+    """Set Linux's lock of an open file, which no other descriptor ends; ``False`` without such."""
+    wanted = _FLOCK.pack(fcntl.F_UNLCK if free else fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # the kernel lacks them, as in some sandboxes
+            raise
+        return False
+    return True
+
+
+def _leave_to_parent() -> None:
+    """Neither keep the locks of the parent process alive nor release them."""
+    for files in [*_OPEN.values()]:
+        files.close()
+    _GUARD.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_GUARD.acquire, after_in_parent=_GUARD.release, after_in_child=_forget_all
+        before=_GUARD.acquire, after_in_parent=_GUARD.release, after_in_child=_leave_to_parent
     )

@@ -8,68 +8,58 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from labeler.data.label_files import is_store
-from labeler.data.lines import durable, replacing
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import retrieval_of
-from labeler.store.checksums import DamagedRecord, decode_outcome
-from labeler.store.database import FAILURE, Database, is_locked
-from labeler.store.disk import DiskStore, flush_directory
+from labeler.store.checksums import DamagedRecord, decode_fully, misplaced, name_of
+from labeler.store.database import Database
+from labeler.store.disk import DiskStore
+from labeler.store.faults import damaged, is_locked
 
 _QUEUED = 1000
 """Most records that are being saved at a time."""
-_LOCK_TIMEOUT = 30.0
 
 
-class StoredRow(NamedTuple):
-    """A stored row, sound or not.
+@dataclass
+class Reading:
+    """Faults that reading every row of a store has found.
 
     Attributes:
-        rowid: its number; -1 for rows that cannot be listed.
-        outcome: its record or failure, also if only its key is damaged; ``None`` if it is damaged.
-        fault: what is damaged; ``None`` for a sound row.
+        misplaced: an error for each row whose key is damaged, and whose outcome is sound: a record
+            proves its own key.
+        damaged: an error for each other damaged row.
     """
 
-    rowid: int
-    outcome: Any
-    fault: StoreError | None
+    misplaced: list[StoreError] = field(default_factory=list)
+    damaged: list[StoreError] = field(default_factory=list)
 
-
-def inspect_rows(database: Database) -> Iterator[StoredRow]:
-    """Yield every row, sound or damaged: records by key, then failures.
-
-    A record proves its own key, so a row whose key is damaged keeps its record.
-    """
-    numbers, faults = database.salvaged_rowids()
-    for rowid in numbers:
-        try:
-            row = database.row(rowid)
-            outcome = decode_outcome(row.data(any_key=True))
-        except DamagedRecord as error:
-            yield StoredRow(rowid, None, database.damaged(row.name, str(error)))
-        except StoreError as error:
-            yield StoredRow(rowid, None, error)
-        else:
-            own, fault = _own_name(outcome), None
-            if row.raw != 1 or row.key != own:
-                reason = f"it holds the {outcome.kind} {outcome.id!r:.80} of key {own}"
-                fault = database.damaged(row.name, reason)
-            yield StoredRow(rowid, outcome, fault)
-    yield from (StoredRow(-1, None, fault) for fault in faults)
-
-
-def _own_name(outcome: AnyOutcome) -> str:
-    """Return the name that a row of an outcome has."""
-    return FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
+    def rows(self, database: Database) -> Iterator[tuple[int, Any, bool]]:
+        """Yield number and outcome of every readable row, and whether it has the outcome's key."""
+        numbers, faults = database.salvaged()
+        for rowid in numbers:
+            try:
+                row = database.row(rowid)
+                outcome = decode_fully(row.data())
+            except StoreError as error:
+                faults.append(error)
+            except DamagedRecord as error:
+                faults.append(damaged(database.directory, row.name, error))
+            else:
+                is_found = row.name == name_of(outcome)
+                if not is_found:
+                    fault = damaged(database.directory, row.name, misplaced(outcome))
+                    self.misplaced.append(fault)
+                yield rowid, outcome, is_found
+        self.damaged += faults
 
 
 @dataclass
@@ -115,18 +105,14 @@ class Imported:
 
 
 @dataclass
-class MergeResult(Imported):
-    """Counts of a merge.
+class MergeResult(Imported, Reading):
+    """Counts of a merge, and faults of its sources; misplaced records were copied.
 
     Attributes:
         stores: stores that were read.
-        rescued: an error for each row whose key is damaged; its record was copied.
-        damaged: an error for each record or failure that was not copied.
     """
 
     stores: int = 0
-    rescued: list[StoreError] = field(default_factory=list)
-    damaged: list[StoreError] = field(default_factory=list)
 
 
 def stores_in(path: str | Path) -> list[Path]:
@@ -172,35 +158,22 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
     with DiskStore(target) as store:
         for source in dict.fromkeys(found):
             result.stores += 1
-            with closing(Database(source.absolute(), _LOCK_TIMEOUT)) as opened:
-                result.put(_readable(opened, result), store)
+            with closing(Database(source.absolute())) as opened:
+                result.put((outcome for _, outcome, _ in result.rows(opened)), store)
     return result
 
 
-def _readable(database: Database, result: MergeResult) -> Iterator[AnyOutcome]:
-    """Yield the readable outcomes of a store, and note what is damaged."""
-    for _, outcome, fault in inspect_rows(database):
-        if fault is not None:
-            (result.damaged if outcome is None else result.rescued).append(fault)
-        if outcome is not None:
-            yield outcome
-
-
 @dataclass
-class StoreCheck:
-    """What :func:`verify_store` found.
+class StoreCheck(Reading):
+    """What :func:`verify_store` found; ``damaged`` begins with what SQLite reports.
 
     Attributes:
         sound: sound rows by kind.
-        damaged_keys: an error for each row whose key is damaged, and whose record is sound.
-        damaged: an error for each other damaged row, and what SQLite says of the file.
         repeated: ids of records that are stored under two keys, one of them damaged: they were
             bought again.
     """
 
     sound: Counter[str] = field(default_factory=Counter)
-    damaged_keys: list[StoreError] = field(default_factory=list)
-    damaged: list[StoreError] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
 
 
@@ -211,23 +184,23 @@ def verify_store(store: str | Path) -> StoreCheck:
         UsageError: there is no store.
         StoreError: the store cannot be read at all.
     """
-    found = StoreCheck()
-    misplaced: dict[str, list[str]] = {}
-    """Ids of outcomes whose row has another key, by the name that it should have."""
+    found, lost = StoreCheck(), dict[str, list[str]]()
+    """Ids of misplaced outcomes, by the name that their row should have."""
     (folder,) = stores_in(store)
-    with closing(Database(folder.absolute(), _LOCK_TIMEOUT)) as database:
-        for defect in database.integrity():
+    with closing(Database(folder.absolute())) as database:
+        try:
+            defects = [line for (line,) in database.all("PRAGMA integrity_check(10)")]
+        except StoreError as error:
+            defects = [error]
+        for defect in defects if defects != ["ok"] else ():
             found.damaged.append(StoreError(f"label store {store}: SQLite reports: {defect}"))
-        for _, outcome, fault in inspect_rows(database):
-            if outcome is None:
-                found.damaged += [fault] if fault else []
-            elif fault is None:
+        for _, outcome, is_found in found.rows(database):
+            if is_found:
                 found.sound[outcome.kind] += 1
             else:
-                found.damaged_keys.append(fault)
-                misplaced.setdefault(_own_name(outcome), []).append(outcome.id)
-        for name, ids in misplaced.items():
-            found.repeated += ids if database.row_of(name) else ids[1:]
+                lost.setdefault(name_of(outcome), []).append(outcome.id)
+        for name, ids in lost.items():
+            found.repeated += ids if database.value_of(name) else ids[1:]
     return found
 
 
@@ -304,26 +277,24 @@ def _is(value: object, wanted: str) -> bool:
 
 
 @dataclass
-class Found:
-    """Selected rows of one store file.
+class Found(Reading):
+    """Selected rows of one store file; damaged rows may be of selected ones too.
 
     Attributes:
-        rowids: their numbers.
-        kinds: kind of each.
-        keys: label keys of them.
-        unreadable: number of damaged rows, which may be of selected rows.
+        rowids: numbers of the rows.
+        kinds: numbers of rows by kind.
+        keys: label keys of the rows.
     """
 
     rowids: list[int] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
     keys: set[str] = field(default_factory=set)
-    unreadable: int = 0
 
-    def add(self, rowid: int, outcome: AnyOutcome) -> None:
+    def add(self, kind: str, rowid: int, key: str) -> None:
         """Add a selected row."""
         self.rowids.append(rowid)
-        self.kinds.append(outcome.kind)
-        self.keys.add(str(outcome.key))
+        self.kinds[kind] += 1
+        self.keys.add(key)
 
 
 def exclusive_file(directory: Path) -> Database:
@@ -333,20 +304,14 @@ def exclusive_file(directory: Path) -> Database:
         StoreError: someone else has it open, or it is not a store that may be written.
     """
     try:
-        database = Database(directory.absolute(), 0, exclusive=True)
+        return Database(directory.absolute(), "alone", lock_timeout=0)
     except StoreError as error:
-        if is_locked(error.__cause__):
-            raise StoreError(
-                f"{directory} is in use by a run, a review or another command: end it, then "
-                "run this again; nothing was deleted"
-            ) from error
-        raise
-    try:
-        database.require_writable()
-    except BaseException:
-        database.close()
-        raise
-    return database
+        if not is_locked(error.__cause__):
+            raise
+        raise StoreError(
+            f"{directory} is in use by a run, a review or another command: end it, then "
+            "run this again; nothing was deleted"
+        ) from error
 
 
 def find_rows(database: Database, selection: Selection) -> Found:
@@ -354,35 +319,20 @@ def find_rows(database: Database, selection: Selection) -> Found:
 
     A retrieval label stays while a label rests on it that is not selected.
     """
-    found, failures = Found(), dict[str, int]()
+    found, further = Found(), list[tuple[str, int, str, bool]]()
     rested, kept = set[str](), set[str]()
-    for rowid, outcome, _ in inspect_rows(database):
-        if outcome is None:
-            found.unreadable += 1
+    for rowid, outcome, _ in found.rows(database):
+        row, is_selected = (outcome.kind, rowid, str(outcome.key)), selection.matches(outcome)
+        if outcome.kind in {"retrieval", "failure"}:
+            further.append((*row, is_selected))
             continue
-        if isinstance(outcome, LabelFailure):
-            failures[str(outcome.key)] = rowid
-        matches = selection.matches(outcome)
+        if is_selected:
+            found.add(*row)
         if isinstance(outcome, LabelRecord) and outcome.retrieval:
-            (rested if matches else kept).add(outcome.retrieval.key)
-        if matches and outcome.kind != "retrieval":
-            found.add(rowid, outcome)
-    # Which retrieval labels others rest on is known only after the last row.
-    for rowid, outcome, _ in inspect_rows(database):
-        if outcome is None or outcome.kind != "retrieval" or outcome.key in kept:
-            continue
-        if outcome.key in rested or selection.matches(outcome):
-            found.add(rowid, outcome)
-    further = {failures[key] for key in found.keys & failures.keys()} - {*found.rowids}
-    found.rowids += further
-    found.kinds += ["failure"] * len(further)
+            (rested if is_selected else kept).add(outcome.retrieval.key)
+    # What rests on a retrieval is known only now; a failure of a retrieval comes after it.
+    for kind, rowid, key, is_selected in sorted(further, reverse=True):
+        belongs = key in (rested if kind == "retrieval" else found.keys)
+        if (is_selected or belongs) and not (kind == "retrieval" and key in kept):
+            found.add(kind, rowid, key)
     return found
-
-
-def rewrite_without(path: Path, drops: Callable[[bytes], bool]) -> None:
-    """Replace a file of lines durably and atomically by one without some of its lines."""
-    with replacing(path) as partial:
-        with path.open("rb") as lines, durable(partial) as kept:
-            kept.writelines(line for line in lines if not drops(line))
-        partial.chmod(path.stat().st_mode)
-    flush_directory(path.parent)

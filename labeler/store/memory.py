@@ -1,22 +1,116 @@
-"""The interface of label stores, where paid answers are saved, and a store in memory."""
+"""The base of label stores, where paid answers are saved, and a store in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Protocol, Self
+from functools import partial
+from typing import Any, Self
 
-from labeler.errors import StoreError, UsageError
-from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.store.checksums import failure_key, require_valid
+from labeler.errors import UnstorableRecord, UsageError
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
+from labeler.store.checksums import FAILURE, name_of, require_valid
 
 
-class Closing:
-    """Base of objects that are closed at the end of a ``with`` block."""
+class Lease:
+    """The exclusive right to ask for one label, until it is released.
 
+    Args:
+        free: frees the key; called once at most, so that a late release frees nobody else's lease.
+    """
+
+    def __init__(self, free: Callable[[], object]) -> None:
+        self._free = [free]
+
+    def release(self) -> None:
+        """Free the key; calling it again has no effect."""
+        try:
+            free = self._free.pop()
+        except IndexError:
+            return
+        free()
+
+
+class LabelStore(ABC):
+    """Keeps records of every kind, and failures, under their keys; nothing is evicted or expires.
+
+    Usable from several threads. Every method raises a :class:`UsageError` once it is closed, which
+    the end of a ``with`` block does.
+    """
+
+    @abstractmethod
+    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - of the kind that the name tells
+        """Return the outcome of a name (:func:`name_of`), or ``None``."""
+
+    @abstractmethod
+    def _save(self, outcome: AnyOutcome, *, replaces: bool) -> Future[bool]:
+        """Save an outcome; unless it replaces one, the first of its name stays."""
+
+    @abstractmethod
+    def lease(self, key: str) -> Lease | None:
+        """Reserve a key so that nobody else pays for its label; ``None`` if someone else holds it.
+
+        Never waits. Excludes every other user of the store, in this process and others. Ends when
+        it is released, when the store is closed, or when the process ends in any way.
+        """
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[AnyRecord]:
+        """Yield every record of every kind, by key."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of records."""
+
+    @abstractmethod
     def close(self) -> None:
         """Make everything durable and release resources; calling it again has no effect."""
-        raise NotImplementedError
+
+    def get(self, key: str) -> AnyRecord | None:
+        """Return the record of a key, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+        """
+        return self._find(key)
+
+    def put(self, record: AnyRecord) -> Future[bool]:
+        """Save a record; the future is done once it is durable.
+
+        A key that is stored already keeps its first record; the result is true if that is this
+        one. On disk, a record waits while the file is locked or the disk is full, as long as the
+        store is open. Never blocks: the caller limits how many records wait.
+
+        The future's exception is an :class:`UnstorableRecord` if only this record is at fault, and
+        a :class:`StoreError` if the store is damaged, must not be written, or was closed before
+        the write succeeded.
+        """
+        return self._put(record, replaces=False)
+
+    def failure(self, key: str) -> LabelFailure | None:
+        """Return the latest lasting failure of a key, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+        """
+        return self._find(FAILURE + key)
+
+    def put_failure(self, failure: LabelFailure) -> Future[bool]:
+        """Save a failure; the future is done once it is durable, as of :meth:`put`.
+
+        Replaces an earlier failure of the key, never a label. A label of the key takes precedence,
+        no matter which was saved first.
+        """
+        return self._put(failure, replaces=True)
+
+    def _put(self, outcome: AnyOutcome, *, replaces: bool) -> Future[bool]:
+        try:
+            return self._save(outcome, replaces=replaces)
+        except UnstorableRecord as error:
+            failed = Future[bool]()
+            failed.set_exception(error)
+            return failed
 
     def __enter__(self) -> Self:
         return self
@@ -25,90 +119,10 @@ class Closing:
         self.close()
 
 
-class Lease(Protocol):
-    """The exclusive right to ask for one label, until it is released."""
+class MemoryStore(LabelStore):
+    """Keeps records and failures in a dictionary as long as the object lives.
 
-    def release(self) -> None:
-        """Free the key; calling it again has no effect."""
-        ...
-
-
-class LabelStore(Protocol):
-    """Keeps records of every kind under their keys; nothing is evicted or expires."""
-
-    def get(self, key: str) -> AnyRecord | None:
-        """Return the record of a key, or ``None``.
-
-        Raises:
-            StoreError: the stored bytes are damaged or were tampered with.
-        """
-        ...
-
-    def put(self, record: AnyRecord) -> Future[bool]:
-        """Save a record; the future is done once it is durable.
-
-        A key that is stored already keeps its first record; the result is true if that is this
-        one.
-        """
-        ...
-
-    def failure(self, key: str) -> LabelFailure | None:
-        """Return the latest lasting failure of a key, or ``None``.
-
-        Raises:
-            StoreError: the stored bytes are damaged or were tampered with.
-        """
-        ...
-
-    def put_failure(self, failure: LabelFailure) -> Future[bool]:
-        """Save a failure; the future is done once it is durable.
-
-        Replaces an earlier failure of the key, never a label. A label of the key takes precedence,
-        no matter which was saved first.
-
-        Raises:
-            UsageError: the failure has no key.
-        """
-        ...
-
-    def lease(self, key: str) -> Lease | None:
-        """Reserve a key so that nobody else pays for its label; ``None`` if someone else holds it.
-
-        Never waits. Excludes every other user of the store, in this process and others. Ends when
-        it is released, when the store is closed, or when the process ends in any way.
-        """
-        ...
-
-    def __iter__(self) -> Iterator[AnyRecord]:
-        """Yield every record of every kind, by key."""
-        ...
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        ...
-
-    def close(self) -> None:
-        """Make everything durable and release the files."""
-        ...
-
-
-class _Lease:
-    """A lease that only its first release frees; a later one cannot free someone else's."""
-
-    def __init__(self, held: dict[str, _Lease], key: str) -> None:
-        self._held, self._key = held, key
-
-    def release(self) -> None:
-        """Free the key; calling it again has no effect."""
-        if self._held.get(self._key) is self:
-            del self._held[self._key]
-
-
-class MemoryStore(Closing):
-    """Keeps records and failures in dictionaries as long as the object lives.
-
-    Usable from several threads: every step is one atomic dictionary operation. Every method raises
-    a :class:`UsageError` once it is closed.
+    Usable from several threads: every step is one atomic dictionary operation.
 
     Example:
         >>> store = labeler.MemoryStore()
@@ -118,69 +132,39 @@ class MemoryStore(Closing):
     """
 
     def __init__(self) -> None:
-        self._records: dict[str, AnyRecord] = {}
-        self._failures: dict[str, LabelFailure] = {}
-        self._leases: dict[str, _Lease] = {}
+        self._held: dict[str, AnyOutcome] = {}
+        self._leases: dict[str, Lease] = {}
         self._closed = False
 
-    def get(self, key: str) -> AnyRecord | None:
-        """Return the record of a key, or ``None``."""
-        self._require_open()
-        return self._records.get(key)
+    def _outcomes(self) -> dict[str, AnyOutcome]:
+        if self._closed:
+            raise UsageError("the label store is closed; make a new one")
+        return self._held
 
-    def put(self, record: AnyRecord) -> Future[bool]:
-        """Save a record; the future is done at once.
+    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
+        return self._outcomes().get(name)
 
-        A key that is stored already keeps its first record. The future's exception is a
-        :class:`StoreError` if the record's key is not its own.
-        """
-        self._require_open()
-        saved: Future[bool] = Future()
-        try:
-            require_valid(record)
-        except StoreError as error:
-            saved.set_exception(error)
-        else:
-            saved.set_result(self._records.setdefault(record.key, record) is record)
+    def _save(self, outcome: AnyOutcome, *, replaces: bool) -> Future[bool]:
+        held, name, saved = self._outcomes(), name_of(outcome), Future[bool]()
+        require_valid(outcome)
+        if replaces:
+            held[name] = outcome
+        saved.set_result(held.setdefault(name, outcome) is outcome)
         return saved
 
     def lease(self, key: str) -> Lease | None:
         """Reserve a key among the users of this object; ``None`` if someone else holds it."""
-        self._require_open()
-        lease = _Lease(self._leases, key)
+        self._outcomes()
+        lease = Lease(partial(self._leases.pop, key, None))
         return lease if self._leases.setdefault(key, lease) is lease else None
 
+    def __iter__(self) -> Iterator[AnyRecord]:
+        held = sorted(self._outcomes().items())
+        return iter([one for _, one in held if not isinstance(one, LabelFailure)])
+
     def __len__(self) -> int:
-        self._require_open()
-        return len(self._records)
+        return sum(not isinstance(one, LabelFailure) for one in [*self._outcomes().values()])
 
     def close(self) -> None:
         """Reject further use; the records are gone with the object."""
         self._closed = True
-
-    def failure(self, key: str) -> LabelFailure | None:
-        """Return the latest failure of a key, or ``None``."""
-        self._require_open()
-        return self._failures.get(key)
-
-    def put_failure(self, failure: LabelFailure) -> Future[bool]:
-        """Save a failure; the future is done at once.
-
-        Replaces an earlier failure of the key, never a label.
-
-        Raises:
-            UsageError: the store is closed, or the failure has no valid label key.
-        """
-        self._require_open()
-        self._failures[failure_key(failure)] = failure
-        saved: Future[bool] = Future()
-        saved.set_result(True)
-        return saved
-
-    def __iter__(self) -> Iterator[AnyRecord]:
-        self._require_open()
-        return iter([record for _, record in sorted(self._records.items())])
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise UsageError("the label store is closed; make a new one")

@@ -158,10 +158,10 @@ def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:
     a, b = labels("a.jsonl", [first, second]), labels("b.jsonl", [first])
     for arguments, words in (
         ((a, b), "a.jsonl: record 'r1' was labeled in 2 ways"),
-        ((a, b), "(--trial, in Python trial)"),
+        ((a, b), "(--trial)"),
         ((a, a), "(--a-signature, --b-signature)"),
-        ((a, b, "--trial", 3), "a.jsonl: no label fits trial=3; trials 0, 1"),
-        ((a, b, "--trial", 1), "b.jsonl: no label fits trial=1; trials 0"),
+        ((a, b, "--trial", 3), "a.jsonl: no label fits --trial=3; trials 0, 1"),
+        ((a, b, "--trial", 1), "b.jsonl: no label fits --trial=1; trials 0"),
     ):
         code, _, err = agree(*arguments)
         assert (code, words in err) == (2, True)
@@ -193,7 +193,10 @@ ONLY = record(id="r1", documents=[3])
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        ([ONLY, record(id="r1", documents=[1])], "with different sentences"),
+        (
+            [ONLY, record(id="r1", documents=[1])],
+            "differs in documents from the record of the same id at b.jsonl:1",
+        ),
         ([scored.record()], "b.jsonl: no labels, but records 1 of kind 'score'"),
         ([failure("r1")], "b.jsonl: no label: all 1 records failed"),
         ([], "b.jsonl: no label is there"),

@@ -14,7 +14,7 @@ import pytest
 
 from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.cli import comparing
+from labeler.cli import compare as compare_command
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison
 from labeler.comparing.metric_comparison import Flip, MetricComparison
@@ -348,7 +348,7 @@ def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only
 def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
     """The error lists the signatures and how to choose; a part of one is enough."""
     a = [row(1), row(2), row(1, model="test-2", support=HALF)]
-    with pytest.raises(UsageError, match=r"(?s)2 ways.*--a-signature.*test/test-1.*\(2 labels\)"):
+    with pytest.raises(UsageError, match=r"(?s)2 ways.*a_signature.*test/test-1.*\(2 labels\)"):
         compare(a, [row(1)], "adherence")
     chosen = compare(a, [row(1)], "adherence", a_signature="test/test-2")
     assert chosen.rows[0].mean_a == 0.0
@@ -617,7 +617,7 @@ def test_the_command_has_the_librarys_defaults() -> None:
     """They are written twice only so that --help need not import the library."""
     written, meant = (
         {name: parameter.default for name, parameter in inspect.signature(one).parameters.items()}
-        for one in (comparing.compare, compare_runs)
+        for one in (compare_command.compare, compare_runs)
     )
     for name in ("level", "top"):
         assert written[name] == meant[name]

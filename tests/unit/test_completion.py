@@ -17,9 +17,17 @@ from wire.behaviors import answers, changes, completion
 from wire.provider import Behavior, Provider
 from wire.runs import KEY, reasons, rows, run
 
+FIELDS = (
+    *("type", "text", "content", "value", "function", "arguments", "index", "message", "error"),
+    *("token", "logprob", "bytes", "top_logprobs", "code", "metadata", "raw", "details"),
+    *("retryDelay", "status", "param", "reasoning_content", "cached_tokens"),
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(FIELDS) | st.text(), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 PLACES: list[tuple[str | int, ...]] = [
@@ -29,9 +37,13 @@ PLACES: list[tuple[str | int, ...]] = [
     ("choices", 0, "message", "content"),
     ("choices", 0, "message", "refusal"),
     ("choices", 0, "message", "tool_calls"),
+    ("choices", 0, "message", "function_call"),
     ("choices", 0, "finish_reason"),
     ("choices", 0, "logprobs"),
     ("choices", 0, "logprobs", "content"),
+    ("choices", 0, "error"),
+    ("error",),
+    ("base_resp",),
     ("usage",),
     ("usage", "prompt_tokens"),
     ("usage", "prompt_tokens_details"),

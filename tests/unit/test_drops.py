@@ -115,8 +115,15 @@ def test_rows_without_a_pair_count_as_failed() -> None:
     assert failed(checked([*base[:19], gone], base, 0.02)) == {"refusal": 1}
     assert checked([*base[:19], gone], base, 0.02).passed
     assert checked(base[:18], base, 0.02, allowed=Allowed(failed=0.1)).passed
-    assert failed(checked(base, base[:18], 0.02)) == {"only_in_new": 2}
+    grown = checked(base, base[:18], 0.02)
+    assert failed(grown) == {"only_in_new": 2}
+    assert str(grown).endswith(
+        "2 of 20 records have no pair (2 only in the new labels), at most 5 % may (max_failed); "
+        "without a pair: r18, r19"
+    )
     assert not checked([], base, 0.02).passed
+    with pytest.raises(UsageError, match=r"no id in common: the new labels have 9 ids \('r0', "):
+        checked(base[:9], base[9:], 0.02)
 
 
 def test_values_that_got_lost_are_no_improvement() -> None:

@@ -168,6 +168,10 @@ def test_two_judges_on_the_same_copies() -> None:
     assert interval[0] > 0
     assert found.as_json()["differences"][1]["value"] == 0
     assert "blind/1" in json.dumps(found.as_json())
+    calls: list[str] = []
+    with pytest.raises(UsageError, match="unknown judge"):
+        labeler.exam(rows(3), judge=simulated(calls=calls), against="nobody")
+    assert not calls
 
 
 def test_nothing_to_plant_is_said() -> None:

@@ -343,7 +343,7 @@ def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason", "says"),
     [
-        (b"1,Q,D.,R", "wrong_type", "got a text; write a JSON array .*--split-documents"),
+        (b"1,Q,D.,R", "wrong_type", "got a text; write a JSON array .*split_documents"),
         (b'1,Q,"{""a"": 1}",R', "wrong_type", "must be a list of texts, got an object with a"),
         (b"1,Q,[NaN],R", "wrong_type", r"documents\[0\] must be a text, got null"),
         (b"1,Q," + b"[" * 100_000 + b",R", "wrong_type", "cannot be read: it is nested"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gc
 import json
-import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -374,7 +373,7 @@ def test_presets_that_read_the_same_columns_are_not_ambiguous(row: dict[str, Any
 def test_rows_that_fit_two_presets_stop_with_both_names() -> None:
     """A guess could read the wrong column."""
     several = SYSTEMS["ragas"] | SYSTEMS["deepeval"]
-    with pytest.raises(UsageError, match=r"row 1 .* pass --preset ragas or --preset deepeval"):
+    with pytest.raises(UsageError, match=r"row 1 .* pass preset='ragas' or preset='deepeval'"):
         list(open_rows([several]))
 
 
@@ -539,14 +538,27 @@ def test_rows_without_a_field_leave_no_garbage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "stem", ["document_", "context", "passage ", "chunks.", "Retrieved Context "]
+    "stem", ["documents_", "document_", "context", "passage ", "chunks.", "Retrieved Context "]
 )
-def test_the_remedy_for_numbered_columns_names_all_of_them(stem: str) -> None:
-    """In the order of their numbers; following it loses no document."""
-    names = [f"{stem}{number}" for number in (2, 10, 1)]
-    row = {"question": "Q?", "response": "R.", **dict.fromkeys(names, "D.")}
-    with pytest.raises(UsageError, match=re.escape(f"documents={stem}1,{stem}2,{stem}10")):
-        labeler.label([row], judge="embedded", store="unused")
+@pytest.mark.parametrize("question", ["question", "user_input"])
+def test_numbered_columns_are_the_documents(stem: str, question: str) -> None:
+    """In the order of their numbers, which a notice names; with columns of any system."""
+    texts = {f"{stem}{number}": f"D{number}." for number in (2, 10, 1)}
+    rows = open_rows([{question: "Q?", "response": "R.", "score_1": 0.5, **texts}])
+    (example,) = (row.content for row in rows)
+    assert isinstance(example, Example)
+    assert example.documents == ("D1.", "D2.", "D10.")
+    assert example.metadata == {"score_1": 0.5}
+    assert rows.notices["numbered"].endswith(f": {stem}1, {stem}2, {stem}10")
+
+
+@pytest.mark.parametrize(
+    "columns", [{"doc_1": 17, "doc_2": 18}, {"source_2023": "D."}, {"score_1": "D.", "score_2": ""}]
+)
+def test_other_numbered_columns_are_no_documents(columns: dict[str, Any]) -> None:
+    """Numbers, years, and names that mean something else."""
+    (row,) = open_rows([{"question": "Q?", "response": "R.", **columns}])
+    assert row.lacks == {"documents"}
 
 
 def test_a_preset_for_rows_with_names_of_fields_is_to_be_left_out() -> None:

@@ -18,8 +18,8 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
-from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.checking import GateSettings, check_rows
+from labeler.comparing.gate_reports import junit, markdown
 from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, Gate, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
@@ -344,7 +344,9 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
         (("--min", "hallucination_rate=0.1"), "--max hallucination_rate=0.1"),
         (("--max", "adherence=1"), "higher is better, so a highest mean passes bad labels"),
         ((), "no gate is given"),
-        (("--min", "adherence"), "write METRIC=NUMBER"),
+        (("--min", "adherence"), "has no number: write METRIC=NUMBER"),
+        (("--min", "adherence="), "its number is missing: write METRIC=NUMBER"),
+        (("--min", "adherence=.9", "--max", "adherence=.8"), "no mean is at least 0.9 and at most"),
         (("--min", "adherence=much"), "write METRIC=NUMBER"),
         (("--min", "adherance=1"), "did you mean 'adherence'"),
         (("--min", "adherence=inf"), "inf is not a threshold"),
@@ -394,13 +396,13 @@ def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
     (verdict,) = json.loads(out)
     assert (code, verdict["passed"], verdict["rows"], verdict["defined"]) == (1, False, 100, 10)
     assert verdict["undefined"] == {"no_relevant_sentences": 90}
-    assert "max_undefined allows more" in verdict["exceeded"][0]
+    assert "--max-undefined allows more" in verdict["exceeded"][0]
     options = ("--max-undefined", 0.9, "--junit", "out.xml", "--junit-per-record")
     assert check(found, "--min", "context_precision=0.95", *options)[0] == 0
     assert check(found, "--min", "context_precision=0.95", *options[2:])[0] == 1
     suite = ET.parse("out.xml").getroot()[0]  # noqa: S314 - written a moment ago
     assert (suite.get("tests"), suite.get("failures")) == ("101", "91")
-    assert "worst: 'q10' no_relevant_sentences" in (suite[0][0].text or "")
+    assert "without a value: 'q10' no_relevant_sentences" in (suite[0][0].text or "")
 
 
 def test_junit_is_well_formed_whatever_a_group_is_called() -> None:
@@ -467,7 +469,7 @@ def test_an_assertion_that_fails_names_value_interval_counts_and_the_worst() -> 
         "(n 12, undefined 0, failed 1); 1 of 13 rows failed, more than 0.05 of them: 1 refusal;"
     )
     worst = (f"'\\u202e{n}' 0.0000" for n in (10, 11, 9))
-    assert second == f"  worst: {', '.join(worst)}, 'f' refusal"
+    assert second == f"  worst: {', '.join(worst)}; failed: 'f' refusal"
 
 
 GROUPS = [*outcomes(0, 2, group="x"), *outcomes(2, 7, group="y")]
@@ -481,7 +483,7 @@ BY_QUESTION = Intervals(group="question")
         (
             searches(18, 2),
             {"metric": "completeness"},
-            r"2 of 20 rows undefined(.|\n)*worst: 'q18' no_rel",
+            r"2 of 20 rows undefined(.|\n)*without a value: 'q18' no_rel",
         ),
         ([*searches(18, 2), LOST], {"metric": "relevance"}, None),
         (

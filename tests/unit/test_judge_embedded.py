@@ -399,7 +399,7 @@ def test_claims_keep_their_text() -> None:
 
 def test_the_judge_takes_no_options() -> None:
     """An option that changes nothing is refused by name, and so is another version."""
-    with pytest.raises(UsageError, match="--seed"):
+    with pytest.raises(UsageError, match="no seed"):
         open_judge(JudgeOptions(judge="embedded", seed=1))
     with pytest.raises(UnknownName, match="did you mean 'embedded'"):
         open_judge(JudgeOptions(judge="embedded:lexical-0"))

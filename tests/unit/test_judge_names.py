@@ -73,7 +73,7 @@ def test_a_model_of_the_environment_gives_way(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("LABELER_MODEL", "usual")
     assert spec_of("mistral:own", model="usual").model == "own"
     assert spec_of("mistral", model="usual").model == "usual"
-    with pytest.raises(UsageError, match="--judge mistral:own and --model other name two models"):
+    with pytest.raises(UsageError, match="judge='mistral:own' and model other name two models"):
         spec_of("mistral:own", model="other")
 
 
@@ -89,14 +89,14 @@ def test_each_provider_has_its_own_price() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"judge": "mistral"}, "the mistral judge needs --model"),
+        ({"judge": "mistral"}, "the mistral judge needs model"),
         ({"judge": "mistral:"}, "'mistral:' names no model: write mistral:MODEL"),
         ({"judge": "mistrl:m"}, "did you mean 'mistral'"),
         ({"judge": "mistral:m", "seed": 1}, "judge mistral takes no seed"),
         ({"judge": "mistral:m", "output_mode": "strict"}, "output_mode is one of auto, tools, "),
-        ({"judge": "mistral:m", "recorded": "x"}, "judge mistral takes no --recorded"),
-        ({"judges": "openai:a,mistral:b", "base_url": "https://h"}, "--base-url would send the"),
-        ({"judges": "openai:a,mistral:b", "price": "1,2"}, "--price is for one model"),
+        ({"judge": "mistral:m", "recorded": "x"}, "judge mistral takes no recorded"),
+        ({"judges": "openai:a,mistral:b", "base_url": "https://h"}, "base_url would send the"),
+        ({"judges": "openai:a,mistral:b", "price": "1,2"}, "price is for one model"),
     ],
 )
 def test_what_a_judge_cannot_mean_is_refused(options: dict[str, Any], said: str) -> None:
@@ -110,7 +110,7 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in map(PROVIDERS.__getitem__, KEYS):
         for variable in provider.key_variables:
             monkeypatch.delenv(variable, raising=False)
-    with pytest.raises(UsageError, match="needs a key in MISTRAL_API_KEY or from --api-key-comma"):
+    with pytest.raises(UsageError, match="needs a key in MISTRAL_API_KEY or from api_key_comma"):
         open_judge(JudgeOptions(judge="mistral:m"))
     assert open_judge(JudgeOptions(judge="ollama:m")).spec.model == "m"
 
@@ -120,7 +120,7 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("eu-central-1", None),
         ("us-gov-west-1", None),
-        ("", "no region is named: give --base-url .*, or set AWS_REGION"),
+        ("", "no region is named: give base_url=.*, or set AWS_REGION"),
         ("evil.test/x?-1", "'evil.test/x\\?-1' is not a region"),
         ("eu-central-1.evil.test#", "is not a region"),
     ],

@@ -124,7 +124,7 @@ def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
     assert "(hallucination_rate) .19, at most .1 asked for" in repr(missed)
     failed = labels + labeled(rows(1, response=""))
     assert not failed.check(adherence=0.5)
-    assert "1 of 15 records failed, at most 5 % may; without a value: r0" in repr(
+    assert "1 of 15 records failed, at most 5 % may (max_failed); failed: r0" in repr(
         failed.check(adherence=0.5)
     )
     assert failed.check(adherence=0.5, max_failed=0.1)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Context
 from typer.main import get_command
 
 import labeler
 from labeler import MemoryStore, api
-from labeler.cli import _Declared, app
+from labeler.cli import app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import UsageError
@@ -40,9 +41,7 @@ def parameters_of(command: str) -> dict[str | None, str]:
     """The help texts of a command's parameters by their names."""
     found: Any = get_command(app)
     for word in command.split():
-        found = found.get_command(None, word)
-    if isinstance(found, _Declared):
-        found = found.loaded()
+        found = found.get_command(Context(found), word)
     return {one.name: one.help for one in found.params}
 
 
@@ -94,9 +93,7 @@ def test_an_unknown_keyword_is_named_with_the_one_that_was_meant() -> None:
 
 def test_a_judge_takes_no_settings_of_another() -> None:
     """Neither by name nor as an object; without any hint a judge is required."""
-    with pytest.raises(
-        UsageError, match="judge embedded takes no --seed; only a hosted model does"
-    ):
+    with pytest.raises(UsageError, match="judge embedded takes no seed; only a hosted model does"):
         api.label([ROW], judge="embedded", seed=1, store=MemoryStore())
     with pytest.raises(UsageError, match="give seed to it"):
         api.label([ROW], judge=labeler.EmbeddedJudge(), seed=1, store=MemoryStore())

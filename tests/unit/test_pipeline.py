@@ -712,7 +712,7 @@ def test_the_watcher_knows_the_cost_of_a_run_that_was_interrupted_twice() -> Non
 
 def test_judges_by_name() -> None:
     """A judge that needs settings says so; an unknown one names the known."""
-    with pytest.raises(UsageError, match="the openai judge needs --model"):
+    with pytest.raises(UsageError, match="the openai judge needs model"):
         labeler.label(rows(1), judge="openai", store=MemoryStore())
     with pytest.raises(UnknownName, match="have: anthropic, bedrock, decisions, embedded, "):
         labeler.label(rows(1), judge="oracle", store=MemoryStore())

@@ -344,3 +344,50 @@ def test_many_identities_are_told_apart() -> None:
     assert not any(map(known.add, made))
     failed = {Identity.of(name, "judge", None).row for name in ("r1", "r500")}
     assert known.labeled(failed) == {Identity.of("r1", "judge", None).row}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("metrics",),
+        ("metrics", "--rows"),
+        ("check", "--min", "adherence=0"),
+        ("audit",),
+        ("report", "-o", "r.html"),
+        ("compare", "a.jsonl"),
+    ],
+    ids=" ".join,
+)
+def test_an_id_names_one_row(labeler_command: Command, command: tuple[str, ...]) -> None:
+    """Other texts under one id are an error that names both places and the remedy."""
+    first = lonely()[0]
+    written("a.jsonl", [first])
+    written("both.jsonl", [*lonely(), with_question(first, "Why?")])
+    code, _, err = labeler_command(*command, "both.jsonl")
+    assert code == 2
+    assert f"both.jsonl:11: record {first.id!r} differs in question" in err
+    assert "both.jsonl:1." in err
+    assert "labeler compare A B" in err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_an_id_names_one_row_of_numbers_files(labeler_command: Command, suffix: str) -> None:
+    """As of label files; the same rows in two files are copies."""
+    first, *others = lonely()
+    for name, outcomes in (("a", lonely()), ("b", [with_question(first, "Why?"), *others])):
+        written(f"{name}-labels.jsonl", outcomes)
+        labeler_command("metrics", f"{name}-labels.jsonl", "--rows", "-o", f"{name}.{suffix}")
+    code, _, err = labeler_command("metrics", f"a.{suffix}", f"b.{suffix}")
+    assert (code, f"b.{suffix}:row 1: record {first.id!r} differs in question" in err) == (2, True)
+
+
+def test_labels_of_two_runs_that_share_ids_have_no_numbers() -> None:
+    """Added together; each of them has, and so have several configurations of one row."""
+    first = lonely()[0]
+    old, new = labeler.Labels([first]), labeler.Labels([with_question(first, "Why?")])
+    for numbers in (labeler.Labels.metrics, labeler.Labels.audit, labeler.Labels.worst):
+        with pytest.raises(UsageError, match="of the same id at outcome 1"):
+            numbers(old + new)
+    with pytest.raises(UsageError, match="outcome 1"):
+        (old + new).check(adherence=0)
+    assert len((old + labeler.Labels([relabeled(first, model="other")])).metrics()) == 2

@@ -178,7 +178,7 @@ def test_first_rows_are_held_no_longer_than_they_are_read() -> None:
 
 def test_all_rows_lack_a_field_that_the_prompt_shows() -> None:
     """It is named with its remedy."""
-    with pytest.raises(BadRows, match="--map reference=COLUMN"):
+    with pytest.raises(BadRows, match=r"columns={'reference': 'COLUMN'}"):
         RowStream(open_rows([row(1), row(2)]), {"reference"})
 
 
@@ -200,8 +200,7 @@ def test_rows_that_all_lack_a_field_stop_python() -> None:
         labeler.label(others(20, documents="passages"), judge=judge, store=labeler.MemoryStore())
     for part in (
         "none of 20 rows has 'documents'",
-        "--map documents=passages",
-        "columns={'documents': '",
+        "Pass columns={'documents': 'passages'}",
     ):
         assert part in str(caught.value)
     assert not judge.asked
@@ -268,7 +267,7 @@ def test_rows_that_fail_alike_are_mended_by_one_command(
     command = ("label", path, "--judge", "embedded", "-o", tmp_path / "labels.jsonl")
     code, _, err = labeler_command(*command)
     assert code == 2
-    assert f"Pass {options} (in Python" in err
+    assert f"Pass {options}" in err
     path.write_text(json.dumps(row) + "\n")
     code, _, err = labeler_command(*command, *shlex.split(options))
     assert code == 0, err
@@ -293,9 +292,9 @@ def test_documents_in_one_text_stop_the_run_with_the_separator(tmp_path: Path) -
     path, store = tmp_path / "cases.jsonl", labeler.MemoryStore()
     row = {"input": "Q?", "actual_output": "D is E.", "retrieval_context": "D is E.|F\nis G."}
     path.write_text(json.dumps(row))
-    with pytest.raises(BadRows, match=r"DeepEval joins .* pass --split-documents '\|'") as caught:
+    with pytest.raises(BadRows, match=r"DeepEval joins .* pass split_documents='\|'") as caught:
         labeler.label(path, judge="embedded", store=store)
-    assert "--map" not in str(caught.value)
+    assert "columns=" not in str(caught.value)
     (row_read,) = labeler.open_rows(path, split_documents="|")
     assert row_read.content.documents == ("D is E.", "F\nis G.")  # type: ignore[union-attr]
     plain = ROW | {"documents": "One.\n\nTwo.\n\n"}

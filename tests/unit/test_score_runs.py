@@ -179,7 +179,7 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
 def test_judges_that_only_label_say_what_to_use(judge: Callable[[], Any], asked: Criterion) -> None:
     """Before anything is stored."""
     store = MemoryStore()
-    with pytest.raises(UsageError, match=r"can label but not score.*use --judge openai --model"):
+    with pytest.raises(UsageError, match=r"can label but not score.*use judge openai model"):
         labeler.score(ROWS, criteria=asked, judge=judge(), store=store)
     assert len(store) == 0
 

@@ -42,7 +42,7 @@ from labeler.plugins.similarity.records import (
 )
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS
-from labeler.store.checksums import DamagedRecord, decode_record, encode
+from labeler.store.checksums import DamagedRecord, decode, encode
 from support import samples
 from support.fakes import CountingJudge
 from support.questions import EMBEDDER, SIGNATURE, questions_record
@@ -310,9 +310,9 @@ def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
     assert request.violations(ANSWER) == ()
     record = request.record(JudgeReply(ANSWER, ReplyFacts(attempts=1)))
     assert isinstance(record, QuestionsRecord)
-    assert decode_record(record.key, encode(record)) == record
-    with pytest.raises(DamagedRecord, match="another key"):
-        decode_record("0" * 64, encode(record))
+    assert decode(record.key, encode(record)) == record
+    with pytest.raises(DamagedRecord, match="of key"):
+        decode("0" * 64, encode(record))
 
 
 def test_an_answer_of_another_kind_is_the_judges_fault() -> None:

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from labeler.errors import StoreError
-from labeler.labels.record import LabelFailure
 from labeler.store.disk import DiskStore
 from labeler.store.writer import Writer
 from support.records import sample_failure, sample_record
+from support.stored import failures_in, faults_in
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, limits and locks are POSIX here")
 
@@ -117,12 +117,9 @@ def killed_after(seconds: float, process: subprocess.Popen[str]) -> list[str]:
 
 def stored_keys(store: DiskStore) -> set[str | None]:
     """The keys of all labels and failures; a damaged one is an error."""
-    failures = list(store.failures())
-    for failure in failures:
-        assert isinstance(failure, LabelFailure), failure
-    return {record.key for record in store} | {
-        failure.key for failure in failures if isinstance(failure, LabelFailure)
-    }
+    assert faults_in(store.directory) == []
+    failures = failures_in(store.directory)
+    return {record.key for record in store} | {failure.key for failure in failures}
 
 
 def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
@@ -181,9 +178,10 @@ def test_closing_while_the_disk_is_full_says_what_is_lost(tmp_path: Path) -> Non
 
 
 def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:
-    """A record that meets another process's lock is saved once the lock is gone."""
+    """A record that meets another process's lock is saved once it is gone, and nobody is told."""
+    told = list[str]()
     with (
-        DiskStore(tmp_path / "s") as store,
+        DiskStore(tmp_path / "s", notice=told.append) as store,
         start(_HOLD_LOCK, tmp_path / "s" / "cache.db") as other,
     ):
         assert other.stdout
@@ -194,6 +192,7 @@ def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:
         assert store.get(sample_record().key) is None  # Reading goes on meanwhile.
         other.communicate("go\n", timeout=10)
         assert saved.result(10)
+    assert told == []
 
 
 def test_puts_under_a_lock_do_not_wait(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
 from support.records import sample_failure, sample_record
+from support.stored import failures_in
 
 
 def made(
@@ -34,7 +35,7 @@ def content(folder: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
     """All that a store holds."""
     with DiskStore(folder, create=False) as store:
         records = [one for one in store if isinstance(one, LabelRecord)]
-        return records, [one for one in store.failures() if isinstance(one, LabelFailure)]
+    return records, failures_in(folder)
 
 
 def test_a_merged_store_equals_one_that_all_was_saved_to(tmp_path: Path) -> None:

@@ -157,15 +157,6 @@ def test_a_spell_is_told_of_once_and_its_end_once(
     assert told.empty()
 
 
-def test_a_short_lock_is_nothing_to_speak_of(
-    disk: Disk, store: DiskStore, told: queue.Queue[str]
-) -> None:
-    """A lock that is gone before the time limit is not told of."""
-    disk.once = ["SQLITE_BUSY"] * 3
-    assert store.put(sample_record()).result(10)
-    assert told.empty()
-
-
 def test_without_a_listener_the_notice_is_logged(
     disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

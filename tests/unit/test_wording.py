@@ -17,7 +17,7 @@ from labeler.judges.prompting import load_prompt
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.wording import MOST_CHARACTERS
 from labeler.labels.record import LabelRecord
-from labeler.plugins.batch.requests import BatchRequest, History
+from labeler.plugins.batch.requests import BatchRequest
 from support.fakes import CountingJudge, agreeable
 from support.samples import keyed_example
 
@@ -88,7 +88,7 @@ def trusting(task: Task[Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("options", [{"instructions": RULES}, {"prompt": OWN}])
 def test_a_judge_that_reads_no_prompt_refuses_both(judge: Any, options: dict[str, Any]) -> None:
     """Instead of labels that ignore the rules in their configuration."""
-    with pytest.raises(UsageError, match=r"takes no --(instructions|prompt FILE): it reads no"):
+    with pytest.raises(UsageError, match=r"takes no (instructions|prompt=FILE): it reads no"):
         labeler.label([ROW], judge=judge, store=MemoryStore(), **options)
 
 
@@ -97,7 +97,7 @@ def test_a_judge_that_reads_no_prompt_refuses_both(judge: Any, options: dict[str
     [
         (" \n", "is empty"),
         ("long " * MOST_CHARACTERS, r"has 49,999 characters, and 10,000 are allowed"),
-        ("no-such-file.md", "cannot read --instructions no-such-file.md: No such file"),
+        ("no-such-file.md", "cannot read instructions no-such-file.md: No such file"),
         ("half a \ud800 pair", "is not Unicode text"),
     ],
     ids=["empty", "long", "missing", "surrogate"],
@@ -127,8 +127,8 @@ def test_a_whole_prompt_of_the_user(tmp_path: Path) -> None:
         ("{{fence}}", "{{fence}} {{answer}}", {}, r"unknown \['answer'\]"),
         ("# User", "# Other", {}, "a line '# User'"),
         ("You", "You", {"profile": "reference"}, "does not show the reference answer"),
-        ("You", "You", {"profile": "auto"}, "does not go with --profile auto"),
-        ("You", "You", {"relevance": "blind"}, "does not go with --relevance blind"),
+        ("You", "You", {"profile": "auto"}, "does not go with profile auto"),
+        ("You", "You", {"relevance": "blind"}, "does not go with relevance blind"),
     ],
 )
 def test_a_prompt_that_does_not_fit_is_refused_unpaid(
@@ -144,7 +144,7 @@ def test_a_prompt_that_does_not_fit_is_refused_unpaid(
 def test_batches_ask_again_with_the_same_texts() -> None:
     """A saved request holds instructions and a prompt of the user."""
     task = asked(prompt=OWN, instructions=RULES)
-    saved = BatchRequest.of(task, History())
+    saved = BatchRequest.of(task)
     again = BatchRequest.model_validate_json(saved.model_dump_json()).task
     assert (again.key, again.messages) == (task.key, task.messages)
-    assert BatchRequest.of(asked(), History()).prompt is None
+    assert BatchRequest.of(asked()).prompt is None

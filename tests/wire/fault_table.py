@@ -237,6 +237,10 @@ ENDS = {
     "blank": Row(says(" \n"), "malformed", 2, "the answer is empty"),
     "no-content": Row("no-content", "malformed", 2, "the answer is empty"),
     "list-content": Row("list-content", "malformed", 2, "the answer is empty"),
+    "parts of an odd type": Row(
+        answered(content=lambda text: [{"type": [], "text": text}]), "malformed", 2,
+        "the answer is empty",
+    ),
     **{
         reason: Row(says("", finish=reason), "content_filter", says=_FILTERED)
         for reason in ("SAFETY", "RECITATION", "IMAGE_SAFETY", "LANGUAGE", "PROHIBITED_CONTENT")

@@ -116,7 +116,7 @@ def test_damage_is_an_error_wherever_records_are_read(
 def test_damage_is_reported_and_sound_records_are_rescued(damaged: Path, tmp_path: Path) -> None:
     """By a verification and by a merge, which copies what can be read."""
     found = verify_store(damaged)
-    assert found.damaged or found.damaged_keys
+    assert found.damaged or found.misplaced
     merged = merge_stores([damaged], tmp_path / "new")
     assert merged.new == COUNT or merged.damaged
     assert merged.new > COUNT * 0.9

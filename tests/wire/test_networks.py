@@ -68,7 +68,7 @@ def test_http_to_a_container_must_be_allowed_by_its_name() -> None:
     """The refusal names the option; another name than the allowed one stays refused."""
     with Provider() as provider:
         url = f"http://vllm.test:{provider.port}/v1"
-        with pytest.raises(UsageError, match=r"--allow-http vllm\.test"):
+        with pytest.raises(UsageError, match=r"allow_http=.vllm\.test"):
             label(url)
         with pytest.raises(UsageError, match="in the clear"):
             label(url, allow_http=["other.test"])
@@ -82,7 +82,7 @@ def test_a_private_authority_is_trusted_where_it_is_named(trusted: Authority) ->
     """Next to the usual ones; without it, the message names the option."""
     with Provider() as provider, Relay(provider.port, trusted.context) as server:
         url = f"https://{HOST}:{server.port}/v1"
-        with pytest.raises(FatalJudgeError, match=r"certificate is not trusted.*--ca-file FILE"):
+        with pytest.raises(FatalJudgeError, match=r"certificate is not trusted.*ca_file=FILE"):
             label(url)
         assert label(url, ca_file=str(trusted.ca_file)) == ["label"] * 2
 
@@ -91,7 +91,7 @@ def test_a_file_without_certificates_is_named(tmp_path: Path) -> None:
     """Before anything is sent."""
     (tmp_path / "empty.pem").write_text("nothing")
     for name, why in {"empty.pem": "holds no certificate", "missing.pem": "No such file"}.items():
-        with pytest.raises(UsageError, match=rf"--ca-file .*{name}: {why}"):
+        with pytest.raises(UsageError, match=rf"ca_file.*{name}.: {why}"):
             OpenAIJudge("m", api_key=KEY, ca_file=str(tmp_path / name))
 
 
@@ -112,7 +112,7 @@ def test_a_proxy_gets_its_credentials_from_a_variable(
         port = {"http": provider.port, "https": server.port}[scheme]
         url = f"{scheme}://{HOST}:{port}/v1"
         network: dict[str, Any] = {"allow_http": [HOST], "ca_file": str(trusted.ca_file)}
-        with pytest.raises(FatalJudgeError, match=r"proxy asks for a user.*--proxy @VARIABLE"):
+        with pytest.raises(FatalJudgeError, match=r"proxy asks for a user.*proxy='@VARIABLE'"):
             label(url, proxy=f"http://127.0.0.1:{proxy.port}", **network)
         assert (proxy.asked, provider.calls) == ([], [])
         address = f"http://user:p%40ss%20word%20SENTINEL@127.0.0.1:{proxy.port}"

@@ -314,7 +314,7 @@ def test_a_mode_that_has_labels_is_not_left(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with accepting("strict") as provider:
         run(provider, rows(3), store=store)
-    with accepting("json") as provider, pytest.raises(FatalJudgeError, match="--output-mode"):
+    with accepting("json") as provider, pytest.raises(FatalJudgeError, match="output_mode"):
         run(provider, rows(6), store=store)
     assert {call.mode for call in provider.calls} == {"strict"}
 

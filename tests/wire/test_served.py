@@ -54,7 +54,7 @@ def test_such_labels_can_be_refused() -> None:
     with Provider() as stub, Provider() as real:
         said(stub, store, 2)
         assert said(stub, store, 2, same_host=True) == []
-        with pytest.raises(UsageError, match=f"--same-host: 127.0.0.1:{stub.port} gave"):
+        with pytest.raises(UsageError, match=f"same_host: 127.0.0.1:{stub.port} gave"):
             said(real, store, 3, same_host=True)
         assert real.calls == []
 

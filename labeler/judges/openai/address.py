@@ -58,7 +58,7 @@ def safe_url(url: str, allow_http: Collection[str] = ()) -> str:
     if parts.scheme == "http" and not is_loopback(host) and host not in allowed:
         raise UsageError(
             f"base_url would send documents and the API key to {host!r} in the clear: use https, "
-            f"or give --allow-http {host} (allow_http) if you trust the network up to there"
+            f"or give --allow-http={host} if you trust the network up to there"
         )
     return url
 
@@ -83,7 +83,7 @@ def environment_key(base_url: str | None, provider: str = "openai", instead: str
     if elsewhere and base_url is None and os.environ.get(elsewhere):
         raise UsageError(
             f"{elsewhere} is set, and labeler sends documents to addresses on the command line "
-            "only: give --base-url (base_url), or unset the variable"
+            "only: give --base-url, or unset the variable"
         )
     variables = PROVIDERS[provider].key_variables
     key = next(filter(None, map(os.environ.get, variables)), None)

@@ -33,23 +33,19 @@ _LONGEST_PERIOD, _FEWEST_REPEATS, _SHORTEST_LOOP = 400, 10, 200
 """A loop: characters of the repeated text at most, its repeats, and characters of all of them."""
 _UNFINISHED: dict[str, ErrorKind] = {
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_length"), "truncated"),
-    **dict.fromkeys(
-        (
-            *("content_filter", "content_filtered", "guardrail_intervened"),
-            *("safety", "image_safety", "recitation", "blocklist", "prohibited_content"),
-            *("spii", "sensitive", "language"),
-        ),
-        "content_filter",
-    ),
+    **dict.fromkeys((
+        *("content_filter", "content_filtered", "guardrail_intervened", "safety", "image_safety"),
+        *("recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"),
+    ), "content_filter"),
     "refusal": "refusal",
-}
+}  # fmt: skip
 """Reasons of the end, in the words of several providers, unless the answer is complete."""
 
 TOOL_CALL = "tool_call"
 """The repair of an answer in the arguments of a tool call; none if that was asked for."""
-_THOUGHTS = frozenset({"thinking", "reasoning"})
+_THOUGHTS = ("thinking", "reasoning")
 """Kinds of parts in which models think."""
-_TEXTS = frozenset({None, "text", "output_text"})
+_TEXTS = (None, "text", "output_text")
 """Kinds of parts that are text; some servers state none."""
 _LAYOUT = re.compile(r"\s+")
 """In which equal calls may differ."""
@@ -121,7 +117,9 @@ def read_completion(values: object, body: bytes = b"") -> Completion:
     """
     if not isinstance(values, dict):
         return NO_COMPLETION
-    place, choice = _choice(values.get("choices"))
+    listed = list_of(values.get("choices"))
+    place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
+    choice = object_of(at(listed, place))
     message = _message(choice)
 
     def spelled(value: object, *path: str | int) -> str:
@@ -144,18 +142,11 @@ def read_completion(values: object, body: bytes = b"") -> Completion:
         error=error,
         thought=thought,
         usage=usage_of(values.get("usage"), is_empty=not (content or thought)),
-        input_tokens=_input_tokens(object_of(values.get("usage"))),
+        input_tokens=_input_tokens(values.get("usage")),
         model=fact_of(values.get("model")),
         fingerprint=fact_of(values.get("system_fingerprint")),
-        tokens=() if error else _tokens(object_of(choice.get("logprobs")).get("content")),
+        tokens=() if error else _tokens(at(choice, "logprobs", "content")),
     )
-
-
-def _choice(choices: object) -> tuple[int, Mapping[str, Any]]:
-    """Return the first choice by its index, and its place in the list."""
-    listed = choices if isinstance(choices, list) else []
-    place = next((n for n, one in enumerate(listed) if object_of(one).get("index") == 0), 0)
-    return place, object_of(listed[place] if listed else None)
 
 
 def _message(choice: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -175,8 +166,8 @@ def _error(
     """Return why a completion holds no answer; ``None`` if it holds one."""
     if stated := values.get("error") or choice.get("error"):
         return stated_error(stated)
-    if failed := _count(object_of(values.get("base_resp")).get("status_code")):
-        stated = {"message": object_of(values["base_resp"]).get("status_msg")}
+    if failed := _count(at(values, "base_resp", "status_code")):
+        stated = {"message": at(values, "base_resp", "status_msg")}
         return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
     finish = text_of(choice.get("finish_reason")).lower()
     if message is None or finish == "error":
@@ -209,15 +200,13 @@ def stated_error(
     """
     if isinstance(body, list) and body:  # as Gemini sends it
         body = body[0]
-    fields: Mapping[str, object] = body if isinstance(body, Mapping) else {}
-    inner = fields.get("error")
-    fields = inner if isinstance(inner, Mapping) else fields
+    fields = object_of(at(body, "error")) or object_of(body)
     code = fields.get("code")
     if status is None:
         stated = number_of(str(code)) or 0.0
         status = int(stated) if stated in _ERROR_STATUSES else _UNKNOWN_STATUS
     words = next(filter(None, (text_of(fields.get(name)) for name in _WORDS)), "")
-    raw = object_of(fields.get("metadata")).get("raw")  # the words of OpenRouter's provider
+    raw = at(fields, "metadata", "raw")  # the words of OpenRouter's provider
     words += f" {raw}"[:_LONGEST_MESSAGE] if raw else ""
     return ObservedError(
         "status",
@@ -247,8 +236,7 @@ _LONGEST_MESSAGE = 1000
 
 def _stated_delay(details: object) -> float | None:
     """Return the seconds in Google's ``RetryInfo``."""
-    listed = details if isinstance(details, list) else []
-    delays = (text_of(one.get("retryDelay")) for one in listed if isinstance(one, Mapping))
+    delays = (text_of(at(one, "retryDelay")) for one in list_of(details))
     stated = next((seconds_of(delay) for delay in delays if delay), None)
     return None if stated is None else min(LONGEST_WAIT, stated)
 
@@ -262,29 +250,32 @@ def usage_of(found: object, *, is_empty: bool = False) -> Usage | None:
         found: what the server reports.
         is_empty: True if the answer may have had no tokens.
     """
-    usage = object_of(found)
-    prompt, answer = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    answer = answer or max(0, _count(usage.get("total_tokens")) - prompt)
+    prompt, answer = _count(at(found, "prompt_tokens")), _count(at(found, "completion_tokens"))
+    answer = answer or max(0, _count(at(found, "total_tokens")) - prompt)
     if not prompt or not (answer or is_empty):
         return None
-    details = object_of(usage.get("prompt_tokens_details"))
+    cached, written = _cached(found)
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=answer,
-        cached_tokens=_count(details.get("cached_tokens")),
-        cache_write_tokens=_count(details.get("cache_write_tokens")),
+        cached_tokens=cached,
+        cache_write_tokens=written,
     )
 
 
-def _input_tokens(usage: Mapping[str, Any]) -> int:
+def _cached(usage: object) -> tuple[int, int]:
+    """Return the tokens that were read from a cache, and those that were written to one."""
+    details = at(usage, "prompt_tokens_details")
+    return _count(at(details, "cached_tokens")), _count(at(details, "cache_write_tokens"))
+
+
+def _input_tokens(usage: object) -> int:
     """Return the sum of all input counters; 0 without a count of the prompt.
 
     Cached tokens of the details are part of the prompt's, unless they are more than it.
     """
-    prompt = _count(usage.get("prompt_tokens"))
-    details = object_of(usage.get("prompt_tokens_details"))
-    cached = _count(details.get("cached_tokens")) + _count(details.get("cache_write_tokens"))
-    apart = sum(_count(usage.get(name)) for name in _APART)
+    prompt, cached = _count(at(usage, "prompt_tokens")), sum(_cached(usage))
+    apart = sum(_count(at(usage, name)) for name in _APART)
     return prompt and prompt + (cached if cached > prompt else 0) + apart
 
 
@@ -302,32 +293,26 @@ def fact_of(value: object) -> str | None:
 
 
 def _tokens(listed: object) -> tuple[Token, ...]:
-    if not isinstance(listed, list):
-        return ()
-    tokens = [_token(object_of(one)) for one in listed[:_MOST_READ]]
-    return () if None in tokens else tuple(token for token in tokens if token is not None)
+    tokens = [_token(one) for one in list_of(listed)[:_MOST_READ]]
+    return () if None in tokens else tuple(filter(None, tokens))
 
 
-def _token(given: Mapping[str, Any]) -> Token | None:
+def _token(given: object) -> Token | None:
     chosen = _candidate(given)
     if chosen is None:
         return None
-    listed: object = given.get("top_logprobs")
-    others = [
-        _candidate(object_of(one))
-        for one in (listed if isinstance(listed, list) else [])[:_MOST_OTHERS]
-    ]
+    others = map(_candidate, list_of(at(given, "top_logprobs"))[:_MOST_OTHERS])
     return Token(*chosen, tuple(other for other in others if other not in {None, chosen}))
 
 
-def _candidate(given: Mapping[str, Any]) -> tuple[bytes, float] | None:
+def _candidate(given: object) -> tuple[bytes, float] | None:
     """Return the bytes and the log-probability of a candidate token."""
-    text, logprob = given.get("token"), given.get("logprob")
+    text, logprob = at(given, "token"), at(given, "logprob")
     if not isinstance(text, str) or not isinstance(logprob, int | float):
         return None
     if isinstance(logprob, bool) or not logprob <= _ROUNDED_UP:
         return None
-    raw: object = given.get("bytes")  # exact, where the token is part of a character
+    raw = at(given, "bytes")  # exact, where the token is part of a character
     try:
         content = bytes(raw) if isinstance(raw, list) else text.encode("utf-8", "replace")
     except (TypeError, ValueError):
@@ -349,14 +334,14 @@ def content_of(message: Mapping[str, Any], verbatim: Verbatim) -> tuple[str, tup
     if arguments := _arguments(message, verbatim):
         return arguments, (TOOL_CALL,)
     content: object = message.get("content")
-    if isinstance(content, dict) and not _is_part(content):
+    if isinstance(content, dict) and _text_in(content) is None:
         return verbatim(content, "content"), ("content_object",)
-    if isinstance(content, dict | list):
-        parts = [content] if isinstance(content, dict) else content
-        said = [part for part in parts if object_of(part).get("type") not in _THOUGHTS]
-        repairs = ("text_parts", "think") if len(said) < len(parts) else ("text_parts",)
-        return "".join(map(_part, said)) if all(map(_is_part, said)) else "", repairs
-    return text_of(content), ()
+    if not isinstance(content, dict | list):
+        return text_of(content), ()
+    parts = [content] if isinstance(content, dict) else content
+    said = [_text_in(part) for part in parts if at(part, "type") not in _THOUGHTS]
+    repairs = ("text_parts", "think") if len(said) < len(parts) else ("text_parts",)
+    return "" if None in said else "".join(filter(None, said)), repairs
 
 
 def thought_of(message: Mapping[str, Any]) -> tuple[str, str]:
@@ -367,35 +352,42 @@ def thought_of(message: Mapping[str, Any]) -> tuple[str, str]:
 
 def _arguments(message: Mapping[str, Any], verbatim: Verbatim) -> str:
     """Return the arguments of a tool call; "" if there is none, or if several differ."""
-    calls: object = message.get("tool_calls")
-    functions: dict[tuple[str | int, ...], Any]
-    functions = {("function_call",): message.get("function_call")}  # the form before tools
-    for number, call in enumerate(calls if isinstance(calls, list) else ()):
-        functions["tool_calls", number, "function"] = object_of(call).get("function", call)
+    places: list[tuple[str | int, ...]] = [("function_call",)]  # the form before tools
+    for number, call in enumerate(list_of(message.get("tool_calls"))):
+        inner = ("function",) if "function" in object_of(call) else ()
+        places.append(("tool_calls", number, *inner))
     texts = dict[str, str]()
-    for path, function in functions.items():
-        arguments: object = object_of(function).get("arguments")
+    for place in places:
+        arguments = at(message, *place, "arguments")
         is_object = isinstance(arguments, dict)
-        text = verbatim(arguments, *path, "arguments") if is_object else text_of(arguments)
+        text = verbatim(arguments, *place, "arguments") if is_object else text_of(arguments)
         texts[_LAYOUT.sub("", text)] = text
     texts.pop("", None)
     return next(iter(texts.values())) if len(texts) == 1 else ""
 
 
-def _is_part(part: object) -> bool:
-    fields = object_of(part)
-    return isinstance(part, str) or (fields.get("type") in _TEXTS and _text_in(fields) is not None)
-
-
-def _part(part: object) -> str:
-    return part if isinstance(part, str) else _text_in(object_of(part)) or ""
-
-
-def _text_in(part: Mapping[str, Any]) -> str | None:
+def _text_in(part: object) -> str | None:
     """Return the text of a part, which some servers put into an object or another field."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict) or part.get("type") not in _TEXTS:
+        return None
     text: object = part.get("text", part.get("content"))
-    text = text.get("value") if isinstance(text, dict) else text
+    text = at(text, "value") if isinstance(text, dict) else text
     return text if isinstance(text, str) else None
+
+
+# JSON values: any part may be missing or of another type.
+
+
+def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value at a path; ``None`` if there is none."""
+    for step in path:
+        try:
+            value = value[step]  # type: ignore[index]  # anything that a server sends
+        except (LookupError, TypeError):
+            return None
+    return value
 
 
 def text_of(value: object) -> str:
@@ -406,3 +398,8 @@ def text_of(value: object) -> str:
 def object_of(value: object) -> Mapping[str, Any]:
     """Return an external value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return an external value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []

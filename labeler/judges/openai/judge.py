@@ -308,7 +308,7 @@ class HostedJudge(ModeChoice):
         if self.price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for {self.spec.model!r} at "
-                f"{self.host}: give one (price, --price {PRICE_FORM})"
+                f"{self.host}: give one (--price, {PRICE_FORM})"
             )
 
     def _failure(self, log: AttemptLog, cause: BaseException) -> BaseException:

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from labeler.judges.native import completion_of, texts_of, usage_of, value_at
-from labeler.judges.openai.completion import Completion
+from labeler.judges.native import NativeAnswers, texts_of
 from labeler.judges.openai.headers import seconds_until
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.request import Form, Request, schema_name
 
 _MESSAGE_ENDS = {
@@ -40,19 +38,19 @@ def _message_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-def _read_message(body: bytes, _: Request) -> Completion:
-    values = json_of(body)
-    read, written = "cache_read_input_tokens", "cache_creation_input_tokens"
-    usage = value_at(values, "usage")
-    return completion_of(
-        body,
-        values,
-        ["content"],
-        ["input"],
-        _MESSAGE_ENDS.get(str(value_at(values, "stop_reason"))),
-        usage_of(usage, ("input_tokens", read, written), ("output_tokens",), read, (written,)),
-        value_at(values, "model"),
-    )
+_READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_ANSWERS = NativeAnswers(
+    blocks=["content"],
+    call=["input"],
+    end=["stop_reason"],
+    ends=_MESSAGE_ENDS,
+    usage="usage",
+    prompt=("input_tokens", _READ, _WRITTEN),
+    answer=["output_tokens"],
+    read=_READ,
+    written=_WRITTEN,
+    model="model",
+)
 
 
 def limits_of(headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -87,7 +85,7 @@ class AnthropicJudge(HostedJudge):
     form = Form(
         "/messages",
         _message_body,
-        _read_message,
+        _ANSWERS.completion,
         model_path="/models/{model}",
         version="/v1",
         key=("x-api-key", ""),

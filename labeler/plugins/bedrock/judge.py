@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeler.judges.native import completion_of, set_only, texts_of, usage_of, value_at
-from labeler.judges.openai.completion import Completion
+from labeler.judges.native import NativeAnswers, set_only, texts_of
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.request import Form, Request, schema_name
 
 _CONVERSE_ENDS = {
@@ -41,18 +39,18 @@ def _converse_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-def _read_converse(body: bytes, _: Request) -> Completion:
-    values = json_of(body)
-    read, written = "cacheReadInputTokens", "cacheWriteInputTokens"
-    usage = value_at(values, "usage")
-    return completion_of(
-        body,
-        values,
-        ["output", "message", "content"],
-        ["toolUse", "input"],
-        _CONVERSE_ENDS.get(str(value_at(values, "stopReason"))),
-        usage_of(usage, ("inputTokens", read, written), ("outputTokens",), read, (written,)),
-    )
+_READ, _WRITTEN = "cacheReadInputTokens", "cacheWriteInputTokens"
+_ANSWERS = NativeAnswers(
+    blocks=["output", "message", "content"],
+    call=["toolUse", "input"],
+    end=["stopReason"],
+    ends=_CONVERSE_ENDS,
+    usage="usage",
+    prompt=["inputTokens", _READ, _WRITTEN],
+    answer=["outputTokens"],
+    read=_READ,
+    written=_WRITTEN,
+)
 
 
 class BedrockJudge(HostedJudge):
@@ -71,4 +69,4 @@ class BedrockJudge(HostedJudge):
     """
 
     provider = "bedrock"
-    form = Form("/model/{model}/converse", _converse_body, _read_converse)
+    form = Form("/model/{model}/converse", _converse_body, _ANSWERS.completion)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeler.judges.native import completion_of, set_only, texts_of, usage_of, value_at
-from labeler.judges.openai.completion import Completion
+from labeler.judges.native import NativeAnswers, set_only, texts_of
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.request import Form, Request, schema_name
 
 _CANDIDATE_ENDS = {
@@ -44,21 +42,18 @@ def _candidate_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-def _read_candidate(body: bytes, _: Request) -> Completion:
-    values = json_of(body)
-    blocked = value_at(values, "promptFeedback", "blockReason") is not None
-    ended = _CANDIDATE_ENDS.get(str(value_at(values, "candidates", 0, "finishReason")))
-    answer = "candidatesTokenCount", "thoughtsTokenCount"
-    usage = value_at(values, "usageMetadata")
-    return completion_of(
-        body,
-        values,
-        ["candidates", 0, "content", "parts"],
-        ["functionCall", "args"],
-        "content_filter" if blocked else ended,
-        usage_of(usage, ("promptTokenCount",), answer, "cachedContentTokenCount"),
-        value_at(values, "modelVersion"),
-    )
+_ANSWERS = NativeAnswers(
+    blocks=["candidates", 0, "content", "parts"],
+    call=["functionCall", "args"],
+    end=["candidates", 0, "finishReason"],
+    ends=_CANDIDATE_ENDS,
+    usage="usageMetadata",
+    prompt=["promptTokenCount"],
+    answer=["candidatesTokenCount", "thoughtsTokenCount"],
+    read="cachedContentTokenCount",
+    model="modelVersion",
+    blocked=["promptFeedback", "blockReason"],
+)
 
 
 class GeminiJudge(HostedJudge):
@@ -73,7 +68,7 @@ class GeminiJudge(HostedJudge):
     form = Form(
         "/{model}:generateContent",
         _candidate_body,
-        _read_candidate,
+        _ANSWERS.completion,
         model_path="/{model}",
         version="/v1beta",
         name=lambda model: model if "/" in model else f"models/{model}",

@@ -12,8 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from labeler.data.formats import Raw
 from labeler.data.formats.arrow_files import arrow_errors, raw_rows
 from labeler.data.formats.parquet_files import READ_LIMITS, ParquetRows
-from labeler.data.label_files import parts_of, replaced, write_outcomes
+from labeler.data.label_files import SHARDS, parts_of, replaced, write_outcomes
 from labeler.data.lines import is_remote, open_bytes
 from labeler.data.options import ExampleOptions
 from labeler.data.row_stream import RowStream
@@ -34,7 +35,8 @@ from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.progress import RunCounts, RunEvents
 from labeler.labeling.run import Run, require_bounds
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.store.disk import DiskStore, ShardStore
+from labeler.labels.record import AnyRecord
+from labeler.store.disk import DiskStore
 
 SHARD_ROWS = 1000  # at most: a worker labels them in minutes
 _MOST_BEGUN = 4  # workers that may begin a shard; all but the last one died
@@ -158,6 +160,39 @@ def _counts(file: Path, *, retry_failed: bool) -> RunCounts | None:
     counts.reasons.update(row["reason"] for row in failed)
     counts.failures = [row["message"] for row in failed[:3]]
     return counts
+
+
+class ShardStore(DiskStore):
+    """The store of one shard, in front of the label store, which is only read.
+
+    Any process that labels the shard finds the labels that were paid for before.
+
+    Args:
+        store: folder of the label store, which exists.
+        name: of the shard.
+    """
+
+    def __init__(self, store: Path, name: str) -> None:
+        self._whole = DiskStore(store, create=False)
+        try:
+            super().__init__(store / SHARDS / name)
+        except BaseException:
+            self._whole.close()
+            raise
+
+    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
+        return super()._find(name) or self._whole._find(name)  # noqa: SLF001 - of the same class
+
+    def __iter__(self) -> Iterator[AnyRecord]:
+        return chain(super().__iter__(), self._whole)
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._whole)
+
+    def close(self) -> None:
+        """Make everything durable and release the files; calling it again has no effect."""
+        super().close()
+        self._whole.close()
 
 
 @dataclass

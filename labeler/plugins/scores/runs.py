@@ -48,7 +48,7 @@ class Plan:
         if self.logprobs and provider is not None and "logprobs" in provider.lacks:
             raise UsageError(
                 f"judge {self.judge.spec.judge} takes no logprobs: the API has none; drop "
-                "--logprobs (logprobs)"
+                "--logprobs"
             )
 
     def factories(self) -> list[ScoreTasks]:

@@ -51,8 +51,7 @@ def junit(verdicts: Sequence[Verdict], *, per_record: bool = False) -> str:
     suite = ET.SubElement(suites, "testsuite", {"name": "labeler check"})
     for verdict in verdicts:
         label = verdict.label or "no label"
-        named = verdict.worst
-        finding = f"{verdict.finding}\nworst: {named}" if named else verdict.finding
+        finding = "\n".join(filter(None, (verdict.finding, verdict.named)))
         failure = None if verdict.passed else finding
         _case(suite, f"labeler.check.{label}", verdict.title, finding, failure)
         for one in verdict.records if per_record else ():
@@ -94,8 +93,7 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
         "|---|---|---|---|",
     ]
     for verdict in verdicts:
-        named = verdict.worst
-        finding = f"{verdict.finding}; worst: {named}" if named else verdict.finding
+        finding = "; ".join(filter(None, (verdict.finding, verdict.named)))
         cells = (verdict.title, finding, verdict.label or "none")
         mark = "✅" if verdict.passed else "❌"
         lines.append(f"| {mark} | {' | '.join(map(_markdown, cells))} |")

@@ -1,0 +1,28 @@
+"""What every row of a store's file holds, sound or not."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from labeler.errors import StoreError
+from labeler.labels.record import LabelFailure
+from labeler.store.database import Database
+from labeler.store.maintenance import Reading
+
+
+def failures_in(folder: Path) -> list[LabelFailure]:
+    """The failures of a store by key, which may be in use."""
+    with closing(Database(folder)) as database:
+        outcomes = [outcome for _, outcome, _ in Reading().rows(database)]
+        found = [one for one in outcomes if isinstance(one, LabelFailure)]
+    return sorted(found, key=lambda failure: str(failure.key))
+
+
+def faults_in(folder: Path) -> list[StoreError]:
+    """An error for each damaged row of a store."""
+    reading = Reading()
+    with closing(Database(folder)) as database:
+        for _ in reading.rows(database):
+            pass
+    return reading.damaged + reading.misplaced
