@@ -17,6 +17,7 @@ from labeler.calculators.outcomes import (
     stored_outcomes,
     summary,
 )
+from labeler.catalog import named_keywords
 from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords, parameters_of
 from labeler.judges.opening import hosted_spec, price_of_run
@@ -31,7 +32,7 @@ from labeler.store.memory import MemoryStore
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
-    from labeler.labeling.estimate import Estimate
+    from labeler.labeling.estimates import Estimate
     from labeler.labels_object import Labels
 
 _labeling = parameters_of(label_parameters, LabelOptions)
@@ -256,6 +257,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         return estimating.estimate(opened, task, labels, options, price=price)
 
 
+@named_keywords
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
     """Write outcomes to a label file; the file appears when complete.
 

@@ -10,10 +10,18 @@ from typing import Annotated
 
 import typer
 
-from labeler.cli import TRY_LATER, WRONG_USE, options
-from labeler.cli.interrupt import announce
-from labeler.cli.running import SOME_FAILED
-from labeler.cli.terminal import LineWriter, counted, notify, plural, print_grids, print_json
+from labeler.cli import options
+from labeler.cli.terminal import (
+    SOME_FAILED,
+    TRY_LATER,
+    WRONG_USE,
+    announce,
+    counted,
+    notify,
+    plural,
+    print_json,
+    print_sections,
+)
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
 from labeler.judges.options import ServerOptions
@@ -30,7 +38,7 @@ from labeler.plugins.batch.folder import (
 from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
 from labeler.plugins.batch.submit import BatchOptions, Submission, submit_batch
 from labeler.sentences.characters import visible
-from labeler.sentences.display import Column, Grid
+from labeler.sentences.display import Column, Grid, Section
 
 _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
@@ -240,8 +248,7 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     columns = [Column(head, words=True) for head in ("batch", "model", "state", "next")]
     columns += map(Column, ("lines", "done", "failed", "stored", "age"))
     columns += [Column("address", words=True)] * several
-    out = LineWriter()
-    print_grids(out, *Grid(columns, rows).split(out.width))
+    print_sections([Section(None, [Grid(columns, rows)])])
     for view in views:
         if view.remote and view.remote.problems:
             notify(f"{view.name}: refused: {', '.join(view.remote.problems)}")
