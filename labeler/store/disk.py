@@ -129,6 +129,11 @@ class DiskStore(LabelStore):
     def __len__(self) -> int:
         return self._database.count()
 
+    def leave_thread(self) -> None:
+        """Close the connection of the calling thread."""
+        if self._writer is not None:
+            self._writer.leave_thread()
+
     @property
     def extent(self) -> tuple[int, int]:
         """Rows and the number of the last one: they change when records are added or deleted."""

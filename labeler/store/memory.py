@@ -67,6 +67,9 @@ class LabelStore(ABC):
     def close(self) -> None:
         """Make everything durable and release resources; calling it again has no effect."""
 
+    def leave_thread(self) -> None:  # noqa: B027 - most stores keep nothing
+        """Close what is kept for the calling thread, which ends; only a slow search finds it."""
+
     def get(self, key: str) -> AnyRecord | None:
         """Return the record of a key, or ``None``.
 
