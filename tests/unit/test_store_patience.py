@@ -301,9 +301,17 @@ def nested(depth: int) -> dict[str, Any]:
         {"example": keyed_example(1).model_copy(update={"metadata": nested(10_000)})},
         {"example": keyed_example(1).model_copy(update={"metadata": {"t": 10**4400}})},
         {"example": keyed_example(1).model_copy(update={"question": "\ud800"})},
+        {"example": keyed_example(1).model_copy(update={"metadata": {"t": "\ud800"}})},
         {"key": "f" * 64},
     ],
-    ids=["no JSON", "too deep", "too many digits", "a lone surrogate", "a foreign key"],
+    ids=[
+        "no JSON",
+        "too deep",
+        "too many digits",
+        "a lone surrogate",
+        "one in metadata",
+        "a foreign key",
+    ],
 )
 def test_a_record_alone_at_fault_is_unstorable(store: DiskStore, changes: dict[str, Any]) -> None:
     """What no store could keep has an error of its own kind, and its neighbors are saved."""

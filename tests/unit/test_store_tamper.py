@@ -558,16 +558,6 @@ def test_a_rollback_journal_is_refused(tmp_path: Path) -> None:
         DiskStore(directory)
 
 
-def test_a_merge_leaves_the_damaged_behind(tmp_path: Path) -> None:
-    """Sound records are copied to a new store; each other one is returned as an error."""
-    directory = make_store(tmp_path / "s")
-    set_value(directory, flipped())
-    (error,) = merge_stores([directory], tmp_path / "new").damaged
-    assert VICTIM.key in str(error)
-    with DiskStore(tmp_path / "new") as new:
-        assert list(new) == [record for record in RECORDS if record is not VICTIM]
-
-
 def test_a_merge_carries_failures(tmp_path: Path) -> None:
     """Sound failures are copied beside the sound records; a damaged one is returned."""
     directory = make_failed_store(tmp_path / "s")

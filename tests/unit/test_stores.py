@@ -218,30 +218,6 @@ def test_close_drains_what_was_put(tmp_path: Path) -> None:
         assert len(list(store)) == 1200
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"metadata": {"t": "\ud800"}}, {"question": "\ud800"}, {"metadata": {"t": object()}}, None],
-    ids=["surrogate in metadata", "surrogate in the question", "no JSON", "a failure"],
-)
-def test_a_record_that_is_no_json_fails_alone(
-    tmp_path: Path, changes: dict[str, object] | None
-) -> None:
-    """What has no JSON form fails its own future and none of its neighbors'."""
-    with DiskStore(tmp_path / "s") as store:
-        waiting = [store.put(sample_record(0))]
-        if changes is None:
-            lost = sample_failure(1).model_copy(update={"message": "\ud800"})
-            waiting.append(store.put_failure(lost))
-        else:
-            example = keyed_example(1).model_copy(update=changes)
-            waiting.append(store.put(sample_record(1).model_copy(update={"example": example})))
-        waiting.append(store.put(sample_record(2)))
-        with pytest.raises(StoreError, match="row-1"):
-            waiting[1].result(10)
-        assert [saved.exception(10) for saved in (waiting[0], waiting[2])] == [None, None]
-        assert len(store) == 2
-
-
 def test_failures_are_no_labels_on_disk(tmp_path: Path) -> None:
     """Another store object reads every failure by its key, and lists no failure as a label."""
     with DiskStore(tmp_path / "s") as store:
