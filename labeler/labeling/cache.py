@@ -270,7 +270,7 @@ class LabelCache:
         health, _ = self._undecided.pop(outcome.key, (None, 0))
         if health is not None and health.labels and (certain or not stopped):
             try:
-                new = self.store.put_failure(outcome).result()
+                new = self.store.put(outcome).result()
             except UnstorableRecord:
                 new = False
             else:

@@ -33,7 +33,7 @@ waiting = deque()
 for n in itertools.count(int(sys.argv[2])):
     if n % 4 == 0:
         failure = sample_failure(n, message=str(n) * 2000)
-        waiting.append((failure.key, store.put_failure(failure)))
+        waiting.append((failure.key, store.put(failure)))
         continue
     record = sample_record(n, explanation=str(n) * 2000)
     waiting.append((record.key, store.put(record)))
@@ -55,7 +55,7 @@ told = [Future(), Future()]
 notices = iter(told)
 store = DiskStore(sys.argv[1], notice=lambda text: next(notices).set_result(text))
 failure = sample_failure(1, message="first")
-store.put_failure(failure).result()
+store.put(failure).result()
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, limits[1]))
 def record():
@@ -69,7 +69,7 @@ while not told[0].done():
         print("saved", waiting.pop().key)
 print("notice", told[0].result())
 more = [saved, *(store.put(record()) for n in range(3))]
-later = store.put_failure(sample_failure(1, message="later"))
+later = store.put(sample_failure(1, message="later"))
 print("readable", len(list(store)))
 print("failure kept", store.failure(failure.key) == failure)
 print("waiting", sum(not future.done() for future in [*more, later]))
@@ -203,7 +203,7 @@ def test_labels_outlast_a_long_lock(tmp_path: Path) -> None:
             assert other.stdout
             assert other.stdout.readline() == "locked\n"
             waiting = [store.put(sample_record(n)) for n in range(900)]
-            waiting += [store.put_failure(sample_failure(n)) for n in range(100)]
+            waiting += [store.put(sample_failure(n)) for n in range(100)]
             assert store.get(sample_record(0).key) is None  # Reading goes on meanwhile.
             notice = told.get(timeout=10)
             assert "another process keeps it locked" in notice

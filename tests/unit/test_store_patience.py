@@ -94,7 +94,7 @@ PASSING = ["SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_BUSY"
 def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -> None:
     """After some failed tries the same records are written, and only then acknowledged."""
     disk.once = [code] * 3
-    waiting = [store.put(sample_record(1)), store.put_failure(sample_failure(2))]
+    waiting = [store.put(sample_record(1)), store.put(sample_failure(2))]
     assert all(saved.result(10) for saved in waiting)
     assert list(store) == [sample_record(1)]
     assert store.failure(sample_record(2).key) == sample_failure(2)
@@ -335,4 +335,4 @@ def test_a_failure_alone_at_fault_is_unstorable(store: DiskStore) -> None:
     """The same holds for a failure with a server's broken text."""
     broken = sample_failure(1).model_copy(update={"message": "\ud800"})
     with pytest.raises(UnstorableRecord, match="failure 'row-1'"):
-        store.put_failure(broken).result(10)
+        store.put(broken).result(10)

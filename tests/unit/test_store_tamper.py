@@ -132,7 +132,7 @@ def make_failed_store(directory: Path) -> Path:
     """A sound store of five records and two failures, closed."""
     with DiskStore(make_store(directory)) as store:
         for n in (1, 2):
-            store.put_failure(sample_failure(n)).result(10)
+            store.put(sample_failure(n)).result(10)
     return directory
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_a_failures_row_names_is_left_alone(tmp_path: Path) -> None:
     with DiskStore(directory) as store:
         with pytest.raises(StoreError, match="in a file"):
             store.failure(str(FAILED.key))
-        waiting = [store.put_failure(sample_failure(n)) for n in (1, 2, 3)]
+        waiting = [store.put(sample_failure(n)) for n in (1, 2, 3)]
         assert [saved.exception(10) for saved in waiting] == [None] * 3
         assert store.failure(str(FAILED.key)) == FAILED
     assert (tmp_path / "outside.txt").read_text() == "mine"
@@ -608,7 +608,7 @@ def use(directory):
                 store.lease(sample_record(n).key).release()
             except StoreError as error:
                 str(error)
-            store.put_failure(sample_failure(n)).exception()
+            store.put(sample_failure(n)).exception()
         for n in range(8):
             try:
                 store.get(sample_record(n).key)
@@ -620,7 +620,7 @@ def use(directory):
 
 with DiskStore(sys.argv[1] + "-warm") as store:
     store.put(sample_record(1)).result()
-    store.put_failure(sample_failure(1)).result()
+    store.put(sample_failure(1)).result()
 use(sys.argv[1] + "-warm")  # What is imported late is imported now.
 
 seen = []
