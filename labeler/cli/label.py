@@ -198,7 +198,8 @@ class _Measured:
         from labeler.calculators.headline import conclusions
 
         if self._output is None:
-            from labeler.cli.measure import View, print_summary
+            from labeler.calculators.summary_table import View
+            from labeler.cli.measure import print_summary
 
             view = View(self._intervals, worst=self._worst, next_command=False)
             print_summary(self._summary, view, store)
