@@ -48,7 +48,7 @@ def ragbench() -> Iterator[tuple[str, Simulated]]:
             units = Units(labels, metric)
             said: dict[tuple[str, str], bool] = {}
             for record in truth.values():
-                keys, field = units.keys(record), FIELDS[units.how.kind]
+                keys, field = units.how.keys(record), FIELDS[units.how.kind]
                 given = zip(keys, verdicts_of(record)[field], strict=True)
                 said |= {(record.id, key): bool(yes) for key, yes in given}
             tops = [units.answer(unit, said) or (0.0, 0.0) for unit in range(len(units.units))]

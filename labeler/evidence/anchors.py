@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -28,7 +28,7 @@ from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
 from labeler.evidence.asking import as_example, ask, asked_like
 from labeler.evidence.change import Change, Verdicts, find_change, look_level
-from labeler.evidence.units import check_same_judge
+from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure
@@ -114,25 +114,20 @@ class _Header(BaseModel):
     pending: int | None
 
 
+@dataclass(repr=False, eq=False)
 class Anchors(Displayed):
     """Records with all answers that the judge gave about them.
 
-    Args:
+    Attributes:
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
         path: file to keep them in; see :meth:`save`.
         pending: trial of a round that was begun and is not complete.
     """
 
-    def __init__(
-        self,
-        rounds: Sequence[Sequence[Outcome]],
-        *,
-        path: str | Path | None = None,
-        pending: int | None = None,
-    ) -> None:
-        self.rounds = [list(one) for one in rounds]
-        self._path, self._pending = path, pending
+    rounds: list[list[Outcome]]
+    path: str | Path | None = None
+    pending: int | None = None
 
     @property
     def records(self) -> list[LabelRecord]:
@@ -160,10 +155,10 @@ class Anchors(Displayed):
         rows = [as_example(one.example) for one in self.records]
         asked = asked_like(self.records[0]) | options
         for _ in range(2 if len(self.rounds) == 1 else 1):
-            self._pending = self._pending or time.time_ns() // 1_000_000  # asked under no other run
+            self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()
-            self.rounds.append(ask(rows, asked | {"trial": self._pending}))
-            self._pending = None
+            self.rounds.append(ask(rows, asked | {"trial": self.pending}))
+            self.pending = None
         self._save()
         return self.result()
 
@@ -177,23 +172,20 @@ class Anchors(Displayed):
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
         level = look_level(self.looks, LEVEL) / len(KINDS)
-        changes = {
-            kind: find_change(
-                [[one[kind] if one else None for one in each] for each in answers], level
-            )
+        of_kinds = {
+            kind: [[one[kind] if one else None for one in each] for each in answers]
             for kind in KINDS
         }
-        counts = {
-            one.id: _differing(each[0], each[-1])
-            for one, each in zip(self.records, answers, strict=True)
-        }
+        last = self.rounds[-1]
+        counts = [_differing(each[0], each[-1]) for each in answers]
+        moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
         labels = [one for one in chain(*self.rounds) if isinstance(one, LabelRecord)]
         return AnchorCheck(
             look=self.looks,
-            changes=changes,
+            changes={kind: find_change(own, level) for kind, own in of_kinds.items()},
             noise=sum(_differing(each[1], each[2]) for each in answers),
-            moved=tuple(sorted(filter(counts.get, counts), key=lambda name: -counts[name])),
-            failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
+            moved=tuple(one.id for count, one in moved if count),
+            failed=tuple(one.id for one in last if not isinstance(one, LabelRecord)),
             models=tuple(dict.fromkeys(one.signature.model for one in labels)),
         )
 
@@ -238,19 +230,16 @@ class Anchors(Displayed):
         Raises:
             UsageError: the file cannot be written.
         """
-        self._path = path
+        self.path = path
         self._save()
 
     def _save(self) -> None:
-        if self._path is None:
-            return
-        header = _Header(
-            kind="anchors", version=1, records=len(self.records), pending=self._pending
-        )
-        with replaced(Path(self._path)) as file:
-            file.write(header.model_dump_json() + "\n")
-            for outcome in chain.from_iterable(self.rounds):
-                file.write(with_checksum(to_line(outcome).encode()).decode() + "\n")
+        if self.path is not None:
+            size = len(self.records)
+            header = _Header(kind="anchors", version=1, records=size, pending=self.pending)
+            lines = (with_checksum(to_line(one).encode()).decode() for one in chain(*self.rounds))
+            with replaced(Path(self.path)) as file:
+                file.writelines(f"{line}\n" for line in (header.model_dump_json(), *lines))
 
     @classmethod
     def load(cls, path: str | Path) -> Anchors:
@@ -272,7 +261,7 @@ class Anchors(Displayed):
             raise UsageError(
                 f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
             )
-        return cls(rounds, path=path, pending=header.pending)
+        return cls(rounds, path, header.pending)
 
     def _display(self) -> Display:
         checks = f"{self.looks} checks" if self.looks != 1 else "1 check"
@@ -298,10 +287,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     """
     count_of("n", n, least=FEWEST)
     kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
-    first: LabelRecord | None = None
-    for one in outcomes:
-        if isinstance(one, LabelRecord) and answers_of(one) is not None:
-            check_same_judge(first := first or one, one)
+    for one in of_one_judge(outcomes):
+        if answers_of(one) is not None:
             seen = shown(one.example, reference=True)
             kept = kinds[_kind_of(one)]
             kept.setdefault(digest([seed, seen]), one)

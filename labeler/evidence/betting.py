@@ -48,15 +48,9 @@ class Draws(NamedTuple):
     """What the intervals need of the draws so far: one entry a draw.
 
     A draw says about a value *m*: ``top - m * bottom``, whose expectation is 0 where *m* is right.
-
-    Attributes:
-        top: unbiased estimates of the numerator.
-        bottom: unbiased estimates of the denominator.
-        above: stakes on "above", before they are limited.
-        below: stakes on "below", before they are limited.
-        least: least possible ``top - m * bottom`` as intercept and slope of *m*, shape (draws, 2).
-        most: greatest possible one, likewise.
-        spread: factor from a unit's residual to the estimate.
+    ``above`` and ``below`` are the stakes before they are limited; ``least`` and ``most`` hold the
+    least and greatest possible outcome as intercept and slope of *m*; ``spread`` is the factor from
+    a unit's residual to the estimate.
     """
 
     top: Floats
@@ -96,21 +90,22 @@ class Draws(NamedTuple):
         return outer  # rejected itself: the interval errs to the wide side
 
 
+_NONE = np.zeros(0)
+_NO_DRAWS = Draws(_NONE, _NONE, _NONE, _NONE, _NONE.reshape(0, 2), _NONE.reshape(0, 2), _NONE)
+
+
 class Population:
-    """A finite population with what was read of it so far.
+    """A finite population, and the draws that were read of it.
 
     The certified ratio is ``sum(weights * numerators) / sum(weights * denominators)`` with
-    0 <= numerator <= denominator <= 1.
-
-    Args:
-        weights: weights of the units, which sum to 1.
+    0 <= numerator <= denominator <= 1; weights sum to 1.
     """
 
     def __init__(self, weights: Floats) -> None:
         self.weights = weights
         self.unread = np.ones(len(weights), dtype=bool)
         self.top = self.bottom = 0.0
-        self.draws: Draws | None = None
+        self.draws = _NO_DRAWS
 
     @property
     def read(self) -> int:
@@ -121,12 +116,8 @@ class Population:
         """Return the next units to read, and the chance of each among those unread before it.
 
         The units with the greatest keys ``log(weight * scale) + Gumbel`` are a sample without
-        replacement in which each draw's chances are proportional to ``weight * scale``.
-
-        Args:
-            scales: scale of each unit, above 0.
-            order: uniform random numbers inside 0 to 1, one a unit.
-            number: units to draw; fewer if fewer are unread.
+        replacement in which each draw's chances are proportional to ``weight * scale``. ``order``
+        has a uniform random number inside 0 to 1 for each unit.
         """
         mass = self.weights * scales
         keys = np.where(self.unread, np.log(mass) - np.log(-np.log(order)), -np.inf)
@@ -146,11 +137,8 @@ class Population:
     ) -> None:
         """Take in the answers about the units of one look, in the order of their draws.
 
-        Args:
-            units: the units, as :meth:`draw` returned them.
-            answers: numerator and denominator of each of these units.
-            design: the design of the look.
-            forecasts: expected numerator and denominator of each unit of the population.
+        Answers are numerator and denominator of each of these units, forecasts the expected ones of
+        each unit of the population.
         """
         weights, unread, scales = self.weights, self.unread, design.scales
         mass = weights * scales
@@ -171,8 +159,7 @@ class Population:
             most=np.stack([base_top + spread * rises, -base_bottom], axis=1),
             spread=spread,
         )
-        pairs = zip(self.draws, found, strict=True) if self.draws else None
-        self.draws = Draws(*map(np.concatenate, pairs)) if pairs else found
+        self.draws = Draws(*map(np.concatenate, zip(self.draws, found, strict=True)))
         unread[units] = False
         self.top += float((weights[units] * answers[0]).sum())
         self.bottom += float((weights[units] * answers[1]).sum())
@@ -187,22 +174,17 @@ class Population:
     def interval(self, error: float) -> tuple[float, float, float]:
         """Return the estimate and both ends of the interval; exact if every unit is read.
 
-        Args:
-            error: chance that the interval ever misses the ratio, half of it on each side.
+        The chance that it ever misses the ratio is ``error``, half of it on each side.
         """
         rest = float(self.weights[self.unread].sum()) if self.unread.any() else 0.0
         whole = max(self.bottom + rest, _TINY)
         low, high = self.top / whole, min((self.top + rest) / whole, 1.0)
-        if self.draws is None or rest == 0.0:
+        if rest == 0.0:
             return low, low, high
         needed = math.log(2 / error)
         low = self.draws.end(low, high, needed, above=True)
         high = max(low, self.draws.end(high, low, needed, above=False))
         return min(max(self.draws.estimate(), low), high), low, high
-
-    def log_wealth(self, value: float, *, above: bool) -> float:
-        """Return :meth:`Draws.log_wealth` of all draws; 0 before the first."""
-        return self.draws.log_wealth(value, above=above) if self.draws else 0.0
 
 
 def _remaining(whole: float, drawn: Floats) -> Floats:

@@ -99,12 +99,7 @@ def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
 def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
     """Count differing verdicts between both parts, for each way to take the answers apart.
 
-    Args:
-        answers: shape (answers, verdicts).
-        earlier: number of answers in the earlier part.
-
-    Returns:
-        One count for each way; that of the order of time comes first.
+    Answers have the shape (answers, verdicts); the count of the order of time comes first.
     """
     apart = (answers[:, None] != answers[None]).sum(axis=2)
     ways = _ways(len(answers), earlier)

@@ -35,11 +35,6 @@ def choose_design(population: Population, forecasts: Floats, margin: float) -> D
 
     A stake is Kelly's: it maximizes the expected logarithm of the wealth against a value that is
     ``margin`` away from the ratio, if the forecasts are right but for some distrust.
-
-    Args:
-        population: the units and what was read of them.
-        forecasts: expected answer of each unit.
-        margin: distance of the value to be rejected, above 0.
     """
     floors = _FLOORS if population.read else _FIRST_FLOOR
     distrust = max(_LEAST_DISTRUST, _DISTRUST / max(population.read, _FIRST))
@@ -101,13 +96,6 @@ class Looks:
         probabilities: the judge's probability of the answer yes for each unit.
         sizes: probability that a unit counts; 1 but for completeness.
         error: chance that the interval ever misses.
-
-    Attributes:
-        forecasts: expected answer of each unit, recalibrated by the answers so far.
-        value: the estimate.
-        low: lower end of the interval.
-        high: upper end.
-        expected: the estimate; before the first look by the judge alone.
     """
 
     def __init__(
@@ -120,6 +108,7 @@ class Looks:
         self._features = np.stack([np.ones_like(base), base], axis=1)
         self._counted, self._shares = self._features[:0], base[:0]
         self._forecast()
+        # Before the first look the estimate is the judge's.
         self.expected = float((weights * self.forecasts).sum() / (weights * sizes).sum())
 
     def _forecast(self) -> None:
@@ -132,16 +121,13 @@ class Looks:
     def next(self, margin: float, each: float = 1.0) -> tuple[Design, int, int]:
         """Return the design of the next look, how many units it reads, and about how many it takes.
 
-        A look reads most of the units needed, at most as many as were read before.
-
-        Args:
-            margin: distance of both ends of the interval to reach.
-            each: sentences of a unit.
+        A look reads most of the units that take both ends of the interval ``margin`` away, at most
+        as many as were read before. A unit has ``each`` sentences.
         """
         design = choose_design(self.population, self.forecasts, margin)
         goal, read = math.log(2 / self.error), self.population.read
         lacking = [
-            goal - self.population.log_wealth(self.expected + sign * margin, above=sign < 0)
+            goal - self.population.draws.log_wealth(self.expected + sign * margin, above=sign < 0)
             for sign in (-1, 1)
         ]
         draws = max(np.divide(lacking, np.maximum(design.growth, _CLOSE)))

@@ -270,16 +270,25 @@ class Plan(Displayed):
             )
         return count
 
+    @property
+    def conclusion(self) -> str:
+        """What is known, and how much is to be read."""
+        goal, (low, high) = self.goal, self.interval
+        if not self.looks:
+            return (
+                f"read {len(self.sentences)} of {self.units.sentences} sentences first, about "
+                f"{self.needed} in all, to certify {goal.metric} {goal}"
+            )
+        return (
+            f"not yet: about {self.needed} more. {goal.metric} is {self.value:.3f} ({low:.3f} to "
+            f"{high:.3f}) after {len(self.answers)} sentences"
+        )
+
     def _display(self) -> Display:
-        goal = f"{self.goal.metric} {self.goal}"
-        title = f"plan for {goal}: read {len(self.sentences)} sentences"
-        low, high = self.interval
-        so_far = f"so far {self.value:.3f}, {low:.3f} to {high:.3f} after {len(self.answers)}"
-        notes = [f"not yet: about {self.needed} more", *([so_far] if self.looks else [])]
-        notes.append("then plan.certificate({(id, sentence): True or False, ...})")
         columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
         rows = [(one.id, one.sentence, number(one.probability, ".5f")) for one in self.sentences]
-        return Display(title, Grid(columns, rows), notes)
+        notes = ["next: plan.certificate({(id, sentence): True or False, ...})"]
+        return Display(self.conclusion, Grid(columns, rows), notes)
 
 
 def make_plan(

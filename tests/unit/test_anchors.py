@@ -174,7 +174,7 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
         Anchors.load(tmp_path / "anchors.jsonl")
     with pytest.raises(UsageError, match="2 or more, got 1"):
         labels.anchors(n=1)
-    other = labeler.label(rows(5, seed=2), judge="embedded")
+    other = labeler.label(rows(5, seed=2), judge="embedded", store=labeler.MemoryStore())
     for use in (choose_anchors, fit_doubt):
         with pytest.raises(UsageError, match="another judge configuration"):
             use([*labels, *other])

@@ -53,7 +53,7 @@ def test_no_bet_against_the_truth_gains_over_all_orders(bottoms: np.ndarray, abo
                 design=Design(SCALES, above=0.5, below=0.9),
                 forecasts=(FORECASTS, sizes),
             )
-        expected += chance * exp(population.log_wealth(truth, above=above))
+        expected += chance * exp(population.draws.log_wealth(truth, above=above))
     assert expected == pytest.approx(1.0)
 
 
@@ -69,7 +69,7 @@ def test_worked_bet_on_two_units() -> None:
     )
     # Expected 1/2 before the draw; the answer is 1/2 above its forecast and counts twice by the
     # chance of 1/2, so the estimate is 1. The stake is 0.25 over the spread 0.5.
-    assert population.log_wealth(0.4, above=True) == pytest.approx(log(1 + 0.5 * (1 - 0.4)))
+    assert population.draws.log_wealth(0.4, above=True) == pytest.approx(log(1 + 0.5 * (1 - 0.4)))
     assert population.interval(0.05)[1:] == (0.5, 1.0)
 
 
