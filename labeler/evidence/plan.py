@@ -13,9 +13,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from labeler.errors import UsageError
-from labeler.evidence.betting import Design
 from labeler.evidence.certificate import Certificate, Goal
-from labeler.evidence.design import Looks
+from labeler.evidence.looks import Design, Looks
 from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -94,7 +93,7 @@ class Plan(Displayed):
         self._of_records = self.interval = (low, high)
         if goal.population:
             self.interval = stream_interval(self._defined(), low, high, error)
-        complete = not self._looks.population.unread.any()
+        complete = not self._looks.unread.any()
         enough = len(self.answers) >= FEWEST_CHECKS and goal.met(*self.interval)
         self.is_finished = complete or enough
         self._needed = 0 if complete else self._next()[2]
@@ -117,8 +116,7 @@ class Plan(Displayed):
         """Draw the units of a look, and return its design."""
         design, size, _ = self._next()
         order = self.units.order(self.goal.seed, look)
-        drawn, chances = self._looks.population.draw(design.scales, order, size)
-        self._drawn, self._chances = drawn.tolist(), chances.tolist()
+        self._drawn, self._chances = self._looks.draw(design, order, size)
         return design
 
     def _learn(self, look: int, count: int) -> list[Item]:
@@ -129,7 +127,7 @@ class Plan(Displayed):
         values = [self.units.answer(unit, self.answers) for unit in drawn]
         if len(drawn) < count or None in values:
             raise UsageError("answers of an earlier look were changed; begin a new plan")
-        self._looks.learn(np.array(drawn), design, *np.array(values).T)
+        self._looks.learn(drawn, design, *np.array(values).T)
         return [item for unit in drawn for item in self.units.units[unit]]
 
     def _defined(self) -> list[LabelRecord]:
