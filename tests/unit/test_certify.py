@@ -17,9 +17,8 @@ from labeler.errors import UnknownName, UsageError
 from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.logistic import fit_logistic, logit
 from labeler.evidence.looks import Design, Looks
-from labeler.evidence.plan import Plan, make_plan
+from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
