@@ -46,7 +46,7 @@ class _Refused(Unfit):
 
 
 @dataclass(frozen=True)
-class Form:
+class DecisionForm:
     """The form of requests and answers of one API.
 
     Attributes:
@@ -202,8 +202,8 @@ def _named_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]: 
     return given
 
 
-FORMS: Mapping[str, Form] = {
-    "decisions": Form(
+FORMS: Mapping[str, DecisionForm] = {
+    "decisions": DecisionForm(
         version="",
         path="decisions",
         text="input",
@@ -213,7 +213,7 @@ FORMS: Mapping[str, Form] = {
         answers=_listed_answers,
         fields=("predicate", "probability"),
     ),
-    "systemone": Form(
+    "systemone": DecisionForm(
         version="/v1",
         path="systemone",
         text="state",

@@ -34,7 +34,7 @@ _FEWEST_OPTIONS, _FEWEST_QUESTIONS = 8, 8
 
 
 @dataclass
-class Limits:
+class RequestLimits:
     """What a server takes in one request, as far as is known.
 
     Attributes:
@@ -106,7 +106,7 @@ class DecisionsJudge(HostedJudge):
             model_path="/models/{model}",
             version=self._form.version,
         )
-        self._limits = Limits(self._form.most_questions, self._form.most_options)
+        self._limits = RequestLimits(self._form.most_questions, self._form.most_options)
 
     def _body(self, asked: Request) -> dict[str, Any]:
         """Return a record with the questions that stand in for messages."""
