@@ -354,7 +354,7 @@ class _Answers:
         labels = self._pace.health.labels
         is_certain = labels > 0 and labels != self._stopped_at
         lasting = [one for one, before in self._lasting if before < labels or is_certain]
-        for written in [self.store.put_failure(failure) for failure in lasting]:
+        for written in [self.store.put(failure) for failure in lasting]:
             with suppress(UnstorableRecord):
                 written.result()
 
