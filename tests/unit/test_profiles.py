@@ -93,7 +93,7 @@ def test_a_row_without_a_reference_answer_is_told() -> None:
     assert isinstance(labeled, LabelRecord)
     assert isinstance(failed, LabelFailure)
     assert (failed.reason, failed.attempts, failed.key) == ("no_reference", 0, None)
-    assert "--profile auto" in failed.message
+    assert "profile auto" in failed.message
 
 
 def test_a_prompt_must_fit_its_profile() -> None:
