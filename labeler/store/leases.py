@@ -100,9 +100,7 @@ class LockFiles:
             # A store may be closed, and a forked child holds nothing of its parent.
             if self._holders.get(place) is holder:
                 del self._holders[place]
-                with suppress(
-                    OSError
-                ):  # the lock ends with the process, and others wait until then
+                with suppress(OSError):  # others wait until the process ends
                     _set_lock(self._opened[place[0]], place[1], free=True)
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import labeler
 from labeler.judges.embedded import index
 from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
+from labeler.judges.embedded.index import PlainText
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.embedded.plain_text import PlainText
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     GPTLabelingOutput,
