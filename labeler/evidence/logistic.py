@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeAlias
 
-from labeler.evidence.betting import Floats
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.intp]
 
 _EDGE = 1e-3
 """Probabilities nearer to 0 or 1 count as this far."""

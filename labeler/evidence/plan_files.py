@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, PositiveInt, ValidationError
 
+from labeler.audit import Subject
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_labels import HumanLabel, read_human_labels
 from labeler.data.corrections.file import is_corrections_file, read_corrections
@@ -26,10 +27,9 @@ from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal
 from labeler.evidence.plan import Plan
 from labeler.evidence.units import COMPLETENESS, FIELDS, Answer, Item, Units
-from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
+from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.characters import escape_formula, visible
-from labeler.sentences.words import stems, surface_words
 
 COLUMNS = (
     *("plan", "look", "reading", "id", "sentence", "probability"),
@@ -132,7 +132,7 @@ def _texts(units: Units, item: Item) -> dict[str, str]:
     example, texts = record.example, {"question": record.example.question}
     if units.how.kind == "support":
         texts["text"] = next(one.text for one in example.response if one.key == key)
-        texts["evidence"] = "\n".join(_evidence(record, key, texts["text"]))
+        texts["evidence"] = "\n".join(_evidence(record, key))
     else:
         texts["text"] = next(one.text for one in example.document_sentences() if one.key == key)
         response = " ".join(one.text for one in example.response)
@@ -141,17 +141,13 @@ def _texts(units: Units, item: Item) -> dict[str, str]:
     return {"id": name, "sentence": key, **cut}
 
 
-def _evidence(record: LabelRecord, key: str, text: str) -> list[str]:
+def _evidence(record: LabelRecord, key: str) -> list[str]:
     """Return the sentences that support a response sentence, else the nearest ones by words."""
-    texts = {one.key: one.text for one in record.example.evidence_sentences()}
-    entry = judged_sentences(record.label).get(key)
-    named = entry.supporting_sentence_keys if entry else ()
-    found = [texts[one] for one in named if one not in SPECIAL_SUPPORT and one in texts]
-    if found:
-        return found
-    words = set(stems(surface_words(text)))
-    common = {one: len(words & set(stems(surface_words(texts[one])))) for one in texts}
-    return [texts[one] for one in sorted(common, key=lambda one: -common[one])[:_NEAREST]]
+    subject, entry = Subject(record), judged_sentences(record.label).get(key)
+    named = [one for one in subject.named(entry) if one in subject.texts] if entry else []
+    words = {*subject.words(key)}
+    near = sorted(subject.evidence, key=lambda one: -len(words.intersection(subject.words(one))))
+    return [subject.texts[one] for one in named or near[:_NEAREST]]
 
 
 def read_header(path: str | Path) -> PlanHeader:

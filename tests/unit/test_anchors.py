@@ -14,9 +14,8 @@ import pytest
 import labeler
 from labeler.calculators.statistics.intervals import Interval
 from labeler.errors import UsageError
-from labeler.evidence.anchors import Anchors, choose_anchors
+from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
 from labeler.evidence.asking import ask
-from labeler.evidence.change import find_change, look_level
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
