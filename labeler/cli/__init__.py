@@ -54,7 +54,7 @@ _COMMANDS = {
     "estimate": (_LABEL, "estimate.estimate"),
     "metrics": (_MEASURE, "measure.metrics"),
     "check": (_MEASURE, "check.check"),
-    "report": (_MEASURE, "report.report"),
+    "report": (_MEASURE, "measure.report"),
     "compare": (_COMPARE, "compare.compare"),
     "diff": (_COMPARE, "compare.diff"),
     "agree": (_COMPARE, "compare.agree"),

@@ -14,7 +14,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from labeler.cli.config import merge_with_file
 from labeler.errors import UsageError
 
 
@@ -87,7 +86,10 @@ class HelpfulCommand(TyperCommand):
         rest: list[str] = super().parse_args(ctx, args)
         for option, values in given:
             raise UsageError(_named_twice(self, option, values))
-        merge_with_file(ctx)
+        if ctx.default_map:
+            from labeler.cli.config import merge_with_file
+
+            merge_with_file(ctx)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as typer passes them
