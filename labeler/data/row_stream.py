@@ -144,7 +144,7 @@ def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
     from labeler.data.presets import map_options, mappings, meaning_of  # noqa: PLC0415 - rare
 
     empty = [name for name, value in columns.items() if value is None]
-    meant = {found[0]: name for name in empty if (found := meaning_of(str(name)))}
+    meant = {field[0]: name for name in empty if (field := meaning_of(str(name)))}
     unknown = {
         name: str(meant.get(name, "COLUMN"))
         for name in lacking

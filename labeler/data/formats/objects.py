@@ -161,7 +161,7 @@ def _declared(value: Any) -> Sequence[str]:  # noqa: ANN401 - of any package
         return [field.name for field in dataclasses.fields(value)]
     if hasattr(value, "__attrs_attrs__"):
         return [field.name for field in value.__attrs_attrs__]
-    return list(value._fields) if isinstance(value, tuple) else ()
+    return getattr(value, "_fields", ()) if isinstance(value, tuple) else ()
 
 
 def _json_or_none(value: object) -> object:
