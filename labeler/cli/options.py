@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 import typer
 from typer.models import OptionInfo
 
+from labeler.cli.files import CONFIG_FILES
 from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
 
@@ -61,7 +62,7 @@ def _folder(name: str) -> str:
 
 def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
     """Return the defaults of a configuration file, named or found."""
-    found = value or next((one for one in _FOUND if Path(one).is_file()), None)
+    found = value or next((one for one in CONFIG_FILES if Path(one).is_file()), None)
     if context.resilient_parsing or not found:
         return {}
     from labeler.cli.config import use_file
@@ -69,13 +70,11 @@ def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
     return use_file(context, found, explicit=value is not None)
 
 
-_FOUND = CONFIG_FILE, PROJECT_FILE = "labeler.toml", "pyproject.toml"
-"""Files that are looked for in the working directory; the first one counts."""
 Config = Annotated[
     str | None,
     typer.Option(
         "--config",
-        help=f"File of defaults; else {CONFIG_FILE}, or [tool.labeler] of {PROJECT_FILE}.",
+        help="File of defaults; else labeler.toml, or [tool.labeler] of pyproject.toml.",
         is_eager=True,
         callback=_use_file,
     ),
