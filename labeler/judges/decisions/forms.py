@@ -19,14 +19,12 @@ from labeler.judges.openai.attempts import cut_prompt
 from labeler.judges.openai.completion import (
     NO_COMPLETION,
     Completion,
-    at,
     fact_of,
-    list_of,
     stated_error,
     usage_of,
 )
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
-from labeler.judges.openai.reading import parse_object
+from labeler.judges.openai.reading import at, list_of, parse_object
 from labeler.judges.openai.request import Request
 
 Decision = float | dict[str, float]
