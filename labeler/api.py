@@ -31,7 +31,7 @@ from labeler.store.memory import MemoryStore
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
-    from labeler.labeling.estimate import Estimate
+    from labeler.labeling.estimates import Estimate
     from labeler.labels_object import Labels
 
 _labeling = parameters_of(label_parameters, LabelOptions)

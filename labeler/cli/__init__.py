@@ -10,8 +10,7 @@ Rows go to standard output or to files, messages to standard error. Exit codes:
 - 129, 130 and 143: interrupted
 - 141: the reader closed the pipe before all labels were written
 
-A command's module is imported when the command runs, and heavy modules inside the command's
-function, which keeps small commands and ``--help`` fast.
+A command's module is imported when the command runs, which keeps ``--help`` and others fast.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ import functools
 import importlib
 import io
 import os
+import pkgutil
 import re
 import sys
-from collections import UserDict
-from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, ParamSpec, TextIO, TypeVar
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Annotated, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 from typer.core import TyperCommand
@@ -32,7 +32,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from labeler.cli.help import HelpfulCommand, PlainGroup
-from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
+from labeler.cli.terminal import TRY_LATER, WRONG_USE, Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused, on_command_line
 from labeler.extensions import load, offered, package_of
 from labeler.sentences.characters import visible
@@ -41,77 +41,112 @@ from labeler.version import __version__
 P = ParamSpec("P")
 T = TypeVar("T")
 
-WRONG_USE = 2
-TRY_LATER = 75
-"""``EX_TEMPFAIL`` of Unix."""
-
 _GATE = re.compile(r"\w\s*[<>=]=?\s*[\d.]")
 """A gate that is written as in words, such as ``adherence>=0.8``."""
 _PIPE_CLOSED = "the reader left before all was written"
 
 
-class _Command(NamedTuple):
-    """Location of a command's function.
+_LABEL, _MEASURE, _COMPARE, _AUDIT = "Label", "Measure", "Compare", "Audit"
+_EVIDENCE, _REVIEW, _STORE = "Evidence", "Review", "Store and files"
+_COMMANDS = {
+    "quickstart": (_LABEL, "label.quickstart"),
+    "label": (_LABEL, "label.label"),
+    "estimate": (_LABEL, "estimate.estimate"),
+    "metrics": (_MEASURE, "measure.metrics"),
+    "check": (_MEASURE, "check.check"),
+    "report": (_MEASURE, "report.report"),
+    "compare": (_COMPARE, "compare.compare"),
+    "diff": (_COMPARE, "compare.diff"),
+    "agree": (_COMPARE, "compare.agree"),
+    "thresholds": (_COMPARE, "compare.thresholds"),
+    "audit": (_AUDIT, "audit.audit"),
+    "show": (_AUDIT, "audit.show"),
+    "worst": (_AUDIT, "audit.worst"),
+    "exam": (_EVIDENCE, "exams.exam"),
+    "review": (_REVIEW, "review.review"),
+    "certify": (_EVIDENCE, "certifying.certify"),
+    "doubt": (_EVIDENCE, "certifying.doubt"),
+    "prompt": (_STORE, "store.prompt"),
+    "anchors.make": (None, "exams.make_anchors"),
+    "anchors.check": (None, "exams.check_anchors"),
+    "corrections.apply": (None, "review.apply"),
+    "store.merge": (None, "store.merge"),
+    "store.verify": (None, "store.verify"),
+    "store.delete": (None, "store.delete"),
+    "store.export": (None, "store.export"),
+    "store.import": (None, "store.import_"),
+}
+"""Heading and function of each command; the name of one in a group has the group's before a dot."""
+_WRITES = {"label", "store.export"}
+"""Commands whose work is unfinished if the reader closes the pipe; the others only show data."""
+_GROUPS = {
+    "anchors": (
+        _EVIDENCE,
+        "See whether the judge has changed: ask it about the same records again.",
+    ),
+    "batch": (_LABEL, "Label rows within a day at half the price."),
+    "corrections": (
+        _REVIEW,
+        "Exchange people's corrections with other tools, and apply them.",
+    ),
+    "import": (_STORE, "Import labels and traces that were made elsewhere."),
+    "store": (_STORE, "Merge, verify, export, import and delete stored labels."),
+}
+"""Heading and description of each group."""
 
-    Attributes:
-        panel: heading that the command is listed under.
-        module: a module of this package.
-        function: the function of the command.
-        pipe_closed: message if the reader closes the pipe; empty for commands that only show data.
+
+class LazyCommand(TyperCommand):
+    """A command that is listed or completed without importing it.
+
+    Args:
+        name: its full name, with that of its group.
     """
 
-    panel: str | None
-    module: str
-    function: str
-    pipe_closed: str = ""
-
-
-class _Commands(UserDict[str, Any]):
-    """Commands by name, imported on first use."""
-
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a command of typer
-        found = super().__getitem__(name)
-        if isinstance(found, _Command):
-            found = self.data[name] = _load(name, found)
-        return found
-
-
-class _Declared(TyperCommand):
-    """A command that an installed package declares, imported when it is used, not when listed."""
-
     def __init__(self, name: str) -> None:
-        point = offered("commands")[name]
-        line = point.name.partition(" ")[2] or f"From the package {package_of(point)}."
+        self.full_name, self.is_own = name, name in _COMMANDS
+        if self.is_own:
+            panel, self._place = _COMMANDS[name]
+            line = _first_line(*self._place.split("."))
+        else:
+            point, panel = offered("commands")[name], "Plug-ins"
+            line = point.name.partition(" ")[2] or f"From the package {package_of(point)}."
         super().__init__(name.rpartition(".")[2], help=line)
-        self.declared, self.rich_help_panel = name, "Plug-ins"
+        self.rich_help_panel = panel
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as typer passes them
+        """Return the context of the command itself."""
         return self.loaded().make_context(info_name, args, parent, **extra)
 
     def loaded(self) -> Any:  # noqa: ANN401 - a command of typer
-        """Import the command; its attribute ``pipe_closed`` is as in :class:`_Command`."""
-        found = load("commands", self.declared)
+        """Import the command; a declared one may have its own message, ``pipe_closed``."""
+        if self.is_own:
+            module, _, function = self._place.partition(".")
+            found = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+            message = _PIPE_CLOSED if self.full_name in _WRITES else ""
+            return _made(found, str(self.name), message)
+        found = load("commands", self.full_name)
         if isinstance(found, typer.Typer):
             return get_command(found)
-        return _made(found, pipe_closed=getattr(found, "pipe_closed", _PIPE_CLOSED))
+        return _made(found, str(self.name), getattr(found, "pipe_closed", _PIPE_CLOSED))
 
 
-def _load(name: str, location: _Command) -> Any:  # noqa: ANN401 - a command of typer
-    module = importlib.import_module(f"{__name__}.{location.module}")
-    return _made(getattr(module, location.function), name, location.panel, location.pipe_closed)
+def _first_line(module: str, function: str) -> str:
+    """Return the first line of a function's help, without importing its module."""
+    source = (pkgutil.get_data(__name__, f"{module}.py") or b"").decode()
+    found = re.search(
+        rf'^def {function}\(.*?^    """(.*?)(""")?$', source, re.MULTILINE | re.DOTALL
+    )
+    return found[1] if found else ""
 
 
-def _made(
-    function: Callable[..., Any], name: str = "", panel: str | None = None, pipe_closed: str = ""
-) -> Any:  # noqa: ANN401 - a command of typer
+@cache
+def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # noqa: ANN401 - a command of typer
     """Make a command of a function whose parameters are options or classes of options."""
-    if "labeler.data.options" in sys.modules:  # else no parameter is an options class
-        from labeler.cli.options import expand_options
+    from labeler.cli.options import expand_options
 
-        function = expand_options(function)
     single = _typer(add_completion=False)
-    runnable = _raise_closed_pipe(function, pipe_closed)
-    single.command(name or None, cls=HelpfulCommand, rich_help_panel=panel)(runnable)
+    runnable = _raise_closed_pipe(expand_options(function), pipe_closed)
+    single.command(name, cls=HelpfulCommand)(runnable)
     return get_command(single)
 
 
@@ -135,116 +170,53 @@ def _raise_closed_pipe(command: Callable[P, T], message: str) -> Callable[P, T]:
     return run_command
 
 
-def _group(commands: dict[str, _Command], description: str, prefix: str = "") -> typer.Typer:
-    """Return a group of commands, which are imported on first use.
+class _Group(PlainGroup):
+    """Lists the commands, then the subgroups; shows its help if no command is given."""
 
-    Args:
-        commands: the commands by name.
-        description: shown in help.
-        prefix: start of the names of commands that installed packages add to this group, such as
-            ``import.``; those without a dot are added to the root.
-    """
+    prefix = ""
+    """Start of the names of its commands, such as ``import.``; those of the root have no dot."""
 
-    class Group(PlainGroup):
-        """Lists the commands, then the subgroups; shows its help if no command is given."""
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them
+        super().__init__(**settings)
+        unloaded: dict[str, Any] = dict.fromkeys(self._own(_COMMANDS))
+        self.commands = unloaded | dict(self.commands)
+        self._listed: dict[str, LazyCommand] = {}
+        self._listing = False
 
-        def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them
-            super().__init__(**settings)
-            self.commands = _Commands(commands | dict(self.commands))
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
+        bare = not args and not ctx.resilient_parsing  # completion parses without running
+        return super().parse_args(ctx, ["--help"] if bare else args)
 
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
-            bare = not args and not ctx.resilient_parsing  # completion parses without running
-            return super().parse_args(ctx, ["--help"] if bare else args)
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own
+        self._listing = True
+        super().format_help(ctx, formatter)
+        self._listing = False
 
-        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own
-            return [*super().list_commands(ctx), *sorted(_names_after(prefix))]
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own
+        return [*super().list_commands(ctx), *sorted(self._own(offered("commands")))]
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own
-            known = super().get_command(ctx, cmd_name)
-            return (
-                _Declared(prefix + cmd_name)
-                if known is None and cmd_name in _names_after(prefix)
-                else known
-            )
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own
+        if found := super().get_command(ctx, cmd_name):
+            return found
+        if cmd_name not in self.commands and cmd_name not in self._own(offered("commands")):
+            return None
+        if cmd_name not in self._listed:
+            self._listed[cmd_name] = LazyCommand(self.prefix + cmd_name)
+        command = self._listed[cmd_name]
+        return command if self._listing or ctx.resilient_parsing else command.loaded()
 
-    return _typer(cls=Group, help=description)
-
-
-def _names_after(prefix: str) -> set[str]:
-    """Return the names of commands that installed packages add to the group with a prefix."""
-    found = {name.removeprefix(prefix) for name in offered("commands") if name.startswith(prefix)}
-    return {name for name in found if "." not in name}
-
-
-def _add_group(name: str, panel: str, commands: dict[str, _Command], description: str) -> None:
-    group = _group(commands, description, f"{name}.")
-    app.add_typer(group, name=name, rich_help_panel=panel)
+    def _own(self, names: Iterable[str]) -> list[str]:
+        own = (name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix))
+        return [name for name in own if "." not in name]
 
 
-app = _group(
-    {
-        "quickstart": _Command("Label", "starting", "quickstart"),
-        "label": _Command("Label", "labeling", "label", _PIPE_CLOSED),
-        "estimate": _Command("Label", "estimating", "estimate"),
-        "metrics": _Command("Measure", "reading", "metrics"),
-        "check": _Command("Measure", "checking", "check"),
-        "report": _Command("Measure", "reporting", "report"),
-        "compare": _Command("Compare", "comparing", "compare"),
-        "diff": _Command("Compare", "diffing", "diff"),
-        "agree": _Command("Compare", "agreeing", "agree"),
-        "thresholds": _Command("Compare", "agreeing", "thresholds"),
-        "audit": _Command("Audit", "auditing", "audit"),
-        "show": _Command("Audit", "showing", "show"),
-        "worst": _Command("Audit", "showing", "worst"),
-        "exam": _Command("Evidence", "exams", "exam"),
-        "review": _Command("Review", "reviewing", "review"),
-        "certify": _Command("Evidence", "certifying", "certify"),
-        "doubt": _Command("Evidence", "certifying", "doubt"),
-        "prompt": _Command("Store and files", "artifacts", "prompt"),
-    },
-    "Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
+app = _typer(
+    cls=_Group,
+    help="Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
 )
-_add_group(
-    "anchors",
-    "Evidence",
-    {
-        "make": _Command(None, "exams", "make_anchors"),
-        "check": _Command(None, "exams", "check_anchors"),
-    },
-    "See whether the judge has changed: ask it about the same records again.",
-)
-_add_group(
-    "batch",
-    "Label",
-    {},
-    "Label rows within a day at half the price.",
-)
-_add_group(
-    "corrections",
-    "Review",
-    {
-        "apply": _Command(None, "corrections", "apply"),
-    },
-    "Exchange people's corrections with other tools, and apply them.",
-)
-_add_group(
-    "import",
-    "Store and files",
-    {},
-    "Import labels and traces that were made elsewhere.",
-)
-_add_group(
-    "store",
-    "Store and files",
-    {
-        "merge": _Command(None, "stores", "merge"),
-        "verify": _Command(None, "stores", "verify"),
-        "delete": _Command(None, "stores", "delete"),
-        "export": _Command(None, "stores", "export", _PIPE_CLOSED),
-        "import": _Command(None, "stores", "import_"),
-    },
-    "Merge, verify, export, import and delete stored labels.",
-)
+for _name, (_panel, _line) in _GROUPS.items():
+    _class = type("Group", (_Group,), {"prefix": f"{_name}."})
+    app.add_typer(_typer(cls=_class, help=_line), name=_name, rich_help_panel=_panel)
 
 
 def _print_version(wanted: bool) -> None:

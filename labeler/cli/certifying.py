@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.cli.reading import Labels
-from labeler.cli.running import SOME_FAILED, outcomes_at, reject_overwrite
-from labeler.cli.terminal import notify, plural, print_lines
+from labeler.cli.files import outcomes_at, reject_overwrite
+from labeler.cli.options import Labels
+from labeler.cli.terminal import SOME_FAILED, notify, plural, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 

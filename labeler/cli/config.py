@@ -28,9 +28,9 @@ CONFIG_FILE, PROJECT_FILE = "labeler.toml", "pyproject.toml"
 _FOUND = (CONFIG_FILE, PROJECT_FILE)
 """Files that are looked for in the working directory; the first one counts."""
 TABLES = ("rows", "judge", "run", "gates")
-_COMMANDS = ("label", "estimate")
+_COMMANDS, _CHECK = ("label", "estimate"), "check"
 """Commands whose options stand in the first three tables, as those of installed packages do that
-take a file; those of ``check`` are gates."""
+take a file, and the one whose options are gates."""
 _WRITTEN = {"output", "junit", "otel_events"}
 """Options that name a file to write."""
 _COMMAND_LINE_ONLY = {"config", "show_config", "help", "input", *_WRITTEN}
@@ -63,7 +63,7 @@ def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
     if not tables:
         return {}
     _check(name, tables, context, explicit=value is not None)
-    wanted = TABLES[3:] if context.command.name == "check" else TABLES[:3]
+    wanted = TABLES[3:] if context.command.name == _CHECK else TABLES[:3]
     settings = {key: tables[table][key] for table in wanted for key in tables.get(table, ())}
     given = {
         option.name: settings[_key(option)]
@@ -160,7 +160,7 @@ def show_config(context: typer.Context) -> None:
     """Print a command's settings as a configuration file, with the origin of each."""
     options: dict[str, list[TyperOption]] = {}
     for option in _options(context.command):
-        options.setdefault(_table(option), []).append(option)
+        options.setdefault(_table(context.command, option), []).append(option)
     for table in TABLES[:3]:
         print(f"[{table}]")  # noqa: T201 - what was asked for
         for option in options[table]:
@@ -217,31 +217,30 @@ def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, expl
 
 
 def _known(context: typer.Context, tables: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the keys of each table; installed packages are loaded if a key is not the core's."""
-    root: Any = context.find_root().command
+    """Return the keys of each table, at least of the commands that have those of a file."""
     known: dict[str, set[str]] = {table: set() for table in TABLES}
-    for name in _COMMANDS:
-        _add_keys(root.commands[name], known)
-    known["gates"] = {_key(option) for option in _options(root.commands["check"])}
-    own = set().union(*known.values())
-    if all(own.issuperset(keys) for keys in tables.values() if isinstance(keys, Mapping)):
-        return known
-    for name in offered("commands"):
-        command = root
-        for word in name.split("."):
-            command = command.get_command(context, word)
-        with suppress(UsageError):  # the command itself reports what is wrong with its package
-            _add_keys(command.loaded(), known)
+    wanted = {
+        (name, key) for name, keys in tables.items() if isinstance(keys, Mapping) for key in keys
+    }
+    for command in _reading_files(context):
+        for option in _options(command):
+            known[_table(command, option)].add(_key(option))
+        if wanted <= {(name, key) for name, keys in known.items() for key in keys}:
+            break
     return known
 
 
-def _add_keys(command: Any, known: dict[str, set[str]]) -> None:  # noqa: ANN401 - of typer
-    """Add the options of a command that takes a file, or of those in a group."""
-    for one in getattr(command, "commands", {}).values():
-        _add_keys(one, known)
-    if any(one.name == "config" for one in command.params):
-        for option in _options(command):
-            known[_table(option)].add(_key(option))
+def _reading_files(context: typer.Context) -> Iterator[Any]:
+    """Yield the commands that read a file: this one, the core's, and those of packages."""
+    root: Any = context.find_root().command
+    yield context.command
+    for name in (*_COMMANDS, _CHECK, *offered("commands")):
+        found = root
+        with suppress(UsageError):  # the command itself reports what is wrong with its package
+            for word in name.split("."):
+                found = found.get_command(context, word)
+            every = (*getattr(found, "commands", {}).values(), found)
+            yield from (one for one in every if any(p.name == "config" for p in one.params))
 
 
 def _options(command: Any) -> Iterator[TyperOption]:  # noqa: ANN401 - a command of typer
@@ -256,8 +255,10 @@ def _key(option: TyperOption) -> str:
     return max(option.opts, key=len).lstrip("-").replace("-", "_")
 
 
-def _table(option: TyperOption) -> str:
+def _table(command: Any, option: TyperOption) -> str:  # noqa: ANN401 - a command of typer
     """Return the table of an option: that of its heading in help, else ``run``."""
+    if command.name == _CHECK:
+        return "gates"
     heading = str(option.rich_help_panel).lower()
     return heading if heading in TABLES else "run"
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeler.cli import options
-from labeler.cli.reading import Labels
-from labeler.cli.running import SOME_FAILED, reject_overwrite
-from labeler.cli.terminal import notify, print_json, print_lines
+from labeler.cli.files import reject_overwrite
+from labeler.cli.options import Labels
+from labeler.cli.terminal import SOME_FAILED, notify, print_json, print_lines
 from labeler.errors import UsageError
 from labeler.evidence.options import AskOptions, ExamOptions
 from labeler.judges.opening import open_judge

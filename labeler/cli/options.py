@@ -4,17 +4,50 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterator
+import pkgutil
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.models import OptionInfo
 
-from labeler.cli.completion import BY_FIELD
-from labeler.cli.config import Config, idle_defaults
 from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
+
+
+def completing(place: str) -> Callable[[str], list[str]]:
+    """Return a completion of names that may be listed with commas.
+
+    Args:
+        place: ``package.module:name`` of a catalog, or of a function that returns the names;
+            imported when a shell asks.
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        found = pkgutil.resolve_name(place)
+        begin, comma, last = incomplete.rpartition(",")
+        names = found() if callable(found) else found
+        return [f"{begin}{comma}{name}" for name in names if name.startswith(last)]
+
+    return complete
+
+
+def judge_names() -> Iterable[str]:
+    """Return judges, and providers with the colon that a model follows."""
+    from labeler.judges.judge import JUDGES
+    from labeler.judges.providers import PROVIDERS
+
+    return sorted({*JUDGES} - {*PROVIDERS} | {f"{name}:" for name in PROVIDERS})
+
+
+_JUDGES = completing(f"{__name__}:judge_names")
+BY_FIELD = {
+    "judge": _JUDGES,
+    "judges": _JUDGES,
+    "preset": completing("labeler.data.presets:PRESETS"),
+}
+"""Completions of options classes, by field."""
 
 T = TypeVar("T")
 
@@ -32,11 +65,50 @@ Rows = Annotated[
         "- reads JSON Lines from stdin."
     ),
 ]
+Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
+LabelsA = Annotated[str, typer.Argument(help="Label file or store folder: A.")]
 Output = Annotated[
     str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
 ]
 Store = Annotated[str, typer.Option(envvar=STORE.envvar, help=STORE.help, callback=_folder)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+By = Annotated[str | None, typer.Option(help="Group by this metadata column.")]
+Details = Annotated[
+    bool,
+    typer.Option("--details", help="Show counts, methods, settings, and why values are missing."),
+]
+Doubt = Annotated[
+    str | None, typer.Option(help="Model of 'labeler doubt -o' that says what is doubtful.")
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="Records that share this column are one observation; by default, the question."
+    ),
+]
+Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
+MetricIds = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        help="Ids, comma-separated, or all; by default each once that the labels allow.",
+        autocompletion=completing("labeler.calculators:METRICS"),
+    ),
+]
+OtelEvents = Annotated[
+    str | None,
+    typer.Option(
+        "--otel-events",
+        help="File for the metrics of each record as OpenTelemetry evaluation events (OTLP JSON).",
+    ),
+]
+Threshold = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Least probability of a positive verdict, such as support=0.8 (also relevance, "
+        "utilization), for labels with probabilities; repeatable."
+    ),
+]
 
 
 def parameter(kind: type, name: str) -> OptionInfo:
@@ -78,6 +150,8 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
     The command still receives the options as one value. Their defaults may come from a
     configuration file, see :mod:`labeler.cli.config`.
     """
+    from labeler.cli.config import Config, idle_defaults
+
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
     kinds = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}

@@ -6,21 +6,39 @@ markup in them are escaped before they reach the terminal.
 
 from __future__ import annotations
 
+import _thread
 import json
+import os
+import shlex
+import signal
+import stat
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from labeler.extensions import offered, package_of
 from labeler.sentences import display
 from labeler.sentences.characters import plain_json, visible
-from labeler.sentences.display import Block, Column, Display, Displayed, Grid, console, display_of
+from labeler.sentences.display import (
+    Display,
+    Displayed,
+    Grid,
+    Section,
+    console,
+    display_of,
+)
 from labeler.version import NAME
 
 if TYPE_CHECKING:
+    from labeler.calculators import SummaryRow
     from labeler.data.rows import Rows
 
-Group = TypeVar("Group")
+SOME_FAILED, WRONG_USE, BUDGET_REACHED, TRY_LATER = 1, 2, 4, 75
+"""Exit codes; the last is ``EX_TEMPFAIL`` of Unix."""
 
 
 class LineWriter:
@@ -51,50 +69,55 @@ class LineWriter:
         self._console.print(Text(visible(text), style="bold" if bold else ""), soft_wrap=True)
 
 
-def print_grids(out: LineWriter, *grids: Grid) -> None:
-    """Print tables, with an empty line before, between and after them.
+def print_sections(sections: Iterable[Section], *, stderr: bool = False) -> None:
+    """Print headings, tables and lines, and last the columns that were dropped for their width."""
+    out, hidden, gap = LineWriter(stderr=stderr), dict[str, None](), False
+    for heading, grids, lines in sections:
+        if heading is not None:
+            out.write(heading if gap else f"\n{heading}")
+            gap = False
+        for grid in grids:
+            parts, dropped = grid.parts(out.width)
+            hidden |= dict.fromkeys(dropped)
+            for part in parts:
+                _print_grid(out, part, above="" if gap else "\n")
+                gap = True
+        if lines:
+            out.write("\n".join(lines))
+            gap = False
+    for note in dropped_note([*hidden]):
+        out.write(note)
 
-    A table that is wider than the terminal is printed in full.
-    """
-    _print_blocks(out, *(grid.block(out.width) for grid in grids))
+
+def _print_grid(out: LineWriter, grid: Grid, above: str = "\n") -> None:
+    """Print a table, with an empty line before and after it."""
+    block = grid.block(out.width)
+    out.write(above + block.head, bold=True)
+    out.write(block.body + "\n")
 
 
-def _print_blocks(out: LineWriter, *blocks: Block) -> None:
-    out.write("")
-    for block in blocks:
-        out.write(block.head, bold=True)
-        out.write(block.body)
-        out.write("")
-
-
-def print_groups(
-    out: LineWriter,
-    columns: Sequence[Column],
-    sections: Sequence[tuple[Group, Sequence[Sequence[str]]]],
-    heading: Callable[[Group], str | None],
-) -> list[str]:
-    """Print one table per group, all with the same columns and widths.
+def print_found(
+    found: Displayed,
+    details: Iterable[Section] | None = None,
+    more: str = "",
+    *,
+    as_json: bool = False,
+) -> None:
+    """Print a value as JSON, in short, or its first line and its details.
 
     Args:
-        out: the stream.
-        columns: the columns.
-        sections: a group and some of its rows; sections of a group are separated by an empty line.
-        heading: returns the line above a group's table, or ``None``.
-
-    Returns:
-        Names of the columns dropped for lack of width.
+        found: the value.
+        details: its details, if they are asked for.
+        more: a line below the short form, such as the options that show more.
+        as_json: True for JSON, whatever else is asked for.
     """
-    grid, dropped = Grid(columns, [row for _, rows in sections for row in rows]).fit(out.width)
-    remaining = iter(grid.rows)
-    fitted = [(group, [next(remaining) for _ in rows]) for group, rows in sections]
-    by_group: dict[Group, list[list[Sequence[str]]]] = {}
-    for group, rows in fitted:
-        by_group.setdefault(group, []).append(rows)
-    for group, own in by_group.items():
-        if (line := heading(group)) is not None:
-            out.write(line)
-        _print_blocks(out, grid.block(out.width, *own))
-    return dropped
+    if as_json:
+        print_json(found.as_json())  # type: ignore[attr-defined]  # each has it
+    elif details is None:
+        print_display(found, more)
+    else:
+        LineWriter().write(display_of(found).title, bold=True)
+        print_sections(details)
 
 
 def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = False) -> None:
@@ -111,7 +134,7 @@ def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = 
     notes = [f"Warning: {view.warning}"] if view.warning else []
     if view.grid and view.grid.rows:
         grid, dropped = view.grid.fit(out.width)
-        print_grids(out, grid)
+        _print_grid(out, grid)
         notes += dropped_note(dropped)
     out.write("\n".join((*notes, *view.notes, *filter(None, [more]))))
 
@@ -144,6 +167,12 @@ def print_lines(lines: Sequence[str]) -> None:
 def print_json(value: object) -> None:
     """Print a value as one line of JSON, with control characters escaped."""
     sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")
+
+
+def next_command(rows: Iterable[SummaryRow], source: str) -> Iterator[str]:
+    """Yield a line with the command that makes a report, if there is a label and a source."""
+    if source and any(row.labeled for row in rows):
+        yield f"Next: labeler report {shlex.quote(source)}"
 
 
 def notify(message: str) -> None:
@@ -193,3 +222,105 @@ def print_declared(group: str) -> None:
     for name, point in offered(group).items():
         if not (package := package_of(point)).startswith(f"{NAME} "):
             LineWriter().write(f"{visible(name)} of {visible(package)}")
+
+
+_HANGUP = getattr(signal, "SIGHUP", None)
+"""The terminal was closed; Windows lacks it."""
+_SIGNALS = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP)))
+_STDOUT, _STDERR = 1, 2
+_UNIX_EXIT = 128
+_RESEND_DELAY = 0.02
+"""Seconds before a signal is sent again, when cleanup has most likely ended."""
+_SIGPIPE = 13
+"""Number of the signal; some systems lack the name."""
+
+
+class Interrupted(BaseException):
+    """A signal asked the program to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+        self.exit_code = _UNIX_EXIT + number
+
+
+class ReaderGone(Exception):
+    """The reader of standard output has closed it.
+
+    Args:
+        lacking: message about the unfinished work; empty for commands that only show data.
+    """
+
+    def __init__(self, lacking: str = "") -> None:
+        super().__init__(lacking)
+        self.exit_code = _UNIX_EXIT + _SIGPIPE if lacking else 0
+
+
+class _Notice:
+    """Message printed at the first signal, if requests must be waited for."""
+
+    text = ""
+
+
+def announce(text: str) -> None:
+    """Set the message that the first signal prints."""
+    _Notice.text = text
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Raise :class:`Interrupted` on signals; does nothing outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # Signals ignored by the parent process stay ignored, as those of background jobs and nohup.
+    handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, _raise) for number in handled}
+    hook = sys.unraisablehook
+    sys.unraisablehook = _resending(hook)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        _Notice.text = ""
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, _frame: FrameType | None) -> None:
+    if _Notice.text or number == _HANGUP:
+        text, _Notice.text = _Notice.text, ""
+        try:
+            # sys.stderr may be in the middle of a write.
+            os.write(_STDERR, f"\n{text}\n".encode())
+        except OSError:
+            _leave_terminal()
+    raise Interrupted(number)
+
+
+def _leave_terminal() -> None:
+    """Discard what is printed to a closed terminal: an error there must not end paid requests."""
+    for descriptor in (_STDOUT, _STDERR):
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def _resending(previous: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a hook for dropped exceptions that sends a dropped signal again."""
+
+    def hook(unraisable: Any) -> None:  # noqa: ANN401 - its class is private
+        dropped = unraisable.exc_value
+        if isinstance(dropped, Interrupted):
+            # The code being cleaned up may hold a lock of threading.
+            _thread.start_new_thread(_send_again, (dropped.number,))
+        else:
+            previous(unraisable)
+
+    return hook
+
+
+def _send_again(number: int) -> None:
+    time.sleep(_RESEND_DELAY)
+    main = threading.main_thread().ident
+    if main is not None and signal.getsignal(number) is _raise:
+        signal.pthread_kill(main, number)

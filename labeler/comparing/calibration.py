@@ -153,7 +153,19 @@ class Calibration(Displayed):
     warnings: tuple[str, ...]
 
     def _display(self) -> Display:
-        return Display("; ".join(self.conclusions), self.table, notes=self.warnings)
+        return Display("; ".join(self.conclusions), self.table, notes=self.notes)
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines on thresholds that are undefined, human labels that are left out, and limits."""
+        lines = []
+        for one in self.kinds:
+            if one.balanced.undefined:
+                lines.append(f"{one.kind}: people always said the same, so no threshold is best")
+            if one.precise.undefined == "not_reached":
+                lines.append(f"{one.kind}: no threshold has a precision of {self.precision:g}")
+        warnings = (f"note: {warning}" for warning in self.warnings)
+        return [*lines, *self.matched.lines(), *warnings]
 
     @property
     def conclusions(self) -> list[str]:

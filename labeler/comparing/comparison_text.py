@@ -1,9 +1,10 @@
-"""Comparisons as tables and lines, which the terminal and the page show."""
+"""Comparisons and diffs as tables and lines, which the terminal and the page show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from fractions import Fraction
+from itertools import chain
 
 from labeler.calculators.headline import plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
@@ -16,12 +17,15 @@ from labeler.comparing.conclusion import (
     row_group,
     row_name,
 )
+from labeler.comparing.diff import LabelDiff, RecordDiff
+from labeler.comparing.flips import FIELDS, DecisionFlip, MetricDiff
 from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
     Column,
     Grid,
+    Section,
     arrow,
     figure,
     number,
@@ -32,24 +36,17 @@ from labeler.sentences.display import (
 from labeler.version import __version__
 
 _LEAST_SHOWN = 0.0001
+_SHOWN_METRICS = 4
+"""Metrics that are listed of a record of a diff, those with the largest changes."""
+_SHOWN_FLIPS = 12
+"""Flips that are listed of a record and a field."""
 
 
-class Section(NamedTuple):
-    """A part of a text: a heading, tables, and lines below them."""
-
-    heading: str | None
-    grids: Sequence[Grid]
-    lines: Sequence[str]
-
-
-def overview(
-    found: Comparisons, width: int | None = None, *, every: bool = False
-) -> Iterator[Section]:
+def overview(found: Comparisons, *, every: bool = False) -> Iterator[Section]:
     """Yield the metrics with values, the records that moved, and what is missing.
 
     Args:
         found: the comparisons.
-        width: columns that tables should fit; ``None`` for one table, however wide.
         every: True for all metrics with values, False for headline metrics.
     """
     several, left_out = len(found) > 1, 0
@@ -61,7 +58,7 @@ def overview(
             grid = figures(rows, one.level, letter, name=row_group if grouped else metric_name)
             yield Section(
                 ", ".join([*against, *filter(None, [heading])]) or None,
-                _divided(grid, width),
+                [grid],
                 [*_plainly_moved(rows, letter)],
             )
     yield Section(None, (), ["", *plain_sides(found), *_not_shown(left_out)])
@@ -129,13 +126,8 @@ def _not_shown(left_out: int) -> Iterator[str]:
     yield f"{more}Tests, settings and missing values: --details. A page: --html FILE."
 
 
-def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
-    """Yield the sides, the figures of each group, what they are made of, and how to read them.
-
-    Args:
-        found: the comparisons.
-        width: columns that tables should fit; ``None`` for one table, however wide.
-    """
+def sections(found: Comparisons) -> Iterator[Section]:
+    """Yield the sides, the figures of each group, what they are made of, and how to read them."""
     lines = [
         line
         for letter, side in found.letters
@@ -150,18 +142,13 @@ def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
         for group, part in comparison.by_group.items():
             heading = None if group is None else f"{comparison.by}: {group}"
             one = comparison.whole if group is None and comparison.whole else comparison
-            grids = _divided(_figures(part, one, letter), width)
             yield Section(
                 heading,
-                grids,
+                [_figures(part, one, letter)],
                 [*_notes(part, letter), *_inconsistencies(part), *_moved(part, letter)],
             )
     aliases = alias_note(row.metric for one in found for row in one.rows)
     yield Section(None, (), ["", *aliases, *_reading_aid(found)])
-
-
-def _divided(grid: Grid, width: int | None) -> list[Grid]:
-    return [grid] if width is None else grid.split(width)
 
 
 def side_lines(
@@ -295,3 +282,90 @@ def _p(figure: float | Undefined) -> str:
     if isinstance(figure, Undefined):
         return NONE
     return f"<{_LEAST_SHOWN}" if figure < _LEAST_SHOWN else f"{figure:.4f}"
+
+
+def diff_in_full(found: LabelDiff) -> Iterator[Section]:
+    """Yield the sides, for all and each group flips and changes, and the largest changes."""
+    sides = (("A", found.a), ("B", found.b))
+    lines = (side_lines(n, one.name, one.labeled, one.signatures, one.failed) for n, one in sides)
+    yield Section(lines=[*chain(*lines), *found.pairing])
+    for group in found.groups:
+        rows = [row for row in found.metrics if row.group == group]
+        grids = [found.figures(group), *([_changes(rows)] if rows else [])]
+        heading = None if group is None else f"{found.by}: {group}"
+        yield Section(heading, grids, [*_undefined(rows)])
+    aliases = alias_note(row.metric for row in found.metrics)
+    yield Section(lines=[*_largest(found), "", *aliases, f"labeler:{__version__}"])
+
+
+def _changes(rows: Sequence[MetricDiff]) -> Grid:
+    heads = ("A", "B", "B-A", "changed", "of")
+    return Grid(
+        [Column("mean of", words=True), *map(Column, heads)],
+        [
+            [
+                f"{row.metric.id} {arrow(higher_is_better=row.metric.higher_is_better)}",
+                number(row.mean_a),
+                number(row.mean_b),
+                _signed(row.change),
+                f"{row.changed:,}",
+                f"{row.pairs:,}",
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _undefined(rows: Sequence[MetricDiff]) -> Iterator[str]:
+    """Yield the numbers of pairs without a value."""
+    for row in rows:
+        reasons = [
+            f"{letter} {reason_counts(counts)}"
+            for letter, counts in (("A", row.undefined_a), ("B", row.undefined_b))
+            if counts
+        ]
+        if reasons:
+            yield f"{row.metric.id} over {row.pairs} pairs; undefined in {'; in '.join(reasons)}"
+
+
+def _largest(found: LabelDiff) -> Iterator[str]:
+    if found.records:
+        yield "changed most, from A to B:"
+    for record in found.records:
+        flips = "1 flip" if len(record.flips) == 1 else f"{len(record.flips)} flips"
+        yield f"  {shortened(record.id)}: {flips}"
+        for line in (_signs(record.flips), _changed(record)):
+            if line:
+                yield f"    {line}"
+
+
+def _signs(flips: Sequence[DecisionFlip]) -> str:
+    """Return ``relevant +0b -1a; supported -c``: the decisions B's label gained and lost."""
+    fields: dict[str, list[str]] = {}
+    for flip in sorted(flips, key=lambda flip: FIELDS.index(flip.field)):
+        sign = {"gained": "+", "lost": "-", "changed": "~"}[flip.direction]
+        fields.setdefault(flip.field, []).append(f"{sign}{flip.key}")
+    return "; ".join(
+        f"{name.replace('_', ' ')} {_shortened(signs)}" for name, signs in fields.items()
+    )
+
+
+def _shortened(signs: Sequence[str]) -> str:
+    more = f" and {len(signs) - _SHOWN_FLIPS} more" if len(signs) > _SHOWN_FLIPS else ""
+    return " ".join(signs[:_SHOWN_FLIPS]) + more
+
+
+def _changed(record: RecordDiff) -> str:
+    moved = [
+        (abs(change.b - change.a), change.metric, change.a, change.b)
+        for change in record.changes
+        if change.a is not None and change.b is not None and change.a != change.b
+    ]
+    moved.sort(key=lambda one: -one[0])
+    more = f", and {len(moved) - _SHOWN_METRICS} more" if len(moved) > _SHOWN_METRICS else ""
+    shown = (f"{name} {float(a):.4f} → {float(b):.4f}" for _, name, a, b in moved[:_SHOWN_METRICS])
+    return ", ".join(shown) + more
+
+
+def _signed(figure: Fraction | None) -> str:
+    return "0" if figure == 0 else number(figure, "+.4f")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -23,6 +22,14 @@ from labeler.judges.tokens import (
     answer_cap,
     counter_for,
 )
+from labeler.labeling.estimates import (
+    SHORTEST_CACHED,
+    AnswerTokens,
+    Cost,
+    Estimate,
+    PromptTokens,
+    RowCounts,
+)
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.selection import ALIKE, FAILED_BEFORE, STORED, Selection
@@ -37,8 +44,8 @@ LABELS_READ = 1000
 """Labels of the store that are read at most."""
 
 _ABSURD = 10**9
-SHORTEST_CACHED, CACHED_STEP = 1024, 128
-"""Tokens of the shortest prefix that OpenAI and Gemini cache, and OpenAI's step size."""
+CACHED_STEP = 128
+"""Step size of the prefixes that OpenAI caches, in tokens."""
 
 
 @dataclass
@@ -64,83 +71,6 @@ class Unasked:
 
     async def aclose(self) -> None:
         """Do nothing."""
-
-
-@dataclass(frozen=True)
-class RowCounts:
-    """Rows and judgments by what a run would do with them."""
-
-    read: int
-    unusable: Mapping[str, int]
-    """Rows that cannot be labeled, by reason."""
-    shared: int
-    """Rows with the same key as another row."""
-    stored: int
-    """Stored judgments: they cost nothing."""
-    failed: int
-    """Stored failures: they are repeated on request only."""
-    asked: int
-    """Judgments to buy. All further figures refer to them."""
-
-
-@dataclass(frozen=True)
-class PromptTokens:
-    """Tokens of the prompts, the schema included."""
-
-    total: int
-    largest: int
-    same: int
-    """Tokens of the common start of each profile's prompts, schema and instructions; the smaller
-    number if there are two profiles."""
-    same_total: int
-    """These tokens, summed over the prompts."""
-    cacheable: int
-    """Tokens of that start that the provider's cache can hold; 0 if the start is too short."""
-    counted_by: str
-
-
-@dataclass(frozen=True)
-class AnswerTokens:
-    """Tokens of the answers."""
-
-    expected: int
-    labels: int
-    """Stored labels behind the estimate; 0 if it uses
-    :func:`~labeler.judges.tokens.answer_tokens`,
-    without reasoning and re-asks."""
-    cap: int | None
-    """Most tokens of one answer, if given."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Requests, cost and time of a run."""
-
-    model: str
-    profiles: Mapping[str, int]
-    """Requests by profile; ``retrieval`` for relevance that is judged without responses."""
-    rows: RowCounts
-    document_sentences: int
-    response_sentences: int
-    prompt: PromptTokens
-    answers: AnswerTokens
-    price: str | None
-    """Source of the prices; ``None`` if the model has none, and then no cost."""
-    online: Cost | None
-    batch: Cost | None
-    """``None`` for judges that answer in probabilities as well: they have no batches."""
-    concurrency: int
-    latency: float | None
-    """Seconds for one answer; ``None`` if unknown."""
-    seconds: float | None
-    """Seconds in all, unless the provider's limits slow the run."""
-    max_input_tokens: int | None
-    """Most tokens of a prompt; longer rows cannot be labeled. ``None`` if unknown."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return a JSON value; dollars are exact texts."""
-        value: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
-        return value
 
 
 def estimate(
@@ -363,23 +293,6 @@ def cache_rules(spec: JudgeSpec) -> CacheRules:
         return CacheRules()
     marked = marks_prefix(spec)
     return CacheRules(marked=marked, wasted=charges_writes(spec) and not marked)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """US dollars for all judgments to buy."""
-
-    expected: Decimal
-    """Cost if the provider caches nothing."""
-    cached: Decimal | None
-    """Cost if it serves the cacheable prefix from its cache, from the second request on, by the
-    provider's :class:`CacheRules`; ``None`` if that saves nothing."""
-    written: Decimal | None
-    """Cost if it charges all that it writes to its cache and serves nothing from it; ``None`` if
-    that costs no more."""
-    at_most: Decimal
-    """Upper bound for one answer each, under a cap that was given or comes with a budget
-    (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
 
 
 class Bill:

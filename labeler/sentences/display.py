@@ -115,13 +115,22 @@ class Grid:
             parts[-1].append(index)
         return [self._select(part) for part in parts]
 
-    def block(self, width: int, *sections: Sequence[Sequence[str]]) -> Block:
+    def parts(self, width: int) -> tuple[list[Grid], list[str]]:
+        """Return grids that fit, and the names of dropped columns; whole tables are split.
+
+        Args:
+            width: available width, in terminal columns.
+        """
+        if any(column.drop for column in self.columns):
+            fitted, dropped = self.fit(width)
+            return [fitted], dropped
+        return self.split(width), []
+
+    def block(self, width: int) -> Block:
         """Return the table without a frame, which would take width from words.
 
         Args:
             width: available width; names are folded if the table is wider.
-            sections: rows, with an empty line between sections; by default all rows as one.
-                Column widths follow from all rows of the grid.
         """
         widths = list(self._widths)
         excess = self._width(range(len(self.columns))) - width
@@ -130,12 +139,7 @@ class Grid:
         whole = sum(widths) + _GAP * (len(widths) - 1)
         head = self._lines([column.head for column in self.columns], widths, low=True)
         rule = "─" * whole
-        parts = [
-            [line for row in section for line in self._lines(row, widths)]
-            for section in sections or (self.rows,)
-        ]
-        between = [" " * whole]
-        body = [line for part in parts for line in (*between, *part)][1:]
+        body = (line for row in self.rows for line in self._lines(row, widths))
         return Block("\n".join(head), "\n".join([rule, *body]))
 
     def html(self) -> str:
@@ -174,7 +178,7 @@ class Grid:
 
     @cached_property
     def _widths(self) -> Sequence[int]:
-        """Width of each column; cached, because there may be a block for each of many groups."""
+        """Width of each column."""
         return [
             max(
                 _text_width(visible(text))
@@ -195,6 +199,14 @@ class Block:
 
     head: str
     body: str
+
+
+class Section(NamedTuple):
+    """A part of a long text: a heading, tables, and lines below them."""
+
+    heading: str | None = None
+    grids: Sequence[Grid] = ()
+    lines: Sequence[str] = ()
 
 
 def _text_width(text: str) -> int:

@@ -19,38 +19,16 @@ from typing import Any, Literal, NamedTuple
 
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.errors import StoreError
-from labeler.store.checksums import FAILURE, DamagedRecord
+from labeler.store.cache import FORMAT, SETTINGS, plain_bytes
+from labeler.store.checksums import FAILURE
 from labeler.store.faults import (
     changed,
     closed_error,
     damaged,
-    require_plain_files,
     require_private,
     translated_errors,
 )
 
-FORMAT = 1
-SETTINGS: dict[str, int | str] = {
-    # Marks the file as a label store, in the header field that SQLite reserves for that.
-    "sqlite_application_id": int.from_bytes(b"LBLS"),
-    "sqlite_user_version": FORMAT,
-    "statistics": 0,
-    "tag_index": 0,
-    # Paid labels are never evicted: no policy, no culling, no limit.
-    "eviction_policy": "none",
-    "cull_limit": 0,
-    "size_limit": 2**62,
-    # An acknowledged label survives loss of power (2 is FULL; diskcache's default is NORMAL).
-    "sqlite_synchronous": 2,
-    "sqlite_journal_mode": "wal",
-    "sqlite_auto_vacuum": 0,
-    "sqlite_cache_size": 2**13,
-    # A file that is cut short under a memory map ends the process instead of raising.
-    "sqlite_mmap_size": 0,
-    "disk_min_file_size": 2**62,
-    "disk_pickle_protocol": 0,
-}
-"""Every setting of diskcache 5.6.3, none left to its default, and the header of the file."""
 _TRIGGERS = "7d209ea6c989a77ea366dfabb930a4bfae5d8c5fd00613987a0f7b4e55c1fdbc"
 """SHA-256 of the triggers that diskcache 5.6.3 makes: any other could remove labels."""
 _NEEDED = {
@@ -63,12 +41,10 @@ _NEEDED = {
 # A NULL key is neither; it counts as a record, and is rejected.
 _IS_RECORD = f"(key >= '{FAILURE}' AND key < 'failure;') IS NOT 1"
 _DIGITS = "[0-9a-f]" * 64
-_IMPOSSIBLE = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1
-  OR (key NOT GLOB '{_DIGITS}' AND key NOT GLOB '{FAILURE}{_DIGITS}')"""
 # The plus keeps SQLite from finding the row by its number instead of by its key.
-_HIDDEN = """NOT EXISTS (
-  SELECT 1 FROM Cache AS found WHERE found.key IS Cache.key AND +found.rowid = +Cache.rowid)"""
-_MISSED = "their labels would be missed and bought again (`labeler store verify STORE` lists them)"
+_HIDDEN = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1 OR length(CAST(key AS BLOB)) > length(key)
+  OR (key NOT GLOB '{_DIGITS}' AND key NOT GLOB '{FAILURE}{_DIGITS}') OR NOT EXISTS (
+  SELECT 1 FROM Cache AS found WHERE found.key IS Cache.key AND +found.rowid = +Cache.rowid)"""  # noqa: S608
 
 
 class Row(NamedTuple):
@@ -82,33 +58,12 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The key for messages, at most 80 characters."""
-        return str(self.key)[:80]
+        """The name of its outcome; another text if the key is not one that a label store writes."""
+        return str(self.key)[:80] if self.raw == 1 else f"{self.key!r:.80} (raw {self.raw!r:.80})"
 
-    def data(self, *, any_key: bool = False) -> bytes:
-        """Return the checksummed bytes.
-
-        Args:
-            any_key: accept a key that no label store writes.
-
-        Raises:
-            DamagedRecord: the row is not one that a label store writes.
-        """
-        if not any_key and (type(self.key) is not str or self.raw != 1):
-            raise DamagedRecord(f"its key is a pickle or no text (raw {self.raw!r:.80})")
+    def data(self) -> bytes:
+        """Return the checksummed bytes; see :func:`plain_bytes`."""
         return plain_bytes(self.mode, self.filename, self.value)
-
-
-def plain_bytes(mode: object, filename: object, value: object) -> bytes:
-    """Return a row's value if it is inline bytes, which diskcache marks as mode 1.
-
-    Raises:
-        DamagedRecord: diskcache would unpickle it, or read a file.
-    """
-    if mode != 1 or filename is not None or type(value) is not bytes:
-        where = "inline" if filename is None else "in a file"
-        raise DamagedRecord(f"its value is not plain bytes (mode {mode!r:.80}, {where})")
-    return value
 
 
 class Database:
@@ -133,7 +88,6 @@ class Database:
     ) -> None:
         self.directory = directory
         require_private(directory)
-        require_plain_files(directory)
         self._lock = threading.Lock()
         with translated_errors(directory):
             self._connection: sqlite3.Connection | None = sqlite3.connect(
@@ -206,17 +160,8 @@ class Database:
         if self._count("expire_time IS NOT NULL"):
             raise self._changed("a row has an expiry date, after which its label would be missed")
 
-    def require_possible_keys(self) -> None:
-        """Reject a file with keys that no record can have; such rows can never be found.
-
-        Raises:
-            StoreError: there are such keys; the message has their number.
-        """
-        if count := self._count(_IMPOSSIBLE):
-            raise self._changed(f"no record has the keys of {count} rows: {_MISSED}")
-
     def require_findable_rows(self) -> None:
-        """Reject a file in which a key does not find its row.
+        """Reject a file with keys that no record can have, or that do not find their row.
 
         Takes 9 s of a processor per million rows, and reads the file once.
 
@@ -224,7 +169,10 @@ class Database:
             StoreError: there are such rows; the message has their number.
         """
         if count := self._count(_HIDDEN, "NOT INDEXED"):
-            raise self._changed(f"the keys of {count} rows do not find them: {_MISSED}")
+            raise self._changed(
+                f"the keys of {count} rows are of no record or do not find them: their labels "
+                "would be missed and bought again (`labeler store verify STORE` lists them)"
+            )
 
     def _count(self, condition: str, how: str = "") -> int:
         ((count,),) = self.all(f"SELECT COUNT(*) FROM Cache {how} WHERE {condition}")  # noqa: S608
@@ -282,14 +230,6 @@ class Database:
         """Count all rows, and return the number of the last."""
         ((every, last),) = self.all("SELECT COUNT(*), MAX(rowid) FROM Cache")
         return int(every), int(last or 0)
-
-    def integrity(self) -> list[str]:
-        """Return the defects that SQLite finds in pages and indexes, ten at most."""
-        try:
-            found = [str(line) for (line,) in self.all("PRAGMA integrity_check(10)")]
-        except StoreError as error:
-            return [str(error)]
-        return [] if found == ["ok"] else found
 
     def delete(self, rowids: Iterable[int]) -> None:
         """Delete rows in one transaction.

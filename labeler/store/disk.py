@@ -121,7 +121,6 @@ class DiskStore(LabelStore):
         """
         writer = self._opened()
         if not self._keys_checked:
-            self._database.require_possible_keys()
             self._database.require_findable_rows()
             self._keys_checked = True
         writer.require_open()

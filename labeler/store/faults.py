@@ -78,32 +78,26 @@ def changed(directory: Path, fault: str) -> StoreError:
 
 
 def require_private(directory: Path) -> None:
-    """Reject a directory in which other users could have added or changed rows.
+    """Reject a directory that other users could have changed, and files that are not a store's.
+
+    SQLite follows links, plays a journal back into the file, and deletes a file that a journal
+    names. A label store always uses a write-ahead log, so someone else put the journal there.
 
     Raises:
-        StoreError: someone else owns it, or group or others may write to it (POSIX only).
+        StoreError: someone else owns it, or group or others may write to it (POSIX only); or its
+            database is a link or has a rollback journal.
     """
-    if os.name != "posix":
-        return
     facts = directory.stat()
-    if facts.st_uid != os.geteuid():
+    if os.name == "posix" and facts.st_uid != os.geteuid():
         raise StoreError(
             f"label store {directory} belongs to user {facts.st_uid}, not to you "
             f"({os.geteuid()}): its owner could change labels; copy it to a directory of your own"
         )
-    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if os.name == "posix" and facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise StoreError(
             f"label store {directory} can be written by others (mode "
             f"{stat.S_IMODE(facts.st_mode):o}): run `chmod 700 {directory}`"
         )
-
-
-def require_plain_files(directory: Path) -> None:
-    """Reject a database that is a link, and a rollback journal.
-
-    SQLite follows links, plays a journal back into the file, and deletes a file that a journal
-    names. A label store always uses a write-ahead log, so someone else put the journal there.
-    """
     for suffix in ("", "-wal", "-shm", "-journal"):
         file = directory / (STORE_FILE + suffix)
         present = os.path.lexists(file)

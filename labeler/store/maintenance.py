@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from labeler.data.label_files import is_store
 from labeler.data.options import DEFAULT_STORE
@@ -29,20 +29,6 @@ _QUEUED = 1000
 """Most records that are being saved at a time."""
 
 
-class StoredRow(NamedTuple):
-    """A readable row.
-
-    Attributes:
-        rowid: its number.
-        outcome: its record or failure.
-        is_found: whether it has the key of its outcome.
-    """
-
-    rowid: int
-    outcome: Any
-    is_found: bool
-
-
 @dataclass
 class Reading:
     """Faults that reading every row of a store has found.
@@ -56,25 +42,23 @@ class Reading:
     misplaced: list[StoreError] = field(default_factory=list)
     damaged: list[StoreError] = field(default_factory=list)
 
-    def rows(self, database: Database) -> Iterator[StoredRow]:
-        """Yield every readable row, and note the faults."""
+    def rows(self, database: Database) -> Iterator[tuple[int, Any, bool]]:
+        """Yield number and outcome of every readable row, and whether it has the outcome's key."""
         numbers, faults = database.salvaged()
         for rowid in numbers:
             try:
                 row = database.row(rowid)
+                outcome = decode_fully(row.data())
             except StoreError as error:
                 faults.append(error)
-                continue
-            try:
-                outcome = decode_fully(row.data(any_key=True))
             except DamagedRecord as error:
                 faults.append(damaged(database.directory, row.name, error))
-                continue
-            is_found = row.raw == 1 and row.key == name_of(outcome)
-            if not is_found:
-                fault = damaged(database.directory, row.name, misplaced(outcome))
-                self.misplaced.append(fault)
-            yield StoredRow(rowid, outcome, is_found)
+            else:
+                is_found = row.name == name_of(outcome)
+                if not is_found:
+                    fault = damaged(database.directory, row.name, misplaced(outcome))
+                    self.misplaced.append(fault)
+                yield rowid, outcome, is_found
         self.damaged += faults
 
 
@@ -175,7 +159,7 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
         for source in dict.fromkeys(found):
             result.stores += 1
             with closing(Database(source.absolute())) as opened:
-                result.put((row.outcome for row in result.rows(opened)), store)
+                result.put((outcome for _, outcome, _ in result.rows(opened)), store)
     return result
 
 
@@ -204,7 +188,11 @@ def verify_store(store: str | Path) -> StoreCheck:
     """Ids of misplaced outcomes, by the name that their row should have."""
     (folder,) = stores_in(store)
     with closing(Database(folder.absolute())) as database:
-        for defect in database.integrity():
+        try:
+            defects = [line for (line,) in database.all("PRAGMA integrity_check(10)")]
+        except StoreError as error:
+            defects = [error]
+        for defect in defects if defects != ["ok"] else ():
             found.damaged.append(StoreError(f"label store {store}: SQLite reports: {defect}"))
         for _, outcome, is_found in found.rows(database):
             if is_found:

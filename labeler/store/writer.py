@@ -1,8 +1,4 @@
-"""The cache of a label store: diskcache, restricted to text keys and bytes, and its writer thread.
-
-This is the only module that uses diskcache, after :mod:`labeler.store.database` has checked its
-file.
-"""
+"""Reading and writing through diskcache: rows are written in groups, on a thread of their own."""
 
 from __future__ import annotations
 
@@ -13,14 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import diskcache
 
 from labeler.data.label_files import STORE_FILE
 from labeler.errors import StoreError
-from labeler.store.checksums import DamagedRecord
-from labeler.store.database import SETTINGS, plain_bytes
+from labeler.store.cache import SETTINGS, BytesDisk
 from labeler.store.faults import closed_error, described, is_transient, translated_errors
 
 _GROUP = 500
@@ -28,43 +23,6 @@ _GROUP = 500
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 """Seconds until the next attempt to write; pauses double up to this."""
-
-
-class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
-    """Restricts diskcache to text keys and inline bytes: never a pickle, never another file."""
-
-    def __init__(self, directory: str, **_stored: object) -> None:
-        # The other arguments come from the file.
-        super().__init__(directory)
-
-    def put(self, key: object) -> tuple[str, bool]:
-        """Accept a text key."""
-        if type(key) is not str:
-            raise StoreError(f"a label store's keys are text, got {type(key).__name__}")
-        return key, True
-
-    def get(self, key: object, raw: object) -> NoReturn:
-        """Reject: nobody lists keys through diskcache, which would unpickle them."""
-        raise DamagedRecord(f"diskcache may not list keys (raw {raw!r:.80}, {key!r:.80})")
-
-    def store(
-        self,
-        value: object,
-        read: object,
-        key: object = diskcache.UNKNOWN,  # noqa: ARG002 - part of diskcache's interface
-    ) -> tuple[int, int, None, bytes]:
-        """Accept bytes, to be stored unchanged in the value column (mode 1)."""
-        if read or type(value) is not bytes:
-            raise StoreError(f"a label store's values are bytes, got {type(value).__name__}")
-        return 0, 1, None, value
-
-    def fetch(self, mode: object, filename: object, value: object, read: object) -> bytes:
-        """Return inline bytes; reject pickles and files that the row names."""
-        del read
-        return plain_bytes(mode, filename, value)
-
-    def remove(self, file_path: object) -> None:
-        """Keep the file that a replaced row names: no label store wrote that name."""
 
 
 class _Row(NamedTuple):

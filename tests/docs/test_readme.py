@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from labeler.calculators.ratio import UNDEFINED_REASONS
-from labeler.cli import TRY_LATER, WRONG_USE
-from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
+from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, TRY_LATER, WRONG_USE
 from labeler.judges.concurrency import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import Limits

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -30,7 +31,9 @@ def test_every_command_and_public_name_is_in_the_reference() -> None:
     assert isinstance(group, TyperGroup)
     commands, names = site_pages.commands(), site_pages.python()
     assert [
-        name for name in group.commands if f"\n## `labeler {name}`" not in f"\n{commands}"
+        name
+        for name in group.list_commands(Context(group))
+        if f"\n## `labeler {name}`" not in f"\n{commands}"
     ] == []
     assert re.findall(r"^## ([\w.]+)$", names, re.MULTILINE) == site_pages.public_names()
 

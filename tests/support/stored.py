@@ -14,8 +14,8 @@ from labeler.store.maintenance import Reading
 def failures_in(folder: Path) -> list[LabelFailure]:
     """The failures of a store by key, which may be in use."""
     with closing(Database(folder)) as database:
-        rows = Reading().rows(database)
-        found = [row.outcome for row in rows if isinstance(row.outcome, LabelFailure)]
+        outcomes = [outcome for _, outcome, _ in Reading().rows(database)]
+        found = [one for one in outcomes if isinstance(one, LabelFailure)]
     return sorted(found, key=lambda failure: str(failure.key))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import labeler
-from labeler.cli import reading, reporting
+from labeler.cli import measure, report
 from labeler.comparing.compare import compare
 from labeler.data.label_files import to_line
 from labeler.labels.answering import is_version, joined
@@ -56,7 +56,7 @@ def test_models_are_never_averaged() -> None:
 def test_the_command_shows_who_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line on mixtures, other names and hosts; JSON and CSV."""
     path = written(tmp_path, answered(0, OLD), answered(1, "zebra", "b.test"), answered(2, None))
-    reading.metrics([path], as_json=True, ids="relevance")
+    measure.metrics([path], as_json=True, ids="relevance")
     shown = capsys.readouterr()
     found = [(row["answered"], row["hosts"], row["defined"]) for row in json.loads(shown.out)]
     assert found == [(None, ["a.test"], 1), (OLD, ["a.test"], 1), ("zebra", ["b.test"], 1)]
@@ -64,7 +64,7 @@ def test_the_command_shows_who_answered(tmp_path: Path, capsys: pytest.CaptureFi
     assert "asked for 'test-1' (test): not a version of it answered: 'zebra'" in shown.err
     assert "asked for 'test-1' (test): 2 hosts answered: 'a.test', 'b.test'" in shown.err
     table = tmp_path / "summary.csv"
-    reading.metrics([path], output=str(table), ids="relevance")
+    measure.metrics([path], output=str(table), ids="relevance")
     with table.open(encoding="utf-8") as file:
         assert [row["answered"] for row in csv.DictReader(file)] == ["", OLD, "zebra"]
 
@@ -72,7 +72,7 @@ def test_the_command_shows_who_answered(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_report_has_each_model_apart(tmp_path: Path) -> None:
     """With a line on the mixture."""
     path = written(tmp_path, answered(0, OLD), answered(1, NEW), failed("lost"))
-    reporting.report(path, output=str(tmp_path / "report.html"))
+    report.report(path, output=str(tmp_path / "report.html"))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"<dt>answered</dt><dd>{NEW}</dd>" in page
     assert "2 models answered" in page

@@ -29,7 +29,7 @@ from labeler.audit import (
     select_checks,
     suspicion_score,
 )
-from labeler.cli import auditing
+from labeler.cli import audit
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import to_line
@@ -254,7 +254,7 @@ def test_rows_of_findings_are_quoted_and_guarded_in_csv(tmp_path: Path) -> None:
     wild = named(ODD, '=HYPERLINK("x","y"),\n2')
     labels, out = tmp_path / "labels.jsonl", tmp_path / "found.csv"
     labels.write_text(wild.model_dump_json() + "\n")
-    auditing.audit(str(labels), output=str(out), as_json=True)
+    audit.audit(str(labels), output=str(out), as_json=True)
     text = out.read_text(encoding="utf-8")
     head, *rows = csv.reader(io.StringIO(text, newline=""))
     assert head[0] == "id"
@@ -267,7 +267,7 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
     """Each with its record, judgment and doubt."""
     labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
     labels.write_text(named(ODD, "=r").model_dump_json() + "\n")
-    auditing.audit(str(labels), output=str(out), as_json=True)
+    audit.audit(str(labels), output=str(out), as_json=True)
     (row,) = [json.loads(line) for line in out.read_text().splitlines()]
     assert row == {
         "id": "=r",
@@ -299,7 +299,7 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     labels: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With what was found, and no control character of a stranger."""
-    auditing.audit(labels)
+    audit.audit(labels)
     out = capsys.readouterr().out
     assert "overall_against_sentences  contradiction           2        1  50.00 %" in out
     first, following, *_ = out.splitlines()
@@ -316,7 +316,7 @@ def test_the_command_shows_rates_by_a_column(
     labels: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One column a group."""
-    auditing.audit(labels, by="part")
+    audit.audit(labels, by="part")
     lines = capsys.readouterr().out.splitlines()
     (row,) = [line for line in lines if line.startswith("overall_against_sentences")]
     assert row.split("  ", 1)[1].replace(" ", "") == "1(50.0%)0(0.0%)1(100.0%)"
@@ -333,21 +333,21 @@ def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
         def isatty(self) -> bool:
             return True
 
-    auditing.audit(labels)
+    audit.audit(labels)
     assert capsys.readouterr().err == ""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    auditing.audit(labels)
+    audit.audit(labels)
     assert "auditing" in terminal.getvalue()
     assert "2 records" in terminal.getvalue()
 
 
 def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For programs."""
-    auditing.audit(labels, rows=True)
+    audit.audit(labels, rows=True)
     (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert row["check"] == "overall_against_sentences"
-    auditing.audit(labels, as_json=True, checks="overall_against_sentences", top=0)
+    audit.audit(labels, as_json=True, checks="overall_against_sentences", top=0)
     whole = json.loads(capsys.readouterr().out)
     assert (whole["records"], whole["flagged"], whole["doubtful"]) == (2, 1, [])
     assert [entry["rate"] for entry in whole["checks"]] == [0.5]
@@ -361,14 +361,14 @@ def test_the_command_lists_mixtures_of_models(
     records = [sample_record(n).model_copy(update={"reply": r}) for n, r in enumerate(replies)]
     path = tmp_path / "labels.jsonl"
     path.write_text("".join(to_line(record) + "\n" for record in records), encoding="utf-8")
-    auditing.audit(str(path))
+    audit.audit(str(path))
     mixture = "asked for 'none-1' (fake): 2 models answered: 'none-1-0101', 'none-1-0202'"
     assert mixture in capsys.readouterr().err
 
 
 def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     """Without any labels."""
-    auditing.audit(listing=True)
+    audit.audit(listing=True)
     out = capsys.readouterr().out
     assert all(name in out for name in CHECKS)
 
@@ -384,7 +384,7 @@ def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> No
 def test_wrong_use_is_told_before_anything_is_read(options: dict[str, Any], message: str) -> None:
     """Options that do not go together, files of another kind, no labels."""
     with pytest.raises(UsageError, match=message):
-        auditing.audit(**{"labels": "missing", **options})
+        audit.audit(**{"labels": "missing", **options})
 
 
 def test_what_the_audit_reads_is_never_overwritten(labels: str, tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_what_the_audit_reads_is_never_overwritten(labels: str, tmp_path: Path) 
     for path, told in ((Path(labels), "is an input"), (said, "what people said")):
         before = path.read_bytes()
         with pytest.raises(UsageError, match=told):
-            auditing.audit(labels, output=str(path))
+            audit.audit(labels, output=str(path))
         assert path.read_bytes() == before
 
 
@@ -406,7 +406,7 @@ def test_what_comes_on_standard_input_is_never_overwritten(
     with Path(labels).open(encoding="utf-8") as file:
         monkeypatch.setattr(sys, "stdin", file)
         with pytest.raises(UsageError, match="is an input"):
-            auditing.audit("-", output=labels)
+            audit.audit("-", output=labels)
     assert Path(labels).read_bytes() == before
 
 
@@ -415,10 +415,10 @@ def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
     file = tmp_path / "scores.jsonl"
     file.write_text("")
     with pytest.raises(UsageError, match="no label is there"):
-        auditing.audit(str(file))
+        audit.audit(str(file))
     file.write_text(f"{score_record().model_dump_json()}\n")
     with pytest.raises(UsageError, match="1 scores and no labels; name what labeler label wrote"):
-        auditing.audit(str(file))
+        audit.audit(str(file))
 
 
 def test_the_worst_records_alone_can_be_written(tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_the_worst_records_alone_can_be_written(tmp_path: Path) -> None:
     file, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
     records = [named(ODD, "b"), named(worst, "w"), named(ODD, "a")]
     file.write_text("".join(each.model_dump_json() + "\n" for each in records))
-    auditing.audit(str(file), output=str(out), top=2)
+    audit.audit(str(file), output=str(out), top=2)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(each["id"], each["rank"]) for each in rows if each["severity"] != "note"][-1] == (
         "b",
@@ -435,7 +435,7 @@ def test_the_worst_records_alone_can_be_written(tmp_path: Path) -> None:
     )
     assert {each["id"] for each in rows} == {"w", "b"}
     assert rows[0]["rank"] == 1
-    auditing.audit(str(file), output=str(out))
+    audit.audit(str(file), output=str(out))
     assert {json.loads(line)["id"] for line in out.read_text().splitlines()} == {"w", "b", "a"}
 
 
@@ -445,7 +445,7 @@ def test_a_file_of_failures_alone_is_no_error(
     """They are counted."""
     file = tmp_path / "labels.jsonl"
     file.write_text(failure().model_dump_json() + "\n")
-    auditing.audit(str(file), by="part")
+    audit.audit(str(file), by="part")
     out = capsys.readouterr().out
     assert out.startswith("No labels. 1 row failed.")
     assert "failed: 1 refusal" in out

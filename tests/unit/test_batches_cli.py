@@ -82,7 +82,7 @@ def test_json_is_one_object_for_programs(command: Batch) -> None:
     submitted = json.loads(out)
     assert (submitted["lines"], submitted["parts"], submitted["bad"]) == (2, 1, [])
     views = json.loads(command("status", "--json")[1])
-    assert (views[0]["name"], views[0]["lines"]) == (submitted["batch"], 2)
+    assert (views[0]["name"], views[0]["lines"]) == (f"{submitted['batch']}-0001", 2)
     collected = json.loads(command("collect", "--json")[1])
     assert (collected["parts"], collected["still_open"]) == (1, 1)
     assert collected["results"]["usage"]["prompt_tokens"] == 10_000
@@ -227,7 +227,7 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     code, _, err = command.anywhere("cancel", name)
     assert (code, f"`labeler batch cancel {name} --base-url {command.url}`" in err) == (2, True)
     code, _, err = command.anywhere("cancel", name, "--drop")
-    assert (code, err) == (0, "part 0001: dropped\n")
+    assert (code, err) == (0, f"{name}-0001: dropped\n")
     assert len(provider.requests) == sent
 
 

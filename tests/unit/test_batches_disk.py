@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,34 +10,29 @@ from typing import Any
 import pytest
 
 from labeler.errors import StoreError, UsageError
+from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch.folder import (
-    BatchFolder,
-    BatchPart,
+    Batch,
+    FileLimits,
     PendingKeys,
-    batch,
     batches,
     locked,
     pending_keys,
 )
-from labeler.plugins.batch.requests import BatchRequest, History, read_request, write_parts
+from labeler.plugins.batch.requests import BatchRequest, place, read_request, write_batches
 from labeler.store import MemoryStore
 from support import samples
 from support.records import sample_record
 
-NAME = "20261122T104500Z-0123abcd"
+SUBMISSION = "20261122T104500Z-0123abcd"
+NAME = f"{SUBMISSION}-0001"
 
 
-def asked(number: int = 0, history: History | None = None) -> BatchRequest:
+def asked(number: int = 0) -> BatchRequest:
     """A request of its own."""
     example = samples.keyed_example(id=f"r{number}", question=f"What is {number}?")
-    return BatchRequest.of(samples.request(example), history or History())
-
-
-def fresh(store: Path) -> BatchFolder:
-    """A batch that is not on the disk yet."""
-    path = store / "batches" / NAME
-    return BatchFolder(path=path, model="m", base_url="http://127.0.0.1/v1", created=0.0)
+    return BatchRequest.of(samples.request(example))
 
 
 def none_too_large(_: BatchRequest) -> None:
@@ -46,22 +40,23 @@ def none_too_large(_: BatchRequest) -> None:
     pytest.fail("too large")
 
 
-def prepared(store: Path, count: int = 3) -> BatchFolder:
+def written(store: Path, count: int = 3) -> list[Batch]:
+    """A batch that has no name yet."""
+    spec = OpenAISpec(model="m", base_url="http://127.0.0.1/v1")
+    path = store / "batches" / SUBMISSION
+    like = Batch(path=path, created=0.0, spec=spec, limits=FileLimits(), lines=0, size=0)
+    return write_batches(like, map(asked, range(count)), none_too_large)
+
+
+def prepared(store: Path, count: int = 3) -> Batch:
     """A batch that is prepared and not sent."""
-    folder = fresh(store)
-    with folder.aside():
-        folder.write(*write_parts(folder, map(asked, range(count)), none_too_large))
-    return BatchFolder.read(folder.path)
+    place(written(store, count))
+    return Batch.read(store / "batches" / NAME)
 
 
 def keys(count: int = 3) -> list[str]:
     """The keys of the requests."""
     return [asked(number).task.key for number in range(count)]
-
-
-def moved(folder: BatchFolder, state: str) -> BatchPart:
-    """The first part, in another state."""
-    return folder.save(folder.parts[0], state=state)
 
 
 # What is pending
@@ -75,7 +70,7 @@ def moved(folder: BatchFolder, state: str) -> BatchPart:
 )  # fmt: skip
 def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expected: int) -> None:
     """From the moment that it is written down until it is collected or dropped."""
-    moved(prepared(tmp_path), state)
+    prepared(tmp_path).save(state=state)
     found = pending_keys(tmp_path)
     assert found == dict.fromkeys(keys()[:expected], NAME)
 
@@ -83,13 +78,10 @@ def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expec
 def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
     """A folder that has not its name yet is no batch, and is cleared away."""
     assert pending_keys(tmp_path) == pending_keys(tmp_path / "none") == {}
-    left = tmp_path / "batches" / ".new-left"
-    left.mkdir(parents=True)
-    (left / "part-0001.json").write_text("{")
+    written(tmp_path)
     assert batches(tmp_path) == []
-    with pytest.raises(KeyboardInterrupt), fresh(tmp_path).aside():
-        raise KeyboardInterrupt
-    assert list((tmp_path / "batches").iterdir()) == []
+    with locked(tmp_path):
+        assert list((tmp_path / "batches").iterdir()) == []
 
 
 def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
@@ -115,29 +107,7 @@ def test_a_label_that_is_collected_meanwhile_is_found() -> None:
     assert LabelCache(store, pending=[Collected()]).find(task) == record
 
 
-def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:
-    """Until then they are the beginning of an interrupted collection, and replaced."""
-    folder = prepared(tmp_path)
-    for number in (0, 1):
-        further = write_parts(folder, [asked(number)], none_too_large, 2)
-    assert pending_keys(tmp_path) == dict.fromkeys(keys(), NAME)
-    folder.save(folder.parts[0], *further, state="collected")
-    assert [(part.name, part.round) for part in folder.parts] == [("0001", 1), ("0002", 2)]
-    assert pending_keys(tmp_path) == {keys()[1]: NAME}
-
-
 # What is damaged
-
-
-@pytest.mark.parametrize("name", ["../0001", "1", "0001\n", ""])
-def test_a_part_is_a_file_of_its_folder(tmp_path: Path, name: str) -> None:
-    """A store may come from elsewhere."""
-    folder = prepared(tmp_path)
-    text = (folder.path / "batch.json").read_text()
-    edited = text.replace('"name":"0001"', f'"name":{json.dumps(name)}')
-    (folder.path / "batch.json").write_text(edited)
-    with pytest.raises(StoreError, match=r"batch\.json.*name"):
-        pending_keys(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +117,11 @@ def test_a_part_is_a_file_of_its_folder(tmp_path: Path, name: str) -> None:
         ("batch.json", b""),
         ("batch.json", b"[]"),
         ("batch.json", b'{"version": 2}'),
-        ("batch.json", b'{"model": "m", "base_url": "http://127.0.0.1/v1", "created": 0}'),
+        ("batch.json", b'{"spec": {"model": "m"}, "created": 0}'),
         ("batch.json", b"\xff"),
-        ("part-0001.asked.jsonl", None),
-        ("part-0001.asked.jsonl", b""),
-        ("part-0001.asked.jsonl", b"not a key\n" * 3),
+        ("asked.jsonl", None),
+        ("asked.jsonl", b""),
+        ("asked.jsonl", b"not a key\n" * 3),
     ],
 )
 def test_a_damaged_batch_is_refused_and_named(
@@ -175,7 +145,7 @@ def _edited(text: str) -> str:
     [
         (_edited, "not what its key says"),
         (lambda text: text.replace("trace/v1", "trace/v9"), "trace/v9"),
-        (lambda text: text.replace('"history"', '"story"'), "Field required"),
+        (lambda text: text.replace('"example"', '"story"'), "Field required"),
         (lambda text: text.splitlines(keepends=True)[1], "1 of the 3"),
     ],
 )
@@ -184,19 +154,18 @@ def test_a_request_that_was_changed_is_refused(
 ) -> None:
     """An answer is never stored for sentences that were not shown."""
     folder = prepared(tmp_path)
-    part = folder.parts[0]
-    path = folder.file(part.name, "asked")
+    path = folder.file("asked")
     path.write_text(edit(path.read_text()))
     with pytest.raises(StoreError, match=said), path.open("rb") as file:
-        read_request(file, folder.offsets(part)[keys()[1]], keys()[1])
+        read_request(file, folder.offsets()[keys()[1]], keys()[1])
 
 
 def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
     """Sentences, signature and history, each by its key."""
     folder = prepared(tmp_path)
-    offsets = folder.offsets(folder.parts[0])
+    offsets = folder.offsets()
     assert list(offsets) == keys()
-    with folder.file(folder.parts[0].name, "asked").open("rb") as file:
+    with folder.file("asked").open("rb") as file:
         for number in (2, 0):
             task = asked(number).task
             found = read_request(file, offsets[task.key], task.key).task
@@ -207,11 +176,15 @@ def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
-    """A path is no name either."""
+    """A path is no name either; the name of a submission stands for its batches."""
     prepared(tmp_path)
-    for name in ("x", "..", f"../batches/{NAME}"):
+    for name in ("x", "..", f"../batches/{NAME}", NAME[:-1]):
         with pytest.raises(UsageError, match=NAME):
-            batch(tmp_path, name)
+            batches(tmp_path, name)
+    assert [[one.name for one in batches(tmp_path, name)] for name in (SUBMISSION, NAME)] == [
+        [NAME],
+        [NAME],
+    ]
 
 
 def test_a_lock_keeps_a_second_one_out_and_ends(tmp_path: Path) -> None:

@@ -40,9 +40,11 @@ def many_rows(folder: Path, count: int) -> Path:
 FEW_AT_ONCE = ("--concurrency", 4)
 
 
-def asking(provider: Provider, rows: Path, *more: object) -> list[str]:
+def asking(
+    provider: Provider, rows: Path, *more: object, output: str = "labels.jsonl"
+) -> list[str]:
     """The process that has a provider label rows."""
-    return process(labeling(provider, rows, *FEW_AT_ONCE, *more))
+    return process(labeling(provider, rows, *FEW_AT_ONCE, *more, output=output))
 
 
 def started(
@@ -205,7 +207,7 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
     """Money is."""
     with Provider() as provider:
         rows = many_rows(tmp_path, 1)
-        command = asking(provider, rows, "-o", "-", "--price", "100,400,10")
+        command = asking(provider, rows, "--price", "100,400,10", output="-")
         code, err = unread(command, tmp_path)
     assert code == 141
     assert "1 requests; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err

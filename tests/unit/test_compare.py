@@ -14,7 +14,7 @@ import pytest
 
 from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.cli import comparing
+from labeler.cli import compare as compare_command
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison
 from labeler.comparing.metric_comparison import Flip, MetricComparison
@@ -617,7 +617,7 @@ def test_the_command_has_the_librarys_defaults() -> None:
     """They are written twice only so that --help need not import the library."""
     written, meant = (
         {name: parameter.default for name, parameter in inspect.signature(one).parameters.items()}
-        for one in (comparing.compare, compare_runs)
+        for one in (compare_command.compare, compare_runs)
     )
     for name in ("level", "top"):
         assert written[name] == meant[name]

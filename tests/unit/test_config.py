@@ -150,7 +150,6 @@ def test_every_option_that_writes_a_file_is_for_the_command_line() -> None:
     root: Any = get_command(app)
     for name in (*_COMMANDS, "check", "score", "similarity"):
         command = root.get_command(Context(root), name)
-        command = command.loaded() if hasattr(command, "loaded") else command
         about_files = {
             _key(one) for one in _options(command) if re.search(r"\bfile\b", str(one.help).lower())
         }

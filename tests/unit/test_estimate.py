@@ -35,7 +35,8 @@ from labeler.judges.tokens import (
     TokenCounter,
     answer_tokens,
 )
-from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cache_rules, estimate
+from labeler.labeling.estimate import ENOUGH_LABELS, Unasked, cache_rules, estimate
+from labeler.labeling.estimates import Estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES

@@ -18,8 +18,8 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
-from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.checking import GateSettings, check_rows
+from labeler.comparing.gate_reports import junit, markdown
 from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, Gate, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError

@@ -51,7 +51,6 @@ def test_short_help_names_options_that_are_there(name: str) -> None:
     root: Any = get_command(app)
     group: Any = root.get_command(Context(root), "batch") if name == "submit" else root
     command = group.get_command(Context(group), name)
-    command = command.loaded() if hasattr(command, "loaded") else command
     assert set(SHORT[name].options.split()) <= {one.name for one in command.params}
 
 

@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 
-from labeler.cli.interrupt import Interrupted, signals_raise
+from labeler.cli.terminal import Interrupted, signals_raise
 
 
 class Thing:

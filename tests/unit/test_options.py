@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Context
 from typer.main import get_command
 
 import labeler
 from labeler import MemoryStore, api
-from labeler.cli import _Declared, app
+from labeler.cli import app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import UsageError
@@ -40,9 +41,7 @@ def parameters_of(command: str) -> dict[str | None, str]:
     """The help texts of a command's parameters by their names."""
     found: Any = get_command(app)
     for word in command.split():
-        found = found.get_command(None, word)
-    if isinstance(found, _Declared):
-        found = found.loaded()
+        found = found.get_command(Context(found), word)
     return {one.name: one.help for one in found.params}
 
 

@@ -179,7 +179,7 @@ def test_rows_that_share_a_judgment_are_told_of(
     monkeypatch: pytest.MonkeyPatch, labeler_command: Command, twins: int, expected: str
 ) -> None:
     """Else fewer labels would seem to be there than the file has rows."""
-    monkeypatch.setattr("labeler.cli.reviewing._serve", lambda *_, **__: None)
+    monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: None)
     others = [relabeled(one, {"id": f"other-{n}"}) for n, one in enumerate(labels()[:twins])]
     list(write_outcomes([*labels(), *others], "labels.jsonl"))
     _, _, err = labeler_command("review", "labels.jsonl", "--queue", "order")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from labeler.cli.run_report import RunReport
+from labeler.cli.label import RunReport
 from support.command import Command
 from support.records import sample_record
 from wire.provider import Provider, Script, changes
@@ -35,10 +35,12 @@ Label = Callable[..., Told]
 def label(labeler_command: Command, tmp_path: Path) -> Label:
     """Run ``labeler label`` in this process, in a folder of its own."""
 
-    def labeled(provider: Provider, *more: object, count: int = 4) -> Told:
+    def labeled(
+        provider: Provider, *more: object, count: int = 4, output: str = "labels.jsonl"
+    ) -> Told:
         given = row_file(tmp_path, rows(count))
         asking = ["--judge", "openai", "--model", "m", "--base-url", provider.url]
-        asking += ["-o", "labels.jsonl", "--concurrency", "1"]
+        asking += ["-o", output, "--concurrency", "1"]
         code, _, err = labeler_command("label", given, *asking, *more)
         return Told(code, err.splitlines())
 
@@ -109,10 +111,10 @@ def test_a_run_that_is_broken_off_tells_as_much_as_a_whole_one(label: Label) -> 
 def test_a_run_that_is_broken_off_before_it_began_says_why_alone(label: Label) -> None:
     """There is nothing to count; what went to a device or a pipe is with its reader."""
     with Provider() as provider:
-        told = label(provider, "-o", "no/such/folder.jsonl")
+        told = label(provider, output="no/such/folder.jsonl")
     assert (told.code, len(told.lines)) == (2, 1)
     with Provider(["429-wait-long"] * 9) as provider:
-        told = label(provider, "--no-wait", "-o", "/dev/null")
+        told = label(provider, "--no-wait", output="/dev/null")
     assert told.code == 75
     assert not any("/dev/null" in line for line in told.lines)
 

@@ -67,10 +67,9 @@ def filled(folder: Path) -> Path:
 def with_batch(folder: Path, state: str) -> Path:
     """The store with a batch that asked for the rows r0, r1 and r2."""
     batch = prepared(folder)
-    (part,) = batch.parts
-    part = batch.save(part, state=state)
-    output = batch.file(part.name, "output")
-    output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.offsets(part)))
+    batch.save(state=state)
+    output = batch.file("output")
+    output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.offsets()))
     return folder
 
 
@@ -158,8 +157,7 @@ def test_requests_of_closed_batches_are_deleted(tmp_path: Path, labeler_command:
     """By the row's id, though no record of it is stored."""
     folder = with_batch(filled(tmp_path / "s"), "collected")
     (batch,) = batches(folder)
-    (part,) = batch.parts
-    gone, *kept = batch.offsets(part)
+    gone, *kept = batch.offsets()
     code, _, err = labeler_command("store", "delete", folder, "--id", "r0", "--yes")
     assert (code, "1 batch request" in err) == (0, True)
     content = bytes_in(folder)
@@ -183,7 +181,7 @@ def test_a_damaged_file_of_requests_stops_the_deletion(
     """It may hold the row; the message names file and line."""
     folder = with_batch(filled(tmp_path / "s"), "collected")
     (batch,) = batches(folder)
-    with batch.file(batch.parts[0].name, "asked").open("a") as file:
+    with batch.file("asked").open("a") as file:
         file.write("{}\n")
     code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
     assert (code, "asked.jsonl:4: not a saved request" in err) == (2, True)

@@ -30,9 +30,11 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.statistics.intervals import mean_interval
-from labeler.cli import agreement_view, checking, reading
-from labeler.cli.summary_view import View, print_summary
+from labeler.cli.check import check
+from labeler.cli.measure import View, metrics, print_summary
+from labeler.cli.terminal import print_sections
 from labeler.comparing.agreement import compare_labels
+from labeler.comparing.agreement_text import labels_in_full
 from labeler.comparing.checking import GateSettings, check_rows
 from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand
@@ -239,7 +241,7 @@ def test_a_table_without_intervals_has_no_such_column(shown: Shown) -> None:
     assert (code, "--group needs intervals" in err) == (2, True)
 
 
-@pytest.mark.parametrize("command", [reading.metrics, checking.check])
+@pytest.mark.parametrize("command", [metrics, check])
 def test_the_commands_have_the_librarys_defaults(command: Callable[..., object]) -> None:
     """They are written twice only so that --help need not import the library."""
     defaults = {p.name: p.default for p in inspect.signature(command).parameters.values()}
@@ -317,7 +319,7 @@ def seconds(groups: int) -> float:
     agreement = compare_labels(made, made, by="g")
     with redirect_stdout(io.StringIO()):
         print_summary(rows, View(Intervals(), "g", every=True))
-        agreement_view.print_labels(agreement, details=True)
+        print_sections(labels_in_full(agreement))
     return time.process_time() - begin
 
 

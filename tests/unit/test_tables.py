@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,9 +26,9 @@ COLUMNS = [
 ]
 
 
-def rendered(grid: Grid, width: int, *sections: Sequence[Sequence[str]]) -> str:
+def rendered(grid: Grid, width: int) -> str:
     """What is shown where there is so much room."""
-    block = grid.block(width, *sections)
+    block = grid.block(width)
     return f"{block.head}\n{block.body}\n"
 
 
@@ -91,14 +90,6 @@ def test_a_name_that_ends_in_very_many_spaces_is_folded() -> None:
     names = ["a" + " " * 1_000_000, " " * 1_000_000, "b"]
     block = Grid([Column("name", words=True)], [[name] for name in names]).block(80)
     assert [line.rstrip() for line in block.body.split("\n")[1:]] == ["a", "", "b"]
-
-
-def test_blocks_of_one_grid_are_alike() -> None:
-    """A block with short names has its figures where that with long ones has them."""
-    rows = [[LONG, *FIGURES], ["a", *FIGURES]]
-    grid = Grid(COLUMNS, rows)
-    long, short = (rendered(grid, 100, [row]).splitlines()[-1] for row in rows)
-    assert long.index("0.1234") == short.index("0.1234")
 
 
 @WIDTHS

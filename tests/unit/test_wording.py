@@ -17,7 +17,7 @@ from labeler.judges.prompting import load_prompt
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.wording import MOST_CHARACTERS
 from labeler.labels.record import LabelRecord
-from labeler.plugins.batch.requests import BatchRequest, History
+from labeler.plugins.batch.requests import BatchRequest
 from support.fakes import CountingJudge, agreeable
 from support.samples import keyed_example
 
@@ -144,7 +144,7 @@ def test_a_prompt_that_does_not_fit_is_refused_unpaid(
 def test_batches_ask_again_with_the_same_texts() -> None:
     """A saved request holds instructions and a prompt of the user."""
     task = asked(prompt=OWN, instructions=RULES)
-    saved = BatchRequest.of(task, History())
+    saved = BatchRequest.of(task)
     again = BatchRequest.model_validate_json(saved.model_dump_json()).task
     assert (again.key, again.messages) == (task.key, task.messages)
-    assert BatchRequest.of(asked(), History()).prompt is None
+    assert BatchRequest.of(asked()).prompt is None

@@ -29,12 +29,7 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.plugins.batch.client import OpenAIBatches, RemoteBatch
 from labeler.plugins.batch.collect import Collection
-from labeler.plugins.batch.folder import (
-    BatchFolder,
-    BatchPart,
-    FileLimits,
-    pending_keys,
-)
+from labeler.plugins.batch.folder import Batch, FileLimits, pending_keys
 from labeler.plugins.batch.folder import batches as folders
 from labeler.plugins.batch.status import delete_requests
 from labeler.plugins.batch.submit import Submission
@@ -104,7 +99,7 @@ def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:
     return [json.loads(line) for line in files[number].content.splitlines()]
 
 
-@pytest.mark.parametrize("name", ["batch.json", "part-0001.asked.jsonl"])
+@pytest.mark.parametrize("name", ["batch.json", "asked.jsonl"])
 def test_an_editors_byte_order_mark_does_no_harm(name: str, tmp_path: Path) -> None:
     """In a file of the batch's state, or of its requests."""
     with Provider(batches=completes()) as provider:
@@ -440,7 +435,7 @@ def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -
         assert (done.results.labelled, done.results.released) == (3, {})
         assert sorted(provider.paid.values()) == [1, 1, 1]
         names = [(batch.metadata or {})["labeler_part"] for batch in provider.batches.all.values()]
-    assert [name.partition("/")[2] for name in names] == [
+    assert [name.rpartition("-")[2] for name in names] == [
         "0001", "0002", "0003", "0002/1", "0003/1",
     ]  # fmt: skip
 
@@ -608,21 +603,20 @@ async def _guarded(work: Awaitable[T]) -> T:
 @pytest.fixture
 def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
     """A fuse that burns at every request and round every state that is written down."""
-    save = BatchFolder.save
+    save = Batch.save
 
-    def mortal_save(self: BatchFolder, *parts: BatchPart, **changes: Any) -> BatchPart:
+    def mortal_save(self: Batch, **changes: Any) -> None:
         FUSE.burn()
-        saved = save(self, *parts, **changes)
+        save(self, **changes)
         FUSE.burn()
-        return saved
 
-    monkeypatch.setattr(BatchFolder, "save", mortal_save)
+    monkeypatch.setattr(Batch, "save", mortal_save)
     FUSE.left = 0
     return FUSE
 
 
-_STEPS_OF_A_SUBMISSION = 8
-_STEPS_OF_A_COLLECTION = 22
+_STEPS_OF_A_SUBMISSION = 10
+_STEPS_OF_A_COLLECTION = 24
 
 
 @pytest.mark.parametrize("step", range(1, _STEPS_OF_A_SUBMISSION + 1))
@@ -780,7 +774,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with Provider() as provider:
         with monkeypatch.context() as patch:
-            patch.setattr(BatchFolder, "save", no_space)
+            patch.setattr(Batch, "save", no_space)
             with pytest.raises(StoreError, match="No space left"):
                 submit(provider, tmp_path, rows(2))
         submit(provider, tmp_path, rows(2))
@@ -816,9 +810,9 @@ def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
         with pytest.raises(FatalJudgeError, match="labeler batch cancel") as caught:
             collect(provider, tmp_path)
         name = folders(tmp_path)[1].name
-        assert str(caught.value).startswith(f"{name}, part 0001: could not hand in")
+        assert str(caught.value).startswith(f"{name}: could not hand in")
         assert len(stored(tmp_path)[0]) == 1
-        assert labeler.cancel_batch(service(provider), tmp_path, name) == ["part 0001: dropped"]
+        assert labeler.cancel_batch(service(provider), tmp_path, name) == [f"{name}: dropped"]
         assert pending_keys(tmp_path) == {}
 
 
@@ -863,19 +857,22 @@ def test_a_collection_is_not_disturbed_by_labels_from_elsewhere(tmp_path: Path) 
 
 def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(tmp_path: Path) -> None:
     """One request for what is open, none for what is collected."""
+
+    def seen() -> list[tuple[int, str, str]]:
+        return [(view.lines, view.state, view.next) for view in labeler.batch_status(tmp_path, at)]
+
     with Provider(batches=completes(3)) as provider:
+        at = service(provider)
         submit(provider, tmp_path, rows(3), limits=FileLimits(lines=2))
-        view = labeler.batch_status(tmp_path, service(provider))[0]
+        assert seen() == [(2, "in_progress", "wait"), (1, "in_progress", "wait")]
         assert provider.routes["GET /v1/batches/{id}"] == 2
-        assert (view.lines, view.state, view.next) == (3, "2 in_progress", "wait")
         _ended(provider, tmp_path)
-        view = labeler.batch_status(tmp_path, service(provider))[0]
-        assert (view.done, view.state, view.next) == (3, "2 completed", "collect")
+        assert seen() == [(2, "completed", "collect"), (1, "completed", "collect")]
         collect(provider, tmp_path)
         looks = provider.routes["GET /v1/batches/{id}"]
-        view = labeler.batch_status(tmp_path, service(provider))[0]
-        assert (view.results.labelled, view.state, view.next) == (3, "2 collected", "done")
+        assert seen() == [(2, "collected", "done"), (1, "collected", "done")]
         assert provider.routes["GET /v1/batches/{id}"] == looks
+        assert sum(view.results.labelled for view in labeler.batch_status(tmp_path)) == 3
 
 
 def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> None:
@@ -883,7 +880,7 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
     with Provider(at={"GET /v1/batches/{id}": lambda _: "500"}) as provider:
         submit(provider, tmp_path, rows(1))
         view = labeler.batch_status(tmp_path, service(provider))[0]
-    assert "the server failed" in view.trouble["0001"]
+    assert "the server failed" in view.trouble
     assert (view.state, view.next) == ("validating", "look again later")
     assert labeler.batch_status(tmp_path)[0].state == "validating"
 
@@ -928,7 +925,7 @@ def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
         name = _ended(provider, tmp_path, 1)
         assert name is not None
         told = labeler.cancel_batch(service(provider), tmp_path, name)
-        assert told == ["part 0001: completed; collect what was answered"]
+        assert told == [f"{name}-0001: completed; collect what was answered"]
         assert collect(provider, tmp_path).results.labelled == 1
         assert labeler.cancel_batch(service(provider), tmp_path, name) == []
 

@@ -6,10 +6,9 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
@@ -20,7 +19,6 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
 
 from labeler.data.lines import durable
@@ -47,12 +45,13 @@ ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 _MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
+ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
+"""A provider's statuses of a batch that gets no more answers."""
+_MOST_COUNTED, _MOST_PROBLEMS = 10**9, 5
 _TRANSFER_SECONDS = 3600.0
 """Limit for the transfer of a whole file, and for starting a batch; ``timeout`` applies between two
 bytes, and to one request."""
-_CLOCKS_APART = 86_400.0
-"""Most seconds by which the provider's clock and ours may differ."""
-_PAGE, _MOST_PAGES = 100, 100
+_PAGE, _MOST_PAGES = 100, 1000
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
 _NOT_FOUND = 404
@@ -64,14 +63,6 @@ _UNCLEAR = (
 )
 
 T = TypeVar("T")
-
-_GOING = Literal["validating", "in_progress", "finalizing", "cancelling", "unknown"]
-_ENDED = Literal["completed", "expired", "cancelled", "failed"]
-ENDED: frozenset[str] = frozenset(get_args(_ENDED))
-"""A provider's statuses of a batch that gets no more answers."""
-
-_PROBLEM = re.compile(r"(no code|[\w.\[\]]{1,64})( in line \d+)?|and \d+ more", re.ASCII)
-_MOST_PROBLEMS, _MOST_COUNTED = 5, 10**9
 
 
 def _counted(name: str) -> Any:  # noqa: ANN401 - a field, as pydantic's
@@ -86,8 +77,7 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
     """A batch as its provider describes it; a value that makes no sense is left out."""
 
     id: str = Field(min_length=1)
-    status: _GOING | _ENDED = "unknown"
-    """``unknown`` stands for a word that we do not know."""
+    status: str = Field("unknown", pattern=r"^[a-z_]{1,32}$")
     total: int = _counted("total")
     """Requests in it; 0 while they are not counted yet."""
     completed: int = _counted("completed")
@@ -97,10 +87,8 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
     input_file: str | None = _named("input_file_id")
     marker: str | None = _named("metadata", _MARKER)
     """Our name of it."""
-    created: int | None = Field(None, validation_alias="created_at")
-    """Unix time."""
     problems: tuple[str, ...] = Field((), validation_alias=AliasPath("errors", "data"))
-    """Short codes of why it was rejected, with line numbers; never the provider's words."""
+    """Short codes of why it was rejected; never the provider's words."""
 
     @field_validator("*", mode="wrap")
     @classmethod
@@ -116,12 +104,10 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
 
     @field_validator("problems", mode="before")
     @classmethod
-    def _in_short(cls, problems: object) -> object:
-        if not isinstance(problems, list):
-            return ()
-        codes = [_code(problem) for problem in problems]
-        more = len(codes) - _MOST_PROBLEMS
-        return (*codes[:_MOST_PROBLEMS], f"and {more} more") if more > 1 else tuple(codes)
+    def _codes(cls, problems: list[Any]) -> tuple[str, ...]:
+        words = [one if isinstance(one, str) else object_of(one).get("code") for one in problems]
+        codes = (plain_code(text_of(word)) or "no code" for word in words)
+        return tuple(dict.fromkeys(codes))[:_MOST_PROBLEMS]
 
     @property
     def is_whole(self) -> bool:
@@ -130,15 +116,6 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
         A server may report the end of a batch a moment before it names the file.
         """
         return self.status in ENDED and (self.output_file is not None or not self.completed)
-
-
-def _code(problem: object) -> str:
-    """Return the short code of a problem, with its line."""
-    if isinstance(problem, str) and _PROBLEM.fullmatch(problem):
-        return problem  # as we saved it
-    fields = object_of(problem)
-    code, line = plain_code(text_of(fields.get("code"))) or "no code", fields.get("line")
-    return f"{code} in line {line}" if type(line) is int else code
 
 
 class _Made(BaseModel, strict=True):
@@ -153,19 +130,15 @@ class _Page(BaseModel, strict=True):
     data: list[RemoteBatch]
     has_more: bool | None = None
 
-    @model_validator(mode="after")
-    def _require_more(self) -> Self:
-        if self.has_more and not self.data:
-            raise ValueError("more are said to follow none")
-        return self
+    @property
+    def is_last(self) -> bool:
+        """True if no further page follows.
 
-    def is_last(self, since: float) -> bool:
-        """Return True if no batch of this time or later can stand on the next page."""
-        if not self.data:
-            return True
-        first, last = self.data[0].created, self.data[-1].created
-        if first is not None and last is not None and last < first and last < since:
-            return True  # the newest come first
+        Raises:
+            ValueError: one is said to follow none.
+        """
+        if self.has_more and not self.data:
+            raise ValueError("more batches are said to follow none")
         return not (len(self.data) == _PAGE if self.has_more is None else self.has_more)
 
 
@@ -217,17 +190,15 @@ class OpenAIBatches:
 
         return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
 
-    async def create(self, file_id: str, marker: str, *, since: float, again: bool) -> RemoteBatch:
-        """Start a batch, unless there is one with this marker already.
+    async def create(self, file_id: str, marker: str, *, again: bool) -> RemoteBatch:
+        """Start the batch of an uploaded file, unless there is one with this marker already.
 
         A failed attempt may have started it: before each further attempt, :meth:`find` searches for
-        it, three times within half a minute. The provider has no idempotency key, so this relies on
-        its list showing a batch within that time.
+        it. The provider has no idempotency key, so this relies on its list.
 
         Args:
             file_id: the uploaded file.
-            marker: our name for it, which the provider keeps.
-            since: Unix time before which it cannot have been started.
+            marker: our name for the batch, which the provider keeps.
             again: true if it may have been started already: then it is searched for first.
 
         Raises:
@@ -238,7 +209,7 @@ class OpenAIBatches:
 
         async def send() -> RemoteBatch:
             nonlocal unsure
-            if unsure and (found := await self.find(file_id, marker, since=since)):
+            if unsure and (found := await self.find(file_id, marker)):
                 return found
             unsure = True
             async with asyncio.timeout(self.timeout):
@@ -253,11 +224,11 @@ class OpenAIBatches:
 
         return await self._step("start the batch", send, _TRANSFER_SECONDS)
 
-    async def find(self, file_id: str, marker: str, *, since: float) -> RemoteBatch | None:
-        """Search for the batch of a file, now and two more times; ``None`` if there is none.
+    async def find(self, file_id: str, marker: str) -> RemoteBatch | None:
+        """Search for the batch of a file; ``None`` if there is none, and any doubt is an error.
 
-        A batch may be listed some time after it was started: the searches are 10 and 20 seconds
-        apart. Arguments as for :meth:`create`.
+        A batch may be listed some time after it was started: there are three searches, 10 and 20
+        seconds apart. Arguments as for :meth:`create`.
 
         Raises:
             FatalJudgeError: the provider denies access.
@@ -266,7 +237,7 @@ class OpenAIBatches:
         for pause in _SEARCH_PAUSES:
             if pause:
                 await self.sleep(pause)
-            async for one in self._listed(since - _CLOCKS_APART):
+            async for one in self._listed():
                 if one.marker == marker or one.input_file == file_id:  # no other batch uses it
                     return one
         return None
@@ -303,21 +274,22 @@ class OpenAIBatches:
         if client is not None:
             await client.close()
 
-    async def _listed(self, since: float) -> AsyncIterator[RemoteBatch]:
-        """Yield the provider's batches, at least those since a time; any doubt is an error."""
+    async def _listed(self) -> AsyncIterator[RemoteBatch]:
+        """Yield the batches that the provider lists."""
         after: str | Omit = omit
 
-        async def read() -> _Page:
+        async def read() -> tuple[list[RemoteBatch], bool]:
             answer = await self._batches().list(limit=_PAGE, after=after)
-            return _Page.model_validate_json(answer.http_response.content)
+            page = _Page.model_validate_json(answer.http_response.content)
+            return page.data, page.is_last
 
         for _ in range(_MOST_PAGES):
-            page = await self._step(_LIST, read)
-            for one in page.data:
+            found, is_last = await self._step(_LIST, read)
+            for one in found:
                 yield one
-            if page.is_last(since):
+            if is_last:
                 return
-            after = page.data[-1].id
+            after = found[-1].id
         raise JudgeError(
             f"could not {_LIST} at {self.host}: it lists more than {_PAGE * _MOST_PAGES}, and the "
             f"one that was to be started is not among them; {_UNCLEAR}",

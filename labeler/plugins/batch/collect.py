@@ -1,8 +1,10 @@
-"""Collect answers: every answer is stored before its part counts as collected."""
+"""Collect answers: every answer is stored before its batch counts as collected."""
 
 from __future__ import annotations
 
 import random
+import shutil
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
@@ -23,9 +25,9 @@ from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.plugins.batch.client import ENDED, OpenAIBatches, RemoteBatch, run
 from labeler.plugins.batch.folder import (
-    BatchFolder,
-    BatchPart,
+    Batch,
     Results,
+    batches,
     batches_at,
     command,
     locked,
@@ -35,13 +37,13 @@ from labeler.plugins.batch.requests import (
     OK,
     AnswerLine,
     BatchRequest,
-    History,
     answer_lines,
-    read_answer,
+    judge,
+    place,
     read_request,
-    write_parts,
+    write_batches,
 )
-from labeler.plugins.batch.submit import send
+from labeler.plugins.batch.submit import send, unsent
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 
@@ -50,6 +52,7 @@ MOST_ROUNDS = 3
 _NEEDS_USER = frozenset({"not_found", "unclear"})
 """Reasons that stay the same until the user acts."""
 _STOPPED = frozenset({"cancelled", "failed"})
+_FRESH = {"state": "prepared", "crowded_out": 0, "file_id": None, "remote": None}
 _SHOWN, _MOST_SAVING = 3, 1000
 """Failures that are shown, and labels that may wait for the disk."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
@@ -60,14 +63,14 @@ class Collection(Frozen):
     """The outcome of one collection."""
 
     parts: int
-    """Parts that it collected."""
+    """Batches that it collected."""
     results: Results
     still_open: int
-    """Parts that have not ended, including those that send requests again."""
+    """Batches that have not ended, including those that send requests again."""
     failures: tuple[LabelFailure, ...] = ()
     """The first few records without a label."""
     stuck: int = 0
-    """Open parts that waiting does not help; a notice named the remedy."""
+    """Open batches that waiting does not help; a notice named the remedy."""
 
 
 def collect_batches(
@@ -151,49 +154,48 @@ class _Collector:
             self._notices.add(message)
             self.notice(message)
 
+    def _here(self) -> list[Batch]:
+        found = batches(self.store.directory, self.name)
+        return [batch for batch in found if batch.spec.base_url == self.client.base_url]
+
     async def _look(self) -> None:
-        """Look at every open part once, and send what is unsent."""
-        self._open = self._stuck = 0
-        store, url = self.store.directory, self.client.base_url
-        with locked(store):
-            for folder in batches_at(store, url, "collect", name=self.name)[0]:
-                parts = folder.open_parts()
-                unsent = [part for part in parts if part.batch_id is None]
-                for part in parts:
-                    if part not in unsent:
-                        await self._try(self._part(folder, part))
-                await self._try(send(folder, self.client), len(unsent))
-                self._open += len(folder.open_parts())
+        """Look at every open batch once, and send what is unsent."""
+        self._stuck = 0
+        with locked(self.store.directory):
+            for batch in self._here():
+                if batch.state == "created":
+                    await self._try(self._collect(batch))
+            for batch in unsent(self._here()):
+                await self._try(send(batch, self.client))
+            self._open = sum(batch.is_open for batch in self._here())
         if self._fatal:
             raise self._fatal[0]
 
-    async def _try(self, work: Awaitable[object], parts: int = 1) -> None:
+    async def _try(self, work: Awaitable[None]) -> None:
         try:
             await work
         except FatalJudgeError as error:
-            # Answers of other parts are paid for, and are collected first.
+            # Answers of other batches are paid for, and are collected first.
             self._fatal.append(error)
         except JudgeError as error:
             # A failed look loses nothing: the next one may succeed.
             self.report(str(error))
-            self._stuck += parts * (error.reason in _NEEDS_USER)
+            self._stuck += error.reason in _NEEDS_USER
 
-    async def _part(self, folder: BatchFolder, part: BatchPart) -> None:
-        """Collect a part if its batch has ended."""
-        where = f"{folder.name}, part {part.name}"
-        with folder.naming(part):
-            remote = part.remote
+    async def _collect(self, batch: Batch) -> None:
+        """Collect a batch if it has ended."""
+        with batch.naming():
+            remote = batch.remote
             if remote is None or not remote.is_whole:
-                remote = await self.client.retrieve(part.batch_id or "")
+                remote = await self.client.retrieve(batch.remote.id if batch.remote else "")
                 if remote.status not in ENDED:
                     return
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
-                    sent = {"batch_id": None, "file_id": None, "remote": None}
-                    again = part.crowded_out + 1
-                    folder.save(part, state="prepared", crowded_out=again, **sent)
-                    self.report(f"{where}: the queue is full; it waits")
+                    again = batch.crowded_out + 1
+                    batch.save(state="prepared", crowded_out=again, file_id=None, remote=None)
+                    self.report(f"{batch.name}: the queue is full; it waits")
                     return
-                part = folder.save(part, remote=remote)
+                batch.save(remote=remote)
             if not remote.is_whole:
                 raise JudgeError(
                     f"the provider says that the batch is {remote.status} and counts "
@@ -201,36 +203,28 @@ class _Collector:
                     "later, to look again; nothing is asked again meanwhile",
                     reason="incomplete",
                 )
-            files = await self._fetch(folder, part, remote)
-            price = self.price(folder.model)
-            collector = _PartCollector(self.client, self.store, folder, part, remote, price)
-            collector.collect(files)
-        self._results.append(collector.results)
-        self._failures += collector.failures
+            named = {"output": remote.output_file, "errors": remote.error_file}
+            files = {batch.file(kind): file_id for kind, file_id in named.items() if file_id}
+            for path, file_id in files.items():
+                if not path.exists():
+                    await self.client.download(file_id, path)
+            answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
+            answers.collect(list(files))
+        self._results.append(answers.results)
+        self._failures += answers.failures
         if remote.problems:
-            self.report(f"{where}: refused by the provider: {', '.join(remote.problems)}")
-        for kind, count in collector.results.odd.items():
-            self.report(f"{where}: {count} times {kind}")
-
-    async def _fetch(self, folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> list[Path]:
-        """Return the answer files, downloaded unless they already were."""
-        named = {"output": remote.output_file, "errors": remote.error_file}
-        files = {folder.file(part.name, kind): name for kind, name in named.items() if name}
-        for path, file_id in files.items():
-            if not path.exists():
-                await self.client.download(file_id, path)
-        return list(files)
+            self.report(f"{batch.name}: refused by the provider: {', '.join(remote.problems)}")
+        for kind, count in answers.results.odd.items():
+            self.report(f"{batch.name}: {count} times {kind}")
 
 
 @dataclass
-class _PartCollector:
-    """Stores the answers of one part."""
+class _Answers:
+    """Stores the answers of one batch."""
 
-    client: OpenAIBatches
-    store: DiskStore
-    folder: BatchFolder
-    part: BatchPart
+    batch: Batch
     remote: RemoteBatch
+    store: DiskStore
     price: Price | None
     failures: list[LabelFailure] = field(default_factory=list)
     results: Results = field(init=False)
@@ -247,33 +241,39 @@ class _PartCollector:
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
-        others = [part.results for part in self.folder.parts if part.results]
-        self._pace.health.labels = total(others).labelled
 
     def collect(self, files: list[Path]) -> None:
-        """Store every answer, and save the part as collected once all answers are durable.
+        """Store every answer, and save the batch as collected once all answers are durable.
 
         Raises:
             JudgeError: paid answers are missing.
         """
-        folder, part = self.folder, self.part
-        folder.remove_strays()
-        keys = folder.offsets(part)
+        batch, every = self.batch, batches(self.store.directory)
+        others = [one.results for one in every if one.results and one.spec == batch.spec]
+        self._pace.health.labels = total(others).labelled
+        keys = batch.offsets()
         unmentioned = set(keys)
         requests = self._settled(files, keys, unmentioned)
-        parts = write_parts(folder, requests, self._too_large, part.round + 1)
+        like = batch.model_copy(update=_FRESH | {"round": batch.round + 1, "created": time.time()})
+        new = write_batches(like, requests, self._too_large)
         while self._saving:
             self._await_saved()
         self._store_lasting()
         self._require_all(files, unmentioned)
-        folder.save(part, *parts, state="collected", results=self.results)
+        # A collection that was killed may have made them before; one that was dropped stays so.
+        before = [one for one in every if one.name.rpartition("-")[0] == batch.name]
+        if all(one.state == "prepared" for one in before):
+            for one in before:
+                shutil.rmtree(one.path)
+            place(new)
+        batch.save(state="collected", results=self.results)
 
     def _settled(
         self, files: list[Path], offsets: dict[str, int], unmentioned: set[str]
     ) -> Iterator[BatchRequest]:
         """Store the outcome of each answer; yield the requests that are sent again."""
         unanswered, odd = dict.fromkeys(offsets), self.results.odd
-        with self.folder.file(self.part.name, "asked").open("rb") as file:
+        with self.batch.file("asked").open("rb") as file:
             for line in answer_lines(files):
                 if line is None:
                     odd["a line that cannot be read"] += 1
@@ -290,28 +290,28 @@ class _PartCollector:
             reason = "not_answered" if status == "completed" else status
             for key in unanswered:
                 request = read_request(file, offsets[key], key)
-                yield from self._again(request, request.history, reason)
+                yield from self._again(request, reason)
 
     def _settle(self, request: BatchRequest, line: AnswerLine) -> Iterator[BatchRequest]:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
-        answer = read_answer(request, line, self.folder.reasks, self.client)
+        request = request.model_copy(update={"answers": (*request.answers, line.text)})
+        state = judge(request, self.batch.spec)
         results.answered += 1
         self._completed += line.status == OK
-        if answer.usage is not None:
-            results.usage += answer.usage
+        if state.usage is not None:
+            results.usage += state.usage
             if self.price is not None and results.cost is not None:
-                results.cost += self.price.cost(answer.usage)
+                results.cost += self.price.cost(state.usage)
         elif line.status == OK:
             results.unmetered += 1
-        results.broken.update(answer.broken)
-        if isinstance(answer.outcome, History):
-            reason = find_rule(cast("ObservedError", answer.flaw)).reason
-            yield from self._again(request, answer.outcome, reason)
-        elif isinstance(answer.outcome, UnusableAnswer):
-            self._fail(unusable(request.task, answer.outcome), answer.flaw)
+        results.broken.update(state.broken)
+        if isinstance(state.outcome, UnusableAnswer):
+            self._fail(unusable(request.task, state.outcome), state.flaw)
+        elif state.outcome is None:
+            yield from self._again(request, find_rule(cast("ObservedError", state.flaw)).reason)
         else:
-            found = record_or_failure(request.task, answer.outcome)
+            found = record_or_failure(request.task, state.outcome)
             if isinstance(found, LabelFailure):
                 self._fail(found)
             else:
@@ -321,15 +321,13 @@ class _PartCollector:
                 if len(self._saving) > _MOST_SAVING:
                     self._await_saved()
 
-    def _again(
-        self, request: BatchRequest, history: History, reason: str
-    ) -> Iterator[BatchRequest]:
+    def _again(self, request: BatchRequest, reason: str) -> Iterator[BatchRequest]:
         """Yield a request that is sent again, else release it; neither if it has a label now."""
         if self.store.get(request.key) is not None:
             return
-        self._fits = self.remote.status not in _STOPPED and self.part.round < MOST_ROUNDS
+        self._fits = self.remote.status not in _STOPPED and self.batch.round < MOST_ROUNDS
         if self._fits:
-            yield request.again(history)
+            yield request
         counts = self.results.again if self._fits else self.results.released
         counts[reason] += 1
 
@@ -376,12 +374,13 @@ class _PartCollector:
         Raises:
             JudgeError: there are fewer than the provider counts; the files are moved aside.
         """
-        counted = min(self.remote.completed, self.part.lines)
+        counted = min(self.remote.completed, self.batch.lines)
         if self._completed >= counted or not unmentioned:
             return
         for file in files:
             file.replace(file.with_suffix(".short"))
-        self.folder.save(self.part, remote=None)  # the next look may name other files
+        # The next look may name other files.
+        self.batch.save(remote=self.remote.model_copy(update={"output_file": None}))
         raise JudgeError(
             f"its files hold {self._completed} answers, and the provider counts {counted}: those "
             "are stored; collect again later, to fetch the files again; nothing is asked again "

@@ -10,10 +10,18 @@ from typing import Annotated
 
 import typer
 
-from labeler.cli import TRY_LATER, WRONG_USE, options
-from labeler.cli.interrupt import announce
-from labeler.cli.running import SOME_FAILED
-from labeler.cli.terminal import LineWriter, counted, notify, plural, print_grids, print_json
+from labeler.cli import options
+from labeler.cli.terminal import (
+    SOME_FAILED,
+    TRY_LATER,
+    WRONG_USE,
+    announce,
+    counted,
+    notify,
+    plural,
+    print_json,
+    print_sections,
+)
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
 from labeler.judges.options import ServerOptions
@@ -30,7 +38,7 @@ from labeler.plugins.batch.folder import (
 from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
 from labeler.plugins.batch.submit import BatchOptions, Submission, submit_batch
 from labeler.sentences.characters import visible
-from labeler.sentences.display import Column, Grid
+from labeler.sentences.display import Column, Grid, Section
 
 _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
@@ -159,7 +167,7 @@ def _service(server: ServerOptions) -> OpenAIBatches:
 
 def _print_submission(done: Submission, store: str, server: ServerOptions) -> None:
     for name in done.continued:
-        notify(f"{name}: parts that were left over are handed in now")
+        notify(f"{name}: left over, and handed in now")
     left_out = counted(done.left_out)
     if done.waiting:
         notify(f"{plural(done.waiting, 'row')} to hand in by the same command after the collection")
@@ -233,21 +241,19 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     several = len({view.base_url for view in views}) > 1
     rows = []
     for view in views:
-        numbers = (view.lines, view.done, view.failed, view.results.labelled)
+        seen = (view.remote.completed, view.remote.failed) if view.remote else (0, 0)
+        numbers = (view.lines, *seen, view.results.labelled)
         cells = [view.name, view.model, view.state, view.next, *numbers, _age(view.age)]
         rows.append([visible(str(cell)) for cell in [*cells, *[view.base_url] * several]])
     columns = [Column(head, words=True) for head in ("batch", "model", "state", "next")]
     columns += map(Column, ("lines", "done", "failed", "stored", "age"))
     columns += [Column("address", words=True)] * several
-    out = LineWriter()
-    print_grids(out, *Grid(columns, rows).split(out.width))
+    print_sections([Section(None, [Grid(columns, rows)])])
     for view in views:
-        for part in view.parts:
-            where = f"{view.name}, part {part.name}"
-            if part.remote and part.remote.problems:
-                notify(f"{where}: refused: {', '.join(part.remote.problems)}")
-            if part.name in view.trouble:
-                notify(f"{where}: {view.trouble[part.name]}")
+        if view.remote and view.remote.problems:
+            notify(f"{view.name}: refused: {', '.join(view.remote.problems)}")
+        if view.trouble:
+            notify(f"{view.name}: {view.trouble}")
 
 
 def _age(seconds: float) -> str:

@@ -1,16 +1,17 @@
 """The state of batches on disk: every step is saved before its result is awaited.
 
-A store's batches are in its folder ``batches``, one folder each::
+A batch is one file of requests. A store's batches are in its folder ``batches``, one folder each::
 
-    20261122T104500Z-3f9a1c02/
-        batch.json              model, address, limits and parts: the only file that changes
-        part-0001.asked.jsonl   the sentences of each request: the rows are not needed again
-        part-0001.lines.jsonl   the file of requests that is uploaded
-        part-0001.output.jsonl  the answers exactly as received, because they were paid for
-        part-0001.errors.jsonl
+    20261122T104500Z-3f9a1c02-0001/
+        batch.json     judge, server and state: the only file that changes
+        asked.jsonl    the sentences of each request: the rows are not needed again
+        lines.jsonl    the file of requests that is uploaded
+        output.jsonl   the answers exactly as received, because they were paid for
+        errors.jsonl
 
-A folder gets its name when it is complete. Requests that have to be sent again form further parts,
-which count once ``batch.json`` lists them: from the moment that the first part is ``collected``.
+A folder gets its name when it is complete. A submission has as many batches as the limits of files
+force. Requests that are sent again form further batches, named after theirs, which are sent once it
+is ``collected``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from labeler.data.lines import BOM, durable, flush_directory, replacing
 from labeler.data.options import DEFAULT_STORE, given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
-from labeler.judges.options import CapField, ServerOptions
+from labeler.judges.openai.request import OpenAISpec
+from labeler.judges.options import ServerOptions
 from labeler.labels.record import Usage
 from labeler.plugins.batch.client import RemoteBatch
 from labeler.sentences.example import Frozen
@@ -41,18 +43,21 @@ from labeler.store.leases import lock_files
 
 FOLDER, BATCH_FILE = "batches", "batch.json"
 
-PartState = Literal["prepared", "uploaded", "created", "collected", "dropped"]
+NEW = ".new-"
+"""Begins the name of a folder that is not complete."""
+
+State = Literal["prepared", "uploaded", "created", "collected", "dropped"]
 """``uploaded``: a batch may have been started; ``dropped``: canceled by its user without asking the
 provider."""
-UNSENT: frozenset[PartState] = frozenset({"prepared", "uploaded"})
-CLOSED: frozenset[PartState] = frozenset({"collected", "dropped"})
+UNSENT: frozenset[State] = frozenset({"prepared", "uploaded"})
+CLOSED: frozenset[State] = frozenset({"collected", "dropped"})
 
-_NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}", re.ASCII)
+_NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}(-\d{4,})+", re.ASCII)
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
 
 
 class Results(Frozen, frozen=False):
-    """Counts of the results of one part, or of several; mutable while a part is collected."""
+    """Counts of the results of one batch, or of several; mutable while a batch is collected."""
 
     labelled: int = 0
     failed: Counter[str] = Field(default_factory=Counter)
@@ -61,7 +66,7 @@ class Results(Frozen, frozen=False):
     """Requests without an answer that are not sent again here, by reason: the next run buys
     them."""
     again: Counter[str] = Field(default_factory=Counter)
-    """Requests that are sent again in a further part, by reason."""
+    """Requests that are sent again in a further batch, by reason."""
     odd: Counter[str] = Field(default_factory=Counter)
     """Lines of the answer files that made no sense, by kind."""
     broken: Counter[str] = Field(default_factory=Counter)
@@ -75,7 +80,7 @@ class Results(Frozen, frozen=False):
 
 
 def total(results: Iterable[Results]) -> Results:
-    """Return the sum of the results of several parts; the cost is unknown if any is."""
+    """Return the sum of the results of several batches; the cost is unknown if any is."""
     found = Results(cost=Decimal(0))
     for one in results:
         for name, count in one:
@@ -83,37 +88,6 @@ def total(results: Iterable[Results]) -> Results:
             is_unknown = mine is None or count is None
             setattr(found, name, None if is_unknown else mine + count)
     return found
-
-
-class BatchPart(Frozen):
-    """One file of requests and the batch that was started for it."""
-
-    name: str = Field(pattern=r"^[0-9]{4,}$")
-    round: int = 1
-    """How often its requests were sent: 1 for the first time."""
-    lines: int
-    size: int
-    """Bytes of the file of requests."""
-    prepared: float
-    """Unix time."""
-    state: PartState = "prepared"
-    crowded_out: int = 0
-    """How often it was rejected because the account's queue was full."""
-    file_id: str | None = None
-    batch_id: str | None = None
-    remote: RemoteBatch | None = None
-    """Its latest known description."""
-    results: Results | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """True if answers are still to be collected."""
-        return self.state not in CLOSED
-
-    @property
-    def status(self) -> str:
-        """The provider's status of a batch that is not collected yet, otherwise our state."""
-        return self.remote.status if self.remote and self.batch_id and self.is_open else self.state
 
 
 @dataclass(frozen=True)
@@ -125,24 +99,28 @@ class FileLimits:
     """In bytes."""
 
 
-class BatchFolder(Frozen, frozen=False):
-    """One batch on disk: facts that hold for all of it, and its parts."""
+class Batch(Frozen, frozen=False):
+    """One file of requests, and the provider's batch that was started for it."""
 
     path: Path = Field(Path(), exclude=True)
     version: Literal[1] = 1
-    model: str
-    base_url: str
     created: float
     """Unix time."""
-    cap_field: CapField = "max_completion_tokens"
-    """Name that the server has for the cap."""
-    reasks: int = 1
-    """How often an answer may be sent back."""
-    limits: FileLimits = FileLimits()
-    network: ServerOptions = ServerOptions()
-    """How the server was reached, for commands; neither an address nor a program: a store may come
-    from elsewhere, and commands are copied."""
-    parts: tuple[BatchPart, ...] = ()
+    spec: OpenAISpec
+    """The judge and its server."""
+    limits: FileLimits
+    round: int = 1
+    """How often its requests were sent: 1 for the first time."""
+    lines: int
+    size: int
+    """Bytes of the file of requests."""
+    state: State = "prepared"
+    crowded_out: int = 0
+    """How often it was rejected because the account's queue was full."""
+    file_id: str | None = None
+    remote: RemoteBatch | None = None
+    """The provider's latest known description."""
+    results: Results | None = None
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -158,8 +136,6 @@ class BatchFolder(Frozen, frozen=False):
             raise _unreadable(file, str(error)) from error
         except ValidationError as error:
             raise _unreadable(file, describe_faults(error, whole="the whole")) from error
-        if not found.parts:
-            raise _unreadable(file, "it names no part")
         found.path = path
         return found
 
@@ -168,46 +144,51 @@ class BatchFolder(Frozen, frozen=False):
         """Name of the batch and its folder."""
         return self.path.name
 
-    def open_parts(self) -> list[BatchPart]:
-        """Return the parts whose answers are still to be collected."""
-        return [part for part in self.parts if part.is_open]
+    @property
+    def is_open(self) -> bool:
+        """True if answers are still to be collected."""
+        return self.state not in CLOSED
+
+    @property
+    def status(self) -> str:
+        """The provider's status of a batch that is not collected yet, otherwise our state."""
+        return self.remote.status if self.remote and self.is_open else self.state
+
+    @property
+    def marker(self) -> str:
+        """Our name of the batch, which the provider keeps."""
+        return f"{self.name}/{self.crowded_out}" if self.crowded_out else self.name
 
     @property
     def server(self) -> ServerOptions:
-        """How its server is reached."""
-        return replace(self.network, base_url=self.base_url, api_key_command=None)
+        """How its server is reached; without a program, since a store may come from elsewhere."""
+        return replace(self.spec.server, api_key_command=None)
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
         store = self.path.parent.parent
         return command(action, self.name, *options, store=store, server=self.server)
 
-    def file(self, name: str, kind: str) -> Path:
-        """Return a file of a part: ``lines``, ``output`` and so on."""
-        return self.path / f"part-{name}.{kind}.jsonl"
+    def file(self, kind: str) -> Path:
+        """Return a file of the batch: ``lines``, ``output`` and so on."""
+        return self.path / f"{kind}.jsonl"
 
-    def save(self, part: BatchPart, *further: BatchPart, **changes: object) -> BatchPart:
-        """Save the state of a part with changes, and return it; further parts join the batch."""
-        changed = part.model_copy(update=changes)
-        parts = (changed if one.name == part.name else one for one in self.parts)
-        self.write(*parts, *further)
-        return changed
-
-    def write(self, *parts: BatchPart) -> None:
-        """Save the batch with its parts: after a crash its state is the old one or the new."""
-        state = self.model_copy(update={"parts": parts})
+    def save(self, **changes: object) -> None:
+        """Save the state with changes: after a crash it is the old one or the new."""
+        state = self.model_copy(update=changes)
         with replacing(self.path / BATCH_FILE) as partial, durable(partial) as file:
             file.write(state.model_dump_json().encode())
         flush_directory(self.path)
-        self.parts = parts
+        for name, value in changes.items():
+            setattr(self, name, value)
 
-    def offsets(self, part: BatchPart) -> dict[str, int]:
-        """Return the label keys that a part asks for, and where each saved request begins.
+    def offsets(self) -> dict[str, int]:
+        """Return the label keys that the batch asks for, and where each saved request begins.
 
         Raises:
-            StoreError: the file of saved requests does not hold those of the part.
+            StoreError: the file of saved requests does not hold those of the batch.
         """
-        path, found, start = self.file(part.name, "asked"), dict[str, int](), 0
+        path, found, start = self.file("asked"), dict[str, int](), 0
         try:
             with path.open("rb") as lines:
                 for line in lines:
@@ -216,48 +197,19 @@ class BatchFolder(Frozen, frozen=False):
                     start += len(line)
         except OSError as error:
             raise _unreadable(path, str(error)) from error
-        if len(found) != part.lines:
-            raise _unreadable(path, f"it holds {len(found)} of the {part.lines} saved requests")
+        if len(found) != self.lines:
+            raise _unreadable(path, f"it holds {len(found)} of the {self.lines} saved requests")
         return found
 
     @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
-        """Let a new batch be written aside: its folder gets its name when it has parts."""
-        final, aside = self.path, self.path.with_name(f".new-{self.name}")
-        for leftover in final.parent.glob(".new-*"):  # of a killed process; the lock is ours
-            shutil.rmtree(leftover)
-        aside.mkdir(mode=0o700, parents=True)
-        self.path = aside
-        try:
-            yield
-            if self.parts:
-                aside.rename(final)
-                flush_directory(final.parent)
-        finally:
-            self.path = final
-            shutil.rmtree(aside, ignore_errors=True)
-
-    def remove_strays(self) -> None:
-        """Remove files of parts that a collect prepared before it was stopped; they hold texts."""
-        known = {f"part-{part.name}" for part in self.parts}
-        for path in self.path.glob("part-*"):
-            if path.name.partition(".")[0] not in known:
-                path.unlink()
-
-    def marker(self, part: BatchPart) -> str:
-        """Return our name of a part's batch, which the provider keeps."""
-        again = f"/{part.crowded_out}" if part.crowded_out else ""
-        return f"{self.name}/{part.name}{again}"
-
-    @contextlib.contextmanager
-    def naming(self, part: BatchPart) -> Iterator[None]:
-        """Add to errors of the provider the name of the part, and how to let go of its rows."""
+    def naming(self) -> Iterator[None]:
+        """Add to errors of the provider the name of the batch, and how to let go of its rows."""
         try:
             yield
         except JudgeError as error:
             kind = FatalJudgeError if isinstance(error, FatalJudgeError) else JudgeError
-            message = f"{self.name}, part {part.name}: {error}"
-            if part.state in UNSENT or error.reason in {"not_found", "unclear", "incomplete"}:
+            message = f"{self.name}: {error}"
+            if self.state in UNSENT or error.reason in {"not_found", "unclear", "incomplete"}:
                 drop = self.command("cancel", "--drop")
                 message += f"; `{drop}` gives up its answers, so that its rows can be bought again"
             raise kind(message, reason=error.reason) from None
@@ -266,14 +218,26 @@ class BatchFolder(Frozen, frozen=False):
 # The batches of a store
 
 
-def batches(store: Path) -> list[BatchFolder]:
-    """Return every batch of a store, the oldest first.
+def batches(store: Path, name: str | None = None) -> list[Batch]:
+    """Return the batches of a store, the oldest first.
+
+    Args:
+        store: the store's folder.
+        name: of a batch or a submission, whose further batches belong to it; by default all.
 
     Raises:
+        UsageError: there is no batch of this name.
         StoreError: the state of a batch cannot be read.
     """
-    found = [BatchFolder.read(store / FOLDER / name) for name in _names(store)]
-    return sorted(found, key=lambda folder: folder.created)
+    found = [Batch.read(store / FOLDER / one) for one in _names(store)]
+    found.sort(key=lambda batch: batch.created)
+    if name is None:
+        return found
+    chosen = [batch for batch in found if f"{batch.name}-".startswith(f"{name}-")]
+    if not chosen:
+        have = ", ".join(batch.name for batch in found) or "none"
+        raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
+    return chosen
 
 
 def _names(store: Path) -> list[str]:
@@ -285,31 +249,14 @@ def _names(store: Path) -> list[str]:
         raise _unreadable(store / FOLDER, str(error)) from error
 
 
-def batch(store: Path, name: str) -> BatchFolder:
-    """Return a batch of a store by its name.
-
-    Raises:
-        UsageError: there is no batch of this name.
-    """
-    found = {folder.name: folder for folder in batches(store)}
-    if name not in found:
-        have = ", ".join(found) or "none"
-        raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
-    return found[name]
-
-
 def pending_keys(store: Path) -> dict[str, str]:
     """Return the label keys that a batch of this store may still answer, each with its batch.
 
     Raises:
         StoreError: the state of a batch cannot be read: asking would risk paying twice.
     """
-    return {
-        key: folder.name
-        for folder in batches(store)
-        for part in folder.open_parts()
-        for key in folder.offsets(part)
-    }
+    opened = [batch for batch in batches(store) if batch.is_open]
+    return {key: batch.name for batch in opened for key in batch.offsets()}
 
 
 class PendingKeys:
@@ -364,15 +311,14 @@ def command(action: str, *words: str, store: str | Path, server: ServerOptions) 
     return shlex.join(line)
 
 
-def servers(folders: Iterable[BatchFolder]) -> dict[str, ServerOptions]:
+def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
     """Return how the servers of open batches are reached, by their sorted addresses."""
-    found = {folder.base_url: folder.server for folder in folders if folder.open_parts()}
-    return dict(sorted(found.items()))
+    return dict(sorted((one.spec.base_url, one.server) for one in found if one.is_open))
 
 
 def batches_at(
     store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
-) -> tuple[list[BatchFolder], dict[str, ServerOptions]]:
+) -> tuple[list[Batch], dict[str, ServerOptions]]:
     """Return the batches of a store at an address, and the servers of its other open ones.
 
     A key is never sent to an address that only a folder names.
@@ -382,7 +328,7 @@ def batches_at(
         base_url: the given address; by default OpenAI's.
         action: the command that is about to run, such as ``collect``.
         words: further arguments of the command.
-        name: the batch that it applies to; by default all.
+        name: as for :func:`batches`.
 
     Raises:
         UsageError: there is no such folder or batch, or all open batches are elsewhere; the message
@@ -392,10 +338,10 @@ def batches_at(
     store, base_url = Path(store), base_url or OFFICIAL_URL
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-    chosen = [batch(store, name)] if name else batches(store)
-    here = [folder for folder in chosen if folder.base_url == base_url]
-    elsewhere = servers(folder for folder in chosen if folder not in here)
-    if elsewhere and not any(folder.open_parts() for folder in here):
+    chosen = batches(store, name)
+    here = [batch for batch in chosen if batch.spec.base_url == base_url]
+    elsewhere = servers(batch for batch in chosen if batch.spec.base_url != base_url)
+    if elsewhere and not any(batch.is_open for batch in here):
         subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
         given = [name, *words] if name else words
         go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
@@ -404,9 +350,6 @@ def batches_at(
             f"address that you give: `{go_on}`, or base_url in Python"
         )
     return here, elsewhere
-
-
-# Files
 
 
 @contextlib.contextmanager
@@ -424,6 +367,8 @@ def locked(store: Path) -> Iterator[None]:
                 "run this again"
             )
         (store / FOLDER).mkdir(mode=0o700, exist_ok=True)
+        for leftover in (store / FOLDER).glob(f"{NEW}*"):  # of a killed process
+            shutil.rmtree(leftover)
         yield
     finally:
         leases.release_all(holder)

@@ -1,10 +1,9 @@
-"""The requests of a part, written up to a size limit, and their answers, judged as online."""
+"""The requests of a batch, written up to a size limit, and their answers, judged as online."""
 
 from __future__ import annotations
 
 import json
 import operator
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -13,80 +12,51 @@ from typing import IO, Any, NamedTuple, Self, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM, durable
+from labeler.data.lines import BOM, durable, flush_directory
 from labeler.errors import LabelerError, StoreError, describe_faults
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import Completion, object_of, read_completion, stated_error
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.reading import read_body
-from labeler.judges.openai.request import Request, request_body, spec_of
+from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.request import OpenAISpec, Request, request_body, spec_of
 from labeler.judges.openai.retries import final_error
-from labeler.judges.options import CapField
 from labeler.judges.prompting import OWN, Prompt, load_prompt
 from labeler.judges.task import JudgeReply, Task, judged_task
 from labeler.labels.profiles import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.plugins.batch.client import ENDPOINT, OpenAIBatches
-from labeler.plugins.batch.folder import BatchFolder, BatchPart
+from labeler.plugins.batch.client import ENDPOINT
+from labeler.plugins.batch.folder import NEW, Batch
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
 
-
-class History(Frozen):
-    """The attempt log of a record's earlier rounds, and the re-ask of the next one."""
-
-    attempts: int = 0
-    answers: int = 0
-    readable: int = 0
-    broken: dict[str, int] = Field(default_factory=dict)
-    usage: Usage | None = None
-    cap: int | None = None
-    cap_raised: bool = False
-    answer: str | None = None
-    """The answer that is sent back for correction."""
-    complaint: str | None = None
-    """The message that names its violations."""
-
-    @classmethod
-    def of(cls, log: AttemptLog, answer: str | None, complaint: str | None) -> Self:
-        """Return the history that a log leaves to the next round."""
-        kept = {name: getattr(log, name) for name in _LOGGED}
-        # A file cannot hold lone surrogates.
-        plain = answer and answer.encode("utf-8", "replace").decode()
-        return cls(**kept, answer=plain, complaint=complaint)
-
-    def log(self, task: Task[Any]) -> AttemptLog:
-        """Return the log that goes on from here."""
-        kept = {name: getattr(self, name) for name in _LOGGED}
-        return AttemptLog(task, **kept | {"broken": Counter(self.broken)})
-
-
-_LOGGED = frozenset(History.model_fields) - {"answer", "complaint"}
+OK = 200
+_LONGEST_LINE = 64 * 2**20
 
 
 class BatchRequest(Frozen):
-    """A task and its history: all that is needed to read its answer and to ask again."""
+    """A task and the answers to it so far: all that is needed to judge these and to ask again."""
 
     key: str
     example: KeyedExample
     signature: Signature
-    history: History
     retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
     """The retrieval label that a label rests on."""
     prompt: Prompt | None = Field(default=None, exclude_if=operator.not_)
     """The prompt, if it is the user's own."""
+    answers: tuple[str, ...] = ()
+    """Lines of answer files."""
 
     @classmethod
-    def of(cls, task: Task[Any], history: History) -> Self:
+    def of(cls, task: Task[Any]) -> Self:
         """Return the request of a task."""
         return cls(
             key=task.key,
             example=task.example,
             signature=task.signature,
-            history=history,
             retrieval=getattr(task.kind, "basis", None),
             prompt=task.prompt if family_of(task.prompt.name) == OWN else None,
         )
@@ -114,71 +84,17 @@ class BatchRequest(Frozen):
             )
         return task
 
-    def again(self, history: History) -> Self:
-        """Return the request of the next round."""
-        return self.model_copy(update={"history": history})
-
-    def line(self, cap_field: CapField) -> str:
-        """Return the line of the uploaded file, named by the label's key.
-
-        Its body equals the online request.
-
-        Args:
-            cap_field: name that the server has for the cap of an answer.
-        """
-        task, history = self.task, self.history
-        messages: list[Mapping[str, Any]] = list(task.messages)
-        if history.complaint is not None:
-            messages.append({"role": "assistant", "content": history.answer or ""})
-            messages.append({"role": "user", "content": history.complaint})
-        spec = spec_of(task.signature.model, {**task.signature.sampling, "cap_field": cap_field})
+    def line(self, spec: OpenAISpec) -> bytes:
+        """Return the line of the uploaded file, whose body is that of the next online request."""
+        state = judge(self, spec)
+        own = {**self.signature.sampling, "cap_field": spec.cap_field}
+        asked = spec_of(self.signature.model, own)
         # A server that refuses the fields for caching would refuse every line of a file.
-        body = request_body(Request(spec, task, messages, history.cap, cached=False))
-        line = {"custom_id": task.key, "method": "POST", "url": ENDPOINT, "body": body}
+        body = request_body(Request(asked, self.task, state.messages, state.cap, cached=False))
+        line = {"custom_id": self.key, "method": "POST", "url": ENDPOINT, "body": body}
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         # Some servers would take a line separator inside a text for the end of the line.
-        return plain_json(text)
-
-
-def write_parts(
-    folder: BatchFolder,
-    requests: Iterable[BatchRequest],
-    too_large: Callable[[BatchRequest], object],
-    round_: int = 1,
-) -> list[BatchPart]:
-    """Write requests to as many parts as the limits of files require, and make these durable.
-
-    Args:
-        folder: the batch; its parts are the earlier ones.
-        requests: written as they come.
-        too_large: called with a request that alone exceeds the size of a file.
-        round_: how often the requests were sent with this time.
-    """
-    limits, parts = folder.limits, list[BatchPart]()
-
-    def lines() -> Iterator[tuple[BatchRequest, bytes]]:
-        for request in requests:
-            line = request.line(folder.cap_field).encode() + b"\n"
-            if len(line) <= limits.size:
-                yield request, line
-            else:
-                too_large(request)
-
-    rest = lines()
-    following = next(rest, None)
-    while following:
-        name, count, size = f"{len(folder.parts) + len(parts) + 1:04d}", 0, 0
-        asked, sent = (folder.file(name, kind) for kind in ("asked", "lines"))
-        with durable(asked) as saved, durable(sent) as uploaded:
-            while following and count < limits.lines and size + len(following[1]) <= limits.size:
-                saved.write(following[0].model_dump_json().encode() + b"\n")
-                uploaded.write(following[1])
-                count, size = count + 1, size + len(following[1])
-                following = next(rest, None)
-        parts.append(
-            BatchPart(name=name, round=round_, lines=count, size=size, prepared=time.time())
-        )
-    return parts
+        return plain_json(text).encode() + b"\n"
 
 
 def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
@@ -196,33 +112,62 @@ def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
     return request
 
 
-# Answers
+def write_batches(
+    like: Batch, requests: Iterable[BatchRequest], too_large: Callable[[BatchRequest], object]
+) -> list[Batch]:
+    """Write requests aside to as many batches as the limits of files force; make them durable.
 
-OK = 200
-_LONGEST_LINE = 64 * 2**20
+    Args:
+        like: the batch that they are made after; their names are its name and a number.
+        requests: written as they come.
+        too_large: called with a request that alone exceeds the size of a file.
+    """
+    limits, found = like.limits, list[Batch]()
+
+    def lines() -> Iterator[tuple[BatchRequest, bytes]]:
+        for request in requests:
+            line = request.line(like.spec)
+            if len(line) <= limits.size:
+                yield request, line
+            else:
+                too_large(request)
+
+    rest = lines()
+    following = next(rest, None)
+    while following:
+        path = like.path.with_name(f"{NEW}{like.name}-{len(found) + 1:04d}")
+        path.mkdir(mode=0o700, parents=True)
+        batch, count, size = like.model_copy(update={"path": path}), 0, 0
+        with durable(batch.file("asked")) as saved, durable(batch.file("lines")) as uploaded:
+            while following and count < limits.lines and size + len(following[1]) <= limits.size:
+                saved.write(following[0].model_dump_json().encode() + b"\n")
+                uploaded.write(following[1])
+                count, size = count + 1, size + len(following[1])
+                following = next(rest, None)
+        batch.save(lines=count, size=size)
+        found.append(batch)
+    return found
+
+
+def place(found: Iterable[Batch]) -> None:
+    """Give new batches their names: from now on others can see them."""
+    for batch in found:
+        batch.path = batch.path.rename(batch.path.with_name(batch.name.removeprefix(NEW)))
+        flush_directory(batch.path.parent)
+
+
+# Answers
 
 
 class AnswerLine(NamedTuple):
     """One line of an answer file."""
 
+    text: str
     key: str
     status: int
     body: Mapping[str, Any] | None
     is_sent: bool = True
     """False if the request was not even sent, such as in a batch that expired."""
-
-
-class Answer(NamedTuple):
-    """The reading of one answer, which means the same as online."""
-
-    outcome: JudgeReply[Frozen] | UnusableAnswer | History
-    """A history if the request has to be sent again."""
-    usage: Usage | None
-    """The charge for this answer alone; ``None`` if the server does not report it."""
-    broken: Counter[str]
-    """Contract violations of this answer alone, by kind."""
-    flaw: ObservedError | None = None
-    """Why the answer is unusable."""
 
 
 def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
@@ -231,62 +176,85 @@ def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
         with path.open("rb") as file:
             while content := file.readline(_LONGEST_LINE):
                 if content.strip():
-                    yield _parse_line(content)
+                    yield _parse_line(content.decode(errors="replace"))
 
 
-def read_answer(
-    request: BatchRequest, line: AnswerLine, reasks: int, client: OpenAIBatches
-) -> Answer:
-    """Read the answer to a request.
+def _parse_line(text: str) -> AnswerLine | None:
+    line = object_of(json_of(text.encode()))
+    key, response = line.get("custom_id"), object_of(line.get("response"))
+    status = response.get("status_code")
+    if not isinstance(key, str):
+        return None
+    if type(status) is int:
+        return AnswerLine(text, key, status, object_of(response.get("body")) or None)
+    is_error = isinstance(line.get("error"), dict)
+    return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
 
-    Args:
-        request: the request.
-        line: the line with its answer.
-        reasks: how often an answer may be sent back.
-        client: of the server that answered.
-    """
-    task, history = request.task, request.history
-    log = history.log(task)
-    log.attempts += 1
-    before = Counter(log.broken_contracts())
-    stated = None if line.status == OK else stated_error(line.body, line.status)
-    found = Completion(error=stated) if stated else read_completion(line.body)
-    flaw, detail = log.record_completion(found), ""
-    outcome: JudgeReply[Frozen] | History | None = None
-    if flaw is None:
-        try:
-            answer = log.read(found.content, strict=True)
-        except ValidationError as error:
-            flaw, detail = log.rejection(error)
-            if log.reasks < reasks:
-                outcome = History.of(log, found.content, log.reask_message())
+
+class Judged(NamedTuple):
+    """The state of a request after its answers, which mean the same as online."""
+
+    messages: list[Mapping[str, Any]]
+    """The messages of the next request."""
+    cap: int | None
+    """The cap of the next answer."""
+    outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
+    """``None`` if the request has to be sent, or sent again."""
+    flaw: ObservedError | None = None
+    """Why the last answer is unusable."""
+    usage: Usage | None = None
+    """The charge for the last answer; ``None`` if the server does not report it."""
+    broken: Mapping[str, int] = {}
+    """Contract violations of the last answer, by kind."""
+
+
+def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
+    """Judge the answers to a request, one after the other, by the rules of the online judge."""
+    task, host = request.task, host_of(spec.base_url)
+    log = AttemptLog(task, cap=spec.max_output_tokens)
+    state = Judged([*task.messages], log.cap)
+    for line in map(_parse_line, request.answers):
+        before = Counter(log.broken_contracts())
+        log.attempts, log.violations = log.attempts + 1, ()
+        found = _completion(line)
+        flaw, detail = log.record_completion(found), ""
+        outcome: JudgeReply[Frozen] | None = None
+        if flaw is not None:
+            is_longer = flaw.kind == "truncated" and log.raise_cap()
+            is_again = is_longer or find_rule(flaw).policy in RETRIED
         else:
-            # The time that the answer took inside the batch is not known.
-            facts = log.facts(client.host).model_copy(update={"seconds": None})
-            outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
-    elif (flaw.kind == "truncated" and log.raise_cap()) or find_rule(flaw).policy in RETRIED:
-        # The re-ask of an earlier round is repeated.
-        outcome = History.of(log, history.answer, history.complaint)
-    broken = Counter(log.broken_contracts()) - before
-    if outcome is not None:
-        return Answer(outcome, found.usage, broken, flaw)
-    failed = AttemptFailed(cast("ObservedError", flaw), detail)
-    failed.stops = False  # the lines of a batch are answered already
-    who = f"batch, model {task.signature.model!r} at {client.host}"
-    fault = final_error(failed, who, log.attempts, client.timeout, **log.in_vain())
-    return Answer(cast("UnusableAnswer", fault), found.usage, broken, flaw)
+            is_again = log.reasks < spec.reasks
+            try:
+                answer = log.read(found.content, strict=True)
+            except ValidationError as error:
+                flaw, detail = log.rejection(error)
+                state = state._replace(messages=_corrected(log))
+            else:
+                # The time that the answer took inside the batch is not known.
+                facts = log.facts(host).model_copy(update={"seconds": None})
+                outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
+        broken = Counter(log.broken_contracts()) - before
+        state = Judged(state.messages, log.cap, outcome, flaw, found.usage, broken)
+        if flaw is not None and not is_again:
+            failed = AttemptFailed(flaw, detail)
+            failed.stops = False  # the lines of a batch are answered already
+            who = f"batch, model {spec.model!r} at {host}"
+            error_ = final_error(failed, who, log.attempts, spec.timeout, **log.in_vain())
+            return state._replace(outcome=cast("UnusableAnswer", error_))
+    return state
 
 
-def _parse_line(content: bytes) -> AnswerLine | None:
-    try:
-        line = read_body(content)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
-        return None
-    key, response = line["custom_id"], line.get("response")
-    if isinstance(response, dict) and type(response.get("status_code")) is int:
-        return AnswerLine(key, response["status_code"], object_of(response.get("body")) or None)
-    if isinstance(line.get("error"), dict):
-        return AnswerLine(key, 0, None, is_sent=False)
-    return None
+def _completion(line: AnswerLine | None) -> Completion:
+    if line is None or line.status != OK:
+        return Completion(error=stated_error(line and line.body, line.status if line else 0))
+    return read_completion(line.body)
+
+
+def _corrected(log: AttemptLog) -> list[Mapping[str, Any]]:
+    """Return the messages that ask the judge to correct its latest answer."""
+    answer = log.latest.content.encode("utf-8", "replace").decode()  # without lone surrogates
+    return [
+        *log.task.messages,
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": log.reask_message()},
+    ]

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from labeler.data.lines import BOM, rewrite_without
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
-from labeler.plugins.batch.client import ENDED, OpenAIBatches, run
+from labeler.plugins.batch.client import ENDED, OpenAIBatches, RemoteBatch, run
 from labeler.plugins.batch.folder import (
+    BATCH_FILE,
     FOLDER,
     UNSENT,
-    BatchFolder,
-    BatchPart,
+    Batch,
     Results,
-    batch,
     batches,
     batches_at,
     locked,
-    total,
 )
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.sentences.example import Frozen
@@ -41,24 +38,20 @@ class BatchStatus(Frozen):
     age: float
     """Seconds since it was prepared."""
     state: str
-    """The states of the parts with their counts."""
+    """The provider's status until it is collected, then ours."""
     next: str
     """The next step for its user."""
     lines: int
-    """Requests; those sent again count once."""
-    done: int
-    """Requests that the provider has answered."""
-    failed: int
-    """Requests that the provider could not answer."""
+    """Requests."""
+    remote: RemoteBatch | None
+    """The provider's latest description."""
     results: Results
     """Results collected so far."""
     looked_up: bool
     """True if the provider was asked; otherwise the state dates from the last collection or
     submission."""
-    parts: tuple[BatchPart, ...]
-    """With the provider's latest description of each."""
-    trouble: dict[str, str]
-    """Why the provider's description is not available, by part."""
+    trouble: str
+    """Why the provider's description is not available."""
 
 
 def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list[BatchStatus]:
@@ -82,57 +75,43 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
     """
 
     async def views() -> list[BatchStatus]:
-        return [await _status(folder, client) for folder in batches(Path(store))]
+        return [await _status(batch, client) for batch in batches(Path(store))]
 
     return run(views, client)
 
 
-async def _status(folder: BatchFolder, client: OpenAIBatches | None) -> BatchStatus:
-    here = client if client and client.base_url == folder.base_url else None
-    parts, trouble = list[BatchPart](), dict[str, str]()
-    for part in folder.parts:
-        remote = part.remote
-        if here and part.batch_id and part.is_open:
-            try:
-                remote = await here.retrieve(part.batch_id)
-            except FatalJudgeError:
-                raise
-            except JudgeError as error:
-                trouble[part.name] = str(error)
-        parts.append(part.model_copy(update={"remote": remote}))
-    states = Counter(part.status for part in parts)
-    listed = ", ".join(f"{count} {state}" for state, count in states.items())
-    remotes = [part.remote for part in parts if part.remote]
-    results = total(part.results for part in parts if part.results)
+async def _status(batch: Batch, client: OpenAIBatches | None) -> BatchStatus:
+    is_here, trouble = client is not None and client.base_url == batch.spec.base_url, ""
+    if client and is_here and batch.state == "created" and batch.remote:
+        try:
+            batch.remote = await client.retrieve(batch.remote.id)
+        except FatalJudgeError:
+            raise
+        except JudgeError as error:
+            trouble = str(error)
     return BatchStatus(
-        name=folder.name,
-        model=folder.model,
-        base_url=folder.base_url,
-        age=max(0.0, time.time() - folder.created),
-        state=listed if len(parts) > 1 else parts[0].status,
-        next=_next_step(parts, trouble, results, is_current=here is not None),
-        lines=sum(part.lines for part in parts if part.round == 1),
-        done=sum(remote.completed for remote in remotes),
-        failed=sum(remote.failed for remote in remotes),
-        results=results,
-        looked_up=here is not None,
-        parts=tuple(parts),
+        name=batch.name,
+        model=batch.spec.model,
+        base_url=batch.spec.base_url,
+        age=max(0.0, time.time() - batch.created),
+        state=batch.status,
+        next="look again later" if trouble else _next_step(batch, is_current=is_here),
+        lines=batch.lines,
+        remote=batch.remote,
+        results=batch.results or Results(),
+        looked_up=is_here,
         trouble=trouble,
     )
 
 
-def _next_step(
-    parts: list[BatchPart], trouble: dict[str, str], results: Results, *, is_current: bool
-) -> str:
-    if any(part.state in UNSENT for part in parts):
-        return "run submit or collect: parts are still to be handed in"
-    if trouble:
-        return "look again later"
-    if any(part.is_open and part.status in ENDED for part in parts):
+def _next_step(batch: Batch, *, is_current: bool) -> str:
+    if batch.state in UNSENT:
+        return "run submit or collect: it is still to be handed in"
+    if batch.is_open and batch.status in ENDED:
         return "collect"
-    if any(part.is_open for part in parts):
+    if batch.is_open:
         return "wait" if is_current else "look it up"
-    released = results.released.total()
+    released = batch.results.released.total() if batch.results else 0
     return f"label or submit the rows again: {released} have no answer" if released else "done"
 
 
@@ -144,12 +123,12 @@ def cancel_batch(
     Args:
         client: of the Batch API, at the batch's address.
         store: the store's folder.
-        name: the batch.
+        name: of a batch or a submission.
         drop: release all its rows without asking the provider, for example if it has lost the
             batch; answers that it may have are given up.
 
     Returns:
-        A line for each part.
+        A line for each batch.
 
     Raises:
         FatalJudgeError: the provider denies access.
@@ -160,36 +139,31 @@ def cancel_batch(
         >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
     if drop:
-        batch(Path(store), name)
+        batches(Path(store), name)
     else:
         batches_at(store, client.base_url, "cancel", name=name)
 
     async def cancel(directory: Path) -> list[str]:
         with locked(directory):
-            folder = batch(directory, name)
-            open_parts = folder.open_parts()
-            return [await _cancel_part(folder, part, client, drop=drop) for part in open_parts]
+            opened = [batch for batch in batches(directory, name) if batch.is_open]
+            return [await _cancel(batch, client, drop=drop) for batch in opened]
 
     with DiskStore(store) as opened:
         return run(lambda: cancel(opened.directory), client)
 
 
-async def _cancel_part(
-    folder: BatchFolder, part: BatchPart, client: OpenAIBatches, *, drop: bool
-) -> str:
-    batch_id = part.batch_id
-    if part.state == "uploaded" and not drop:
-        marker = folder.marker(part)
-        found = await client.find(part.file_id or "", marker, since=part.prepared)
-        batch_id = found.id if found else None
-    if drop or batch_id is None:
-        folder.save(part, state="dropped")
-        return f"part {part.name}: dropped"
-    remote = await client.retrieve(batch_id)
+async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:
+    remote = batch.remote
+    if batch.state == "uploaded" and not drop:
+        remote = await client.find(batch.file_id or "", batch.marker)
+    if drop or remote is None:
+        batch.save(state="dropped")
+        return f"{batch.name}: dropped"
+    remote = await client.retrieve(remote.id)
     if remote.status not in ENDED:
-        remote = await client.cancel(batch_id)
-    folder.save(part, state="created", batch_id=batch_id, remote=remote)
-    return f"part {part.name}: {remote.status}; collect what was answered"
+        remote = await client.cancel(remote.id)
+    batch.save(state="created", remote=remote)
+    return f"{batch.name}: {remote.status}; collect what was answered"
 
 
 def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_run: bool) -> int:
@@ -202,32 +176,23 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
     if not (store / FOLDER).is_dir():
         return 0
     with locked(store):
-        found = [
-            (folder, part, mine)
-            for folder in batches(store)
-            for part in folder.parts
-            if (mine := _selected_keys(folder, part, selection, keys))
-        ]
-        for folder, part, _ in found:
-            if part.is_open:
+        selected = [(one, _selected_keys(one, selection, keys)) for one in batches(store)]
+        found = [(batch, mine) for batch, mine in selected if mine]
+        for batch, _ in found:
+            if batch.is_open:
                 raise UsageError(
-                    f"batch {folder.name} may still answer selected rows: run "
-                    f"`{folder.command('collect', '--wait')}` or `{folder.command('cancel')}` "
+                    f"batch {batch.name} may still answer selected rows: run "
+                    f"`{batch.command('collect', '--wait')}` or `{batch.command('cancel')}` "
                     "first; nothing was deleted"
                 )
-        if not dry_run:
-            for folder in {folder.path: folder for folder, _, _ in found}.values():
-                folder.remove_strays()
-            for folder, part, mine in found:
-                _delete(folder, part, mine)
-    return len(set[bytes]().union(*(mine for _, _, mine in found)))
+        for batch, mine in [] if dry_run else found:
+            _delete(batch, mine)
+    return len(set[bytes]().union(*(mine for _, mine in found)))
 
 
-def _selected_keys(
-    folder: BatchFolder, part: BatchPart, selection: Selection, keys: set[str]
-) -> set[bytes]:
-    """Return the label keys of selected requests of a part."""
-    path, found = folder.file(part.name, "asked"), set[bytes]()
+def _selected_keys(batch: Batch, selection: Selection, keys: set[str]) -> set[bytes]:
+    """Return the label keys of selected requests of a batch."""
+    path, found = batch.file("asked"), set[bytes]()
     if not path.exists():
         return found
     with path.open("rb") as lines:
@@ -237,15 +202,16 @@ def _selected_keys(
             except ValidationError as error:
                 raise StoreError(
                     f"{path}:{number}: not a saved request ({describe_faults(error)}); remove the "
-                    f"folder {folder.path} if its answers are collected; nothing was deleted"
+                    f"folder {batch.path} if its answers are collected; nothing was deleted"
                 ) from error
             if saved.key in keys or selection.selects(saved.example.id, saved.example.metadata):
                 found.add(saved.key.encode())
     return found
 
 
-def _delete(folder: BatchFolder, part: BatchPart, keys: set[bytes]) -> None:
-    """Delete the lines with a key from the files of a part; last the requests, which name rows."""
-    asked = folder.file(part.name, "asked")
-    for path in [*({*folder.path.glob(f"part-{part.name}.*")} - {asked}), asked]:
+def _delete(batch: Batch, keys: set[bytes]) -> None:
+    """Delete the lines with a key from the files of a batch; last the requests, which name rows."""
+    asked = batch.file("asked")
+    others = {path for path in batch.path.iterdir() if path.name != BATCH_FILE} - {asked}
+    for path in (*others, asked):
         rewrite_without(path, lambda line: not keys.isdisjoint(_KEY.findall(line)))

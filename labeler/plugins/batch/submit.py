@@ -24,14 +24,13 @@ from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     FOLDER,
     UNSENT,
-    BatchFolder,
-    BatchPart,
+    Batch,
     FileLimits,
     batches,
     locked,
     pending_keys,
 )
-from labeler.plugins.batch.requests import BatchRequest, History, write_parts
+from labeler.plugins.batch.requests import BatchRequest, place, write_batches
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import Lease
@@ -62,8 +61,10 @@ class Submission(Frozen):
     """The outcome of a submission."""
 
     batch: str | None = None
-    """Name of the new batch; ``None`` if there was nothing to buy."""
+    """Name of the submission, with which those of its batches begin; ``None`` if there was nothing
+    to buy."""
     parts: int = 0
+    """Batches."""
     lines: int = 0
     size: int = 0
     """Bytes."""
@@ -75,7 +76,7 @@ class Submission(Frozen):
     bad: tuple[LabelFailure, ...]
     """Rows that cannot be judged."""
     continued: tuple[str, ...]
-    """Batches with parts still to send."""
+    """Earlier batches that were sent now."""
 
 
 @keywords(BatchOptions)
@@ -130,18 +131,16 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
         now = time.time()
         name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-        fresh = BatchFolder(
+        like = Batch(
             path=labels.directory / FOLDER / name,
-            model=spec.model,
-            base_url=client.base_url,
             created=now,
-            reasks=spec.reasks,
-            cap_field=spec.cap_field,
+            spec=spec.model_copy(update={"api_key_command": None}),
             limits=options.limits or FileLimits(),
-            network=replace(spec.server, base_url=None, api_key_command=None),
+            lines=0,
+            size=0,
         )
-        requests = selection.requests(stream, spec.max_output_tokens, notice)
-        submission = run(lambda: _submit(selection, requests, fresh, client), client)
+        requests = selection.requests(stream, notice)
+        submission = run(lambda: _submit(selection, requests, like, client), client)
         served.report()
         return submission
 
@@ -159,14 +158,12 @@ class _Unsent(Selection):
         self.pending = pending_keys(store.directory)
         self._leases: list[Lease] = []
 
-    def requests(
-        self, rows: RowStream, cap: int | None, notice: Callable[[str], object]
-    ) -> Iterator[BatchRequest]:
+    def requests(self, rows: RowStream, notice: Callable[[str], object]) -> Iterator[BatchRequest]:
         """Yield the requests to buy, then report the output modes that their batch keeps."""
         modes = set[str]()
         for task in self.tasks(rows):
             modes.add(task.mode)
-            yield BatchRequest.of(task, History(cap=cap))
+            yield BatchRequest.of(task)
         if modes:
             notice(
                 f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode "
@@ -210,74 +207,73 @@ class _Unsent(Selection):
 
 
 async def _submit(
-    selection: _Unsent, requests: Iterator[BatchRequest], fresh: BatchFolder, client: OpenAIBatches
+    selection: _Unsent, requests: Iterator[BatchRequest], like: Batch, client: OpenAIBatches
 ) -> Submission:
-    """Send what is left over, then write and send a new batch."""
+    """Send what is left over, then write and send new batches."""
     store = selection.disk.directory
-    with locked(store):
-        left = [one for one in batches(store) if one.base_url == client.base_url]
-        continued = [folder.name for folder in left if await send(folder, client)]
-        selection.pending = pending_keys(store)
-        try:
-            _write(selection, requests, fresh)
-        finally:
-            selection.release()
-        await send(fresh, client)
-    return Submission(
-        batch=fresh.name if fresh.parts else None,
-        parts=len(fresh.parts),
-        lines=sum(part.lines for part in fresh.parts),
-        size=sum(part.size for part in fresh.parts),
-        left_out=dict(selection.left_out),
-        waiting=selection.waiting,
-        bad=tuple(selection.bad),
-        continued=tuple(continued),
-    )
-
-
-def _write(selection: _Unsent, requests: Iterator[BatchRequest], fresh: BatchFolder) -> None:
-    """Write a new batch's folder, unless there is nothing to ask."""
 
     def too_large(request: BatchRequest) -> None:
         error = BadRow(
-            f"{request.example.id!r}: its request alone is more than the {fresh.limits.size} bytes "
+            f"{request.example.id!r}: its request alone is more than the {like.limits.size} bytes "
             "that a file may have; shorten its documents",
             reason="oversize",
         )
         selection.reject(bad_row(error, str(error), request.example))
 
-    with fresh.aside():
-        if parts := write_parts(fresh, requests, too_large):
-            fresh.write(*parts)
+    with locked(store):
+        here = [one for one in batches(store) if one.spec.base_url == client.base_url]
+        left = unsent(here)
+        for batch in left:
+            await send(batch, client)
+        selection.pending = pending_keys(store)
+        try:
+            new = write_batches(like, requests, too_large)
+            place(new)
+        finally:
+            selection.release()
+        for batch in new:
+            await send(batch, client)
+    return Submission(
+        batch=like.name if new else None,
+        parts=len(new),
+        lines=sum(batch.lines for batch in new),
+        size=sum(batch.size for batch in new),
+        left_out=dict(selection.left_out),
+        waiting=selection.waiting,
+        bad=tuple(selection.bad),
+        continued=tuple(batch.name for batch in left),
+    )
 
 
-async def send(folder: BatchFolder, client: OpenAIBatches) -> int:
-    """Send every unsent part of a batch; return how many there were.
+def unsent(found: list[Batch]) -> list[Batch]:
+    """Return the batches to send now, of all at one address.
 
-    A part that was crowded out waits until no other part is under way.
+    One that was crowded out waits until no other is under way; one that asks again, until the batch
+    before it is collected.
+    """
+    opened = {batch.name for batch in found if batch.is_open}
+    waiting = [
+        batch
+        for batch in found
+        if batch.state in UNSENT and batch.name.rpartition("-")[0] not in opened
+    ]
+    fresh = [batch for batch in waiting if not batch.crowded_out]
+    busy = any(batch.state == "created" for batch in found)
+    return fresh if fresh or busy else waiting[:1]
+
+
+async def send(batch: Batch, client: OpenAIBatches) -> None:
+    """Send a batch; each step is saved before the next, so that none is done twice.
 
     Raises:
         FatalJudgeError: the provider rejects it; its state is unchanged.
         JudgeError: the provider is out of reach.
     """
-    parts = folder.parts
-    busy = any(part.state == "created" for part in parts)
-    sent = 0
-    for part in parts:
-        if part.state in UNSENT and not (busy and part.crowded_out):
-            with folder.naming(part):
-                await _send_part(folder, part, client)
-            busy, sent = True, sent + 1
-    return sent
-
-
-async def _send_part(folder: BatchFolder, part: BatchPart, client: OpenAIBatches) -> None:
-    """Send one part; each step is saved before the next, so that none is done twice."""
-    again = part.state == "uploaded"
-    if not again:
-        file_id = await client.upload(folder.file(part.name, "lines"))
-        # From here on a batch may exist whose id is not saved.
-        part = folder.save(part, state="uploaded", file_id=file_id)
-    marker, since = folder.marker(part), part.prepared
-    remote = await client.create(part.file_id or "", marker, since=since, again=again)
-    folder.save(part, state="created", batch_id=remote.id, remote=remote)
+    with batch.naming():
+        again = batch.state == "uploaded"
+        if not again:
+            file_id = await client.upload(batch.file("lines"))
+            # From here on a batch may exist whose id is not saved.
+            batch.save(state="uploaded", file_id=file_id)
+        remote = await client.create(batch.file_id or "", batch.marker, again=again)
+        batch.save(state="created", remote=remote)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.corrections import SHOWN, Labels, more_lines, report_truncated
-from labeler.cli.running import reject_overwrite, reject_own_input
+from labeler.cli.files import reject_overwrite, reject_own_input
+from labeler.cli.review import SHOWN, Labels, more_lines, report_truncated
 from labeler.cli.terminal import notify, plural
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError

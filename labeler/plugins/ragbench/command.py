@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from labeler.cli import options
-from labeler.cli.running import SOME_FAILED, check_label_target
+from labeler.cli.files import check_label_target
+from labeler.cli.terminal import SOME_FAILED
 
 
 def import_ragbench(
@@ -23,7 +24,7 @@ def import_ragbench(
 ) -> int:
     """Import published RAGBench rows as label records."""
     from labeler import api
-    from labeler.cli.run_report import RunReport
+    from labeler.cli.label import RunReport
     from labeler.plugins.ragbench.importing import read_ragbench
 
     check_label_target(files, output)

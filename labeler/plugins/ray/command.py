@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from labeler.cli.running import exit_code
+from labeler.cli.label import exit_code
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge
@@ -21,7 +21,7 @@ def label_on_machines(
     """Label Parquet files with Ray, print the counts and cost, and return the exit code."""
     if output in {None, "-"} or "://" in output or output.endswith((".parquet", ".jsonl", ".gz")):
         raise UsageError(f"--engine ray writes a folder: give one as -o FOLDER, got {output!r}")
-    from labeler.cli.run_report import RunReport
+    from labeler.cli.label import RunReport
     from labeler.labeling.progress import RunEvents
     from labeler.plugins.ray.cluster import label_on_ray
     from labeler.plugins.ray.shards import Work, plan

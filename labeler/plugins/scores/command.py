@@ -10,28 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
-from labeler.cli.running import (
-    BUDGET_REACHED,
-    announce_grace,
-    check_label_target,
-    exit_code,
-    write_run,
-)
-from labeler.cli.terminal import notify, print_json
+from labeler.cli.files import check_label_target
+from labeler.cli.label import RunReport, announce_grace, exit_code, write_run
+from labeler.cli.terminal import BUDGET_REACHED, notify, print_json
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.plugins.scores.options import ScoreOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.cli.run_report import RunReport
     from labeler.judges.judge import Judge
     from labeler.plugins.scores.records import ScoreOutcome
 
 
 def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:
     """Score rows by rubrics or by criteria of your own."""
-    from labeler.cli.run_report import RunReport
+    from labeler.cli.label import RunReport
     from labeler.judges.opening import open_judge, open_judges, price_of_run
     from labeler.plugins.scores.agreement import RaterScores
     from labeler.plugins.scores.api import iter_scores

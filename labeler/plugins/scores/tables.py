@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.calculators.summary_table import interval_line, small_sample_note
-from labeler.cli.terminal import LineWriter, print_grids
+from labeler.cli.terminal import print_sections
 from labeler.plugins.scores.agreement import Panel
 from labeler.plugins.scores.length import LengthEffect
-from labeler.sentences.display import NONE, Column, Grid, number
+from labeler.sentences.display import NONE, Column, Grid, Section, number
 
 
 def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
@@ -99,6 +99,4 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
 
 
 def _print(grid: Grid, *notes: str, stderr: bool = False) -> None:
-    out = LineWriter(stderr=stderr)
-    print_grids(out, *grid.split(out.width))
-    out.write("\n".join(notes))
+    print_sections([Section(None, [grid], notes)], stderr=stderr)

@@ -9,20 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
-from labeler.cli.running import (
-    BUDGET_REACHED,
-    SOME_FAILED,
-    announce_grace,
-    check_label_target,
-    write_run,
-)
-from labeler.cli.terminal import notify
+from labeler.cli.files import check_label_target
+from labeler.cli.label import RunReport, announce_grace, write_run
+from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, notify
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions, ServerOptions
 from labeler.plugins.similarity.options import SimilarityOptions
 
 if TYPE_CHECKING:
-    from labeler.cli.run_report import RunReport
+    from labeler.cli.label import RunReport
     from labeler.judges.judge import Judge
     from labeler.plugins.similarity.comparing import EmbeddingWork
     from labeler.plugins.similarity.embedder import Embedder
@@ -45,7 +40,7 @@ def similarity(
     ] = None,
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
-    from labeler.cli.run_report import RunReport
+    from labeler.cli.label import RunReport
     from labeler.judges.opening import open_judge, price_of_run
     from labeler.labeling.options import dollars
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeler.cli import options
-from labeler.cli.running import SOME_FAILED, check_label_target, watching
-from labeler.cli.terminal import notify, plural
+from labeler.cli.files import check_label_target, watching
+from labeler.cli.terminal import SOME_FAILED, notify, plural
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 

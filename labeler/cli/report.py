@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from labeler.cli.agreeing import calibrated
-from labeler.cli.reading import Group, Labels, Level
-from labeler.cli.running import Threshold, outcomes_at, reject_overwrite, watching
+from labeler.cli.compare import calibrated
+from labeler.cli.files import outcomes_at, reject_overwrite, watching
+from labeler.cli.options import By, Group, Labels, Level, MetricIds, Threshold
 from labeler.cli.terminal import notify, plural, print_lines
 from labeler.comparing.options import HumanOptions
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
 
@@ -26,14 +27,8 @@ def report(
             help="Page to write, or a folder (report/) for over 10,000 records.",
         ),
     ] = "report.html",
-    by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics",
-            help="Ids, comma-separated, or all; by default each once that the labels allow.",
-        ),
-    ] = None,
+    by: By = None,
+    ids: MetricIds = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     sort: Annotated[
         Literal["worst", "doubt", "file"],
@@ -52,7 +47,6 @@ def report(
 ) -> None:
     """Write an HTML report: metrics, findings, records."""
     from labeler.calculators import Intervals
-    from labeler.data.lines import STDIO
     from labeler.report import write_report
 
     if output == STDIO:

@@ -11,12 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeler import api
 from labeler.cli import options
-from labeler.cli.running import SOME_FAILED, check_label_target
-from labeler.cli.terminal import notify, plural
-from labeler.data.options import DEFAULT_STORE
+from labeler.cli.files import check_label_target
+from labeler.cli.terminal import SOME_FAILED, notify, notify_read, plural
+from labeler.data.corrections.file import CorrectionsFile, corrections_path
+from labeler.data.label_files import SHARDS, is_store
+from labeler.data.lines import rewrite_without
+from labeler.data.options import DEFAULT_STORE, ExampleOptions
+from labeler.data.rows import Rows
 from labeler.errors import UsageError
 from labeler.extensions import every
+from labeler.judges.prompting import DECISIONS, Message, Prompt, is_retrieval_prompt, load_prompt
+from labeler.labeling.options import EstimateOptions, TaskOptions
+from labeler.labeling.wording import prompt_file, read_instructions, read_prompt
+from labeler.labels.profiles import DEFAULT_PROFILE, family_of, version_of
+from labeler.labels.record import LabelFailure
+from labeler.labels.schemas import read_resource, resource_names
+from labeler.labels.signature import retrieval_example
+from labeler.sentences.characters import visible
+from labeler.sentences.splitting import SPLITTERS, key_example
 
 if TYPE_CHECKING:
     from labeler.store.database import Database
@@ -78,7 +92,6 @@ def verify(
 
 def _corrections_of(sources: list[str]) -> list[Path]:
     """Return the corrections files of merged stores."""
-    from labeler.data.corrections.file import corrections_path
     from labeler.store.maintenance import stores_in
 
     found = dict.fromkeys(store for source in sources for store in stores_in(source))
@@ -134,7 +147,6 @@ def delete(
 
 def _delete_copies(store: Path) -> None:
     """Delete all answers of exams and anchors: copies of one record hold texts of others."""
-    from labeler.data.label_files import is_store
     from labeler.evidence.asking import COPIES
     from labeler.store.maintenance import exclusive_file
 
@@ -162,8 +174,6 @@ def _condition(text: str) -> tuple[str, str]:
 
 def _stores(store: Path) -> list[Path]:
     """Return the store and the stores of its shards."""
-    from labeler.data.label_files import SHARDS, is_store
-
     found = [store] if is_store(store) else []
     if (store / SHARDS).is_dir():
         found += filter(is_store, sorted((store / SHARDS).iterdir()))
@@ -177,9 +187,6 @@ def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Co
 
     An interrupted deletion can thus be repeated.
     """
-    from labeler.data.corrections.file import CorrectionsFile, corrections_path
-    from labeler.data.lines import rewrite_without
-
     counts = Counter[str]()
     for folder, _, found in stores:
         counts.update(found.kinds)
@@ -208,7 +215,6 @@ def import_(
     store: options.Store = ".labeler",
 ) -> None:
     """Import the records of a label file into a store."""
-    from labeler import api
     from labeler.store import maintenance
 
     imported = maintenance.import_labels(api.stored_outcomes(file), store)
@@ -222,7 +228,94 @@ def import_(
 
 def export(*, output: options.Output = "-", store: options.Store = ".labeler") -> None:
     """Export every record of a store to a label file."""
-    from labeler import api
-
     check_label_target([store], output)
     notify(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")
+
+
+def prompt(
+    name: Annotated[
+        str | None, typer.Argument(help="Prompt name, such as trace/v1, or a file of your own.")
+    ] = None,
+    *,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print a JSON Schema instead, or list all.")
+    ] = False,
+    instructions: Annotated[str | None, options.parameter(TaskOptions, "instructions")] = None,
+    rows: Annotated[
+        str | None, typer.Option(help="Print the messages for a row of this file instead.")
+    ] = None,
+    mapped: Annotated[list[str] | None, options.parameter(ExampleOptions, "columns")] = None,
+    preset: Annotated[str | None, options.parameter(ExampleOptions, "preset")] = None,
+    split_documents: Annotated[
+        str | None, options.parameter(ExampleOptions, "split_documents")
+    ] = None,
+    id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
+    splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
+) -> None:
+    """Print a prompt, the messages for one row, or a JSON Schema."""
+    if rows is None and instructions is None and not (name and prompt_file(name)):
+        _print("schemas", name, ".json") if schema else _print("prompts", name, ".md")
+        return
+
+    given = EstimateOptions(
+        columns=mapped,
+        instructions=instructions,
+        preset=preset,
+        split_documents=split_documents,
+        splitter=splitter,
+        prompt=name or EstimateOptions.prompt,
+    )
+    worded = _worded(given)
+    if rows is None:
+        sys.stdout.write(f"# System\n\n{visible(worded.system_text)}\n\n# User\n\n{worded.user}\n")
+        return
+    opened = given.open(rows)
+    messages = _messages(opened, id, given, worded)
+    notify_read(opened)
+    for message in messages:
+        sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
+
+
+def _worded(given: EstimateOptions) -> Prompt:
+    """Return the prompt that is named or given as a file, with instructions."""
+    name, file = str(given.prompt), prompt_file(given.prompt)
+    worded: Prompt
+    if file is not None:
+        worded = read_prompt(file, DEFAULT_PROFILE)
+    elif family_of(name) == DECISIONS:
+        from labeler.judges.decisions.questions import decision_prompt
+
+        worded = decision_prompt(f"{DEFAULT_PROFILE}/{version_of(name)}")
+    else:
+        worded = load_prompt(name if "/" in name else f"{DEFAULT_PROFILE}/{name}")
+    return worded.with_instructions(read_instructions(given.instructions))
+
+
+def _messages(
+    rows: Rows,
+    id: str | None,  # noqa: A002 - as above
+    given: EstimateOptions,
+    worded: Prompt,
+) -> tuple[Message, ...]:
+    """Return the messages for the row of an id, or for the first row.
+
+    Raises:
+        UsageError: no row has that id, or it is unreadable.
+    """
+    splitter = SPLITTERS[given.splitter]
+    for row in rows:
+        if id is None or row.content.id == id:
+            if isinstance(row.content, LabelFailure):
+                raise UsageError(row.content.message)
+            keyed = key_example(row.content, splitter, shows_conversation=True)
+            shown = retrieval_example(keyed) if is_retrieval_prompt(worded.name) else keyed
+            return worded.render(shown)
+    raise UsageError(f"there is no row {id!r}")
+
+
+def _print(kind: str, name: str | None, suffix: str) -> None:
+
+    if name is None:
+        sys.stdout.write("".join(f"{each}\n" for each in resource_names(kind, suffix)))
+    else:
+        sys.stdout.write(read_resource(kind, name, suffix))

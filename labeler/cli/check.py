@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
-from labeler.cli.comparing import Details
+from labeler.calculators import Intervals
 from labeler.cli.config import Config
-from labeler.cli.reading import Group, Labels, Level
-from labeler.cli.running import Threshold, outcomes_or_numbers
+from labeler.cli.files import outcomes_or_numbers
+from labeler.cli.options import Details, Group, Json, Labels, Level, Threshold
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
+from labeler.comparing import gate_reports
+from labeler.comparing.checking import GateSettings, check_gates
+from labeler.comparing.gates import Allowed, Demand, On, doubts
+from labeler.comparing.verdicts import GateResults, Verdict
+from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from labeler.comparing.gates import Demand, On
-    from labeler.comparing.verdicts import GateResults, Verdict
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -63,7 +62,6 @@ OneModel = Annotated[
     bool,
     typer.Option("--one-model", help="Miss if another model or several hosts answered."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
 JUnitPerRecord = Annotated[
     bool, typer.Option("--junit-per-record", help="Add a JUnit test case for each record.")
@@ -90,7 +88,7 @@ def check(
     level: Level = 0.95,
     group: Group = None,
     details: Details = False,
-    as_json: AsJson = False,
+    as_json: Json = False,
     junit: JUnit = None,
     junit_per_record: JUnitPerRecord = False,
     github: GitHub = False,
@@ -101,11 +99,6 @@ def check(
 
     A gate is also missed where too many rows failed or are undefined.
     """
-    from labeler.calculators import Intervals
-    from labeler.cli import gate_reports
-    from labeler.comparing.checking import GateSettings, check_gates
-    from labeler.comparing.gates import Allowed, doubts
-
     _check_options(context, labels, against, drops=bool(max_drop))
     intervals = Intervals(level, group)
     settings = GateSettings(
@@ -130,7 +123,8 @@ def check(
     else:
         _print(verdicts, details=details)
     if junit:
-        _write(junit, gate_reports.junit(verdicts, per_record=junit_per_record))
+        with replaced(Path(junit)) as file:
+            file.write(gate_reports.junit(verdicts, per_record=junit_per_record))
     if github:
         _summarize_step(verdicts, as_json=as_json)
     return 0 if verdicts.passed else GATE_MISSED
@@ -148,8 +142,6 @@ def _demands(
     at_least: Iterable[str] | None, at_most: Iterable[str] | None, max_drop: Iterable[str] | None
 ) -> Iterator[Demand]:
     """Yield the gates that options ask for."""
-    from labeler.comparing.gates import Demand
-
     for option, texts in (("--min", at_least), ("--max", at_most), ("--max-drop", max_drop)):
         for text in texts or ():
             of_drop = option == "--max-drop"
@@ -199,30 +191,17 @@ def _parts(option: str, text: str) -> tuple[str, float]:
         raise UsageError(f"{option} {text!r}: {fault}: {form}") from None
 
 
-def _write(path: str, text: str) -> None:
-    from labeler.data.label_files import replaced
-
-    with replaced(Path(path)) as file:
-        file.write(text)
-
-
 def _summarize_step(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
     """Add a summary to the file of the step, or print it outside GitHub Actions."""
-    from labeler.cli import gate_reports
-
     text, path = gate_reports.markdown(verdicts), os.environ.get(SUMMARY_VARIABLE)
     if path:
-        _append(Path(path), text)
+        try:
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise UsageError(
+                f"--github: cannot write the file of {SUMMARY_VARIABLE}: {error.strerror}"
+            ) from error
         return
     notify(f"--github: {SUMMARY_VARIABLE} names no file, as in GitHub Actions; it would get:")
     (sys.stderr if as_json else sys.stdout).write(text)
-
-
-def _append(path: Path, text: str) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise UsageError(
-            f"--github: cannot write the file of {SUMMARY_VARIABLE}: {error.strerror}"
-        ) from error

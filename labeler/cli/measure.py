@@ -1,68 +1,67 @@
-"""Commands that read stored labels: no judge, no network, no key."""
+"""The ``metrics`` command, and summaries in a terminal: no judge, no network, no key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from labeler.cli import completion
-from labeler.cli.running import (
-    OtelEvents,
-    Threshold,
+from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics, summarize
+from labeler.calculators.headline import (
+    PLAIN_NAMES,
+    WorstIds,
+    conclusions,
+    configuration_names,
+    headline_metrics,
+    in_words,
+    plain_name,
+)
+from labeler.calculators.metrics_row import Collected, split_collected
+from labeler.calculators.outcomes import checked_outcomes, measure_outcomes, numbers_of
+from labeler.calculators.registry import ALL, LABEL
+from labeler.calculators.row_facts import DistinctRows
+from labeler.calculators.summary_table import (
+    alias_note,
+    floor_note,
+    measured_rows,
+    not_finite_notes,
+    summary_cells,
+    summary_notes,
+)
+from labeler.cli.files import (
     at_threshold,
     check_target,
     reject_overwrite,
     reject_repeats,
     reject_thresholds,
 )
+from labeler.cli.options import By, Details, Group, Level, MetricIds, OtelEvents, Threshold
 from labeler.cli.terminal import (
+    LineWriter,
+    next_command,
     notify,
     notify_repeated,
     notify_selected,
+    plural,
     print_catalog,
     print_declared,
     print_json,
+    print_sections,
 )
 from labeler.data.lines import STDIO
 from labeler.errors import UnknownName, UsageError
-from labeler.sentences.display import arrow
+from labeler.labels.answering import AnsweringModel, AnsweringModels
+from labeler.labels.signature import selection_warnings
+from labeler.sentences.display import NONE, Column, Grid, Section, arrow, reason_counts
 from labeler.version import __version__
 
-if TYPE_CHECKING:
-    from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
-    from labeler.calculators.metrics_row import Collected
-    from labeler.labels.answering import AnsweringModel
-
-Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
-Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
-Group = Annotated[
-    str | None,
-    typer.Option(
-        help="Records that share this column are one observation; by default, the question."
-    ),
-]
-
-
-MetricIds = Annotated[
-    str | None,
-    typer.Option(
-        "--metrics",
-        help="Ids, comma-separated, or all; by default each once that the labels allow.",
-        autocompletion=completion.METRICS,
-    ),
-]
-
-
-Details = Annotated[
-    bool,
-    typer.Option(
-        "--details", help="Show counts, methods, judge settings, reasons of missing values."
-    ),
-]
+_SMALL_SAMPLE = "* few records: the range may be too narrow or too wide"
+Cells = dict[Column, "Callable[[SummaryRow], str]"]
 
 
 def metrics(
@@ -86,7 +85,7 @@ def metrics(
     ids: MetricIds = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print one JSON object per record.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
+    by: By = None,
     intervals: Annotated[bool, typer.Option(help="Add a confidence interval to each mean.")] = True,
     level: Level = 0.95,
     group: Group = None,
@@ -97,8 +96,6 @@ def metrics(
     details: Details = False,
 ) -> None:
     """Compute metrics from stored labels."""
-    from labeler.calculators import Intervals
-
     if otel_events and (rows or listing or as_json or by or output):
         raise UsageError("--otel-events cannot be combined with other outputs")
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
@@ -125,16 +122,12 @@ def metrics(
 
 def _write_rows(request: _Request, output: str | None, otel_events: str | None) -> None:
     """Write the metrics of each record as events or a numbers file, or print them as JSON."""
-    from labeler.calculators.row_facts import DistinctRows
-
     models: dict[AnsweringModel, None] = {}
     signatures: dict[str, None] = {}
     measured = DistinctRows(request.rows(facts=output is not None))
     noted = _note(_note(measured, "answered", models), "label", signatures)
     if otel_events is not None:
-        from labeler.cli.event_files import write_events
-
-        write_events(noted, otel_events)
+        _write_events(noted, otel_events)
     elif output is not None:
         from labeler.calculators.export import write_numbers
 
@@ -162,17 +155,12 @@ def _note(rows: Iterable[MetricsRow], field: str, noted: dict[Any, None]) -> Ite
 
 def _notify_models(models: Iterable[AnsweringModel]) -> None:
     """Report mixtures of answering models, and others than those that were asked for."""
-    from labeler.labels.answering import AnsweringModels
-
     for fault in AnsweringModels(models).faults():
         notify(fault)
 
 
 def _list_metrics(ids: str | None) -> None:
     """Print the descriptions of metrics."""
-    from labeler.calculators import select_metrics
-    from labeler.calculators.registry import ALL
-
     _print_metrics(select_metrics(ALL if ids is None else ids, kind=None))
     print_declared("metrics")
 
@@ -194,11 +182,6 @@ class _Request:
         by: str | None,
         threshold: Sequence[str] | None = None,
     ) -> None:
-        from labeler.calculators import select_metrics
-        from labeler.calculators.headline import WorstIds
-        from labeler.calculators.metrics_row import split_collected
-        from labeler.calculators.outcomes import checked_outcomes, numbers_of
-
         self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
         self.collected: dict[str, Collected] = {}
         """Scores and such among the outcomes read so far, by kind."""
@@ -223,8 +206,6 @@ class _Request:
         Args:
             intervals: settings of the intervals of means.
         """
-        from labeler.calculators import summarize
-
         if self._numbers:
             metrics = self._numbers.metrics
             return summarize(self._numbers, metrics, self.by, intervals=intervals), []
@@ -253,8 +234,6 @@ class _Request:
 
     def _asks_for_others(self, measured: Sequence[Metric]) -> bool:
         """Return True if the ids name a metric that no collected outcome has."""
-        from labeler.calculators.registry import ALL
-
         own = {metric.id for kind in self.collected for metric in self.metrics_of(kind)}
         named = self.ids is not None and self.ids.strip() != ALL
         return named and bool({metric.id for metric in measured} - own)
@@ -267,8 +246,6 @@ class _Request:
         aliases: bool = True,
         others: list[Metric] | None = None,
     ) -> Iterator[MetricsRow]:
-        from labeler.calculators.outcomes import measure_outcomes
-
         if self._unknown:  # metrics of collected outcomes are known once all are read
             self._outcomes = iter(list(self._outcomes))
             self._check_unknown()
@@ -309,8 +286,6 @@ def _print_summaries(
     details: bool,
 ) -> None:
     """Print tables of summaries, and what collected outcomes say besides."""
-    from labeler.cli.summary_view import View, print_summary
-
     every = every or details or request.ids is not None
     view = View(intervals, request.by, every, details, request.worst, request.chosen)
     print_summary(summary, view, request.reportable if summary else "")
@@ -321,9 +296,6 @@ def _print_summaries(
 
 def _print_metrics(metrics: Sequence[Metric]) -> None:
     """Print the catalog: id, version, profile or command, direction, formula, needs, source."""
-    from labeler.calculators.registry import LABEL
-    from labeler.calculators.summary_table import alias_note
-
     rows = []
     for metric in metrics:
         is_label = metric.kind == LABEL
@@ -371,8 +343,6 @@ def _ids(ids: str) -> list[str]:
 
 def _known(ids: str | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]:
     """Return the metrics with these ids, and the errors of names that may be those of outcomes."""
-    from labeler.calculators import select_metrics
-
     found: list[Metric] = []
     unknown: dict[str, UnknownName] = {}
     if ids is None:
@@ -383,3 +353,158 @@ def _known(ids: str | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]
         except UnknownName as error:
             unknown[name] = error
     return tuple(dict.fromkeys(found)), unknown
+
+
+def _write_events(rows: Iterable[MetricsRow], path: str) -> None:
+    """Write metrics as evaluation events, and report how many name their trace."""
+    from labeler.calculators.evaluation_events import write_events as write
+
+    written = write(rows, path)
+    without = f"; {written.untraced:,} without a trace id in metadata" if written.untraced else ""
+    notify(f"events of {plural(written.records, 'record')} written to {path}{without}")
+
+
+@dataclass(frozen=True)
+class View:
+    """How summaries are shown.
+
+    Attributes:
+        intervals: settings of the rows' intervals, if they have any.
+        by: the metadata column of the groups.
+        every: True for all metrics, False for headline metrics.
+        details: True for counts, methods, configurations and reasons of missing values.
+        worst: ids of the records with the least support.
+        asked: all requested metrics; a note counts those that need richer labels.
+        next_command: True to print the command to run next below the conclusion.
+    """
+
+    intervals: Intervals | None = None
+    by: str | None = None
+    every: bool = False
+    details: bool = False
+    worst: WorstIds | None = None
+    asked: Sequence[Metric] = ()
+    next_command: bool = True
+
+
+def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> None:
+    """Print the conclusion of each judge configuration, then its metrics and notes.
+
+    Args:
+        rows: the summaries.
+        view: what is shown.
+        source: label file or store that the next command reads; empty for none.
+    """
+    if not rows:
+        return
+    out = LineWriter()
+    out.write("\n".join(conclusions(rows, view.worst)), bold=True)
+    for line in next_command(rows, source if view.next_command else ""):
+        out.write(line)
+    names = configuration_names(rows)
+    for label, name in names.items():
+        own = [row for row in rows if row.label == label]
+        if len(names) > 1:
+            out.write(f"\n{name}:")
+        measured = measured_rows(own)
+        shown = _shown(measured, view)
+        notes = [*_notes(own, shown, view)]
+        if left := len({row.metric for row in measured} - {row.metric for row in shown}):
+            command = f"labeler metrics {shlex.quote(source)} " if source else ""
+            notes.append(f"{left} more metrics: {command}--all (--details: counts and methods)")
+        print_sections([*_tables(shown, view), Section(lines=notes)])
+
+
+def _shown(rows: Sequence[SummaryRow], view: View) -> list[SummaryRow]:
+    """Return the rows of the metrics to show; of groups only the metric of the headline."""
+    if view.every:
+        return list(rows)
+    chosen = headline_metrics(row.metric for row in rows)
+    if view.by is not None:
+        chosen = chosen[:1]
+    return [row for metric in chosen for row in rows if row.metric is metric]
+
+
+def _tables(rows: Sequence[SummaryRow], view: View) -> Iterator[Section]:
+    """Yield a row for each metric, or a table of groups for each."""
+    cells = summary_cells(view.intervals) if view.details else plain_cells(rows, view.intervals)
+    if view.by is None:
+        yield Section(None, [_filled(cells, rows)])
+        return
+    groups: Cells = {Column(view.by, words=True): lambda row: row.group or NONE}
+    cells = groups | {one: cell for one, cell in cells.items() if one.head not in _OF_METRIC}
+    by_metric: dict[Metric, list[SummaryRow]] = {}
+    for row in rows:
+        by_metric.setdefault(row.metric, []).append(row)
+    for metric, own in by_metric.items():
+        yield Section(_heading(metric), [_filled(cells, own)])
+
+
+_OF_METRIC = {"", "metric", "better"}
+"""Headings of columns that say the same of all groups."""
+
+
+def _heading(metric: Metric) -> str:
+    name = plain_name(metric)
+    return name if name == metric.id else f"{name} ({metric.id})"
+
+
+def _filled(cells: Cells, rows: Iterable[SummaryRow]) -> Grid:
+    return Grid([*cells], [[cell(row) for cell in cells.values()] for row in rows])
+
+
+def plain_cells(rows: Sequence[SummaryRow], intervals: Intervals | None) -> Cells:
+    """Return functions that make a row's cells in words and percent, by column."""
+    cells: Cells = {}
+    named = any(row.metric.name in PLAIN_NAMES for row in rows)
+    if named:
+        cells[Column("", words=True)] = lambda row: plain_name(row.metric)
+    cells[Column("mean")] = lambda row: in_words(row)[0]
+    if intervals:
+        head = f"{intervals.level * 100:g} % range"
+        cells[Column(head)] = lambda row: (
+            in_words(row)[1] + (row.interval.mark if row.interval else NONE)
+        )
+    cells[Column("records")] = _records
+    if not all(row.metric.higher_is_better for row in rows):
+        cells[Column("better", drop=1, words=True)] = lambda row: (
+            "higher" if row.metric.higher_is_better else "lower"
+        )
+    ids = {Column("metric", drop=2 * named, words=True): lambda row: row.metric.id}
+    return cells | ids if named else ids | cells
+
+
+def _records(row: SummaryRow) -> str:
+    """Return the records with a value, and all labeled ones if some have none."""
+    lacking = row.labeled > row.defined
+    return f"{row.defined:,} of {row.labeled:,}" if lacking else f"{row.defined:,}"
+
+
+def _notes(rows: Sequence[SummaryRow], shown: Sequence[SummaryRow], view: View) -> Iterator[str]:
+    """Yield notes on one configuration: warnings, and details if asked for."""
+    label = rows[0].label
+    if view.details:
+        yield from summary_notes(rows, view.intervals)
+        yield from _unavailable(rows, view.asked)
+        labeled = sum(row.labeled for row in rows if row.metric is rows[0].metric)
+        made_by = f"{labeled} records by {label}" if label else "no record has a label"
+        yield f"{made_by}|labeler:{__version__}"
+        return
+    for row in shown:
+        if not row.defined and row.undefined:
+            why = f"no value of {row.metric.id}: {reason_counts(row.undefined)}"
+            yield "; ".join((why, *row.metric.remedies(row.undefined)))
+    if any(row.interval and row.interval.small_sample for row in shown):
+        yield _SMALL_SAMPLE
+    yield from floor_note([label])
+    yield from selection_warnings([label])
+    yield from (note for row in rows for note in not_finite_notes(row.metric.id, row.not_finite))
+
+
+def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
+    """Yield a note that counts the metrics without their label fields, by profile."""
+    present = {row.metric.id for row in rows}
+    missing = Counter(metric.profile.name for metric in metrics if metric.id not in present)
+    if missing and present.intersection(metric.id for metric in metrics):
+        more = ", ".join(f"{count} with --profile {name}" for name, count in missing.items())
+        yield f"metrics that need richer labels: {more} (labeler metrics --list)"

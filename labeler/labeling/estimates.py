@@ -1,100 +1,157 @@
-"""The ``estimate`` command: the cost of a run before anything is sent."""
+"""Estimates and their display: requests, tokens, dollars and time, and what they rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
-import typer
-
-from labeler.cli import options
-from labeler.cli.terminal import LineWriter, notify_read, print_grids, print_json
-from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
-from labeler.labeling.options import EstimateOptions
-from labeler.sentences.characters import visible
-from labeler.sentences.display import Column, Grid, console, percent
+from labeler.sentences.display import Column, Display, Displayed, Grid, Section, percent
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from labeler.labeling.estimate import Cost, Estimate
-
-_LONGEST_ID = 40
+SHORTEST_CACHED = 1024
+"""Tokens of the shortest prefix that OpenAI and Gemini cache."""
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def estimate(
-    rows: options.Rows,
-    *,
-    given: EstimateOptions,
-    each_profile: Annotated[
-        bool, typer.Option("--each-profile", help="Compare the cost of all profiles.")
-    ] = False,
-    as_json: options.Json = False,
-) -> None:
-    """Estimate requests, cost and time; nothing is sent."""
-    from labeler import api
-    from labeler.errors import UsageError
-    from labeler.labels.profiles import AUTO, PROFILES
+@dataclass(frozen=True)
+class Cost:
+    """US dollars for all judgments to buy."""
 
-    if each_profile and given.prompt != EstimateOptions.prompt:
-        raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
-    opened = given.open(rows)
-    wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
-    asked = vars(given) | vars(RowsOptions())
-    found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
-    notify_read(opened)
-    if as_json:
-        value = {name: one.as_json() for name, one in found.items()}
-        print_json(value if each_profile else value[given.profile])
-    elif each_profile:
-        print_profiles(found)
-    else:
-        print_estimate(found[given.profile])
+    expected: Decimal
+    """Cost if the provider caches nothing."""
+    cached: Decimal | None
+    """Cost if it serves the cacheable prefix from its cache, from the second request on, by the
+    provider's :class:`~labeler.labeling.estimate.CacheRules`; ``None`` if that saves nothing."""
+    written: Decimal | None
+    """Cost if it charges all that it writes to its cache and serves nothing from it; ``None`` if
+    that costs no more."""
+    at_most: Decimal
+    """Upper bound for one answer each, under a cap that was given or comes with a budget
+    (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
 
 
-def print_profiles(found: Mapping[str, Estimate]) -> None:
-    """Print requests and cost of each profile for the same rows, for people."""
-    from rich.text import Text
+@dataclass(frozen=True)
+class RowCounts:
+    """Rows and judgments by what a run would do with them."""
 
-    out = console()
+    read: int
+    unusable: Mapping[str, int]
+    """Rows that cannot be labeled, by reason."""
+    shared: int
+    """Rows with the same key as another row."""
+    stored: int
+    """Stored judgments: they cost nothing."""
+    failed: int
+    """Stored failures: they are repeated on request only."""
+    asked: int
+    """Judgments to buy. All further figures refer to them."""
+
+
+@dataclass(frozen=True)
+class PromptTokens:
+    """Tokens of the prompts, the schema included."""
+
+    total: int
+    largest: int
+    same: int
+    """Tokens of the common start of each profile's prompts, schema and instructions; the smaller
+    number if there are two profiles."""
+    same_total: int
+    """These tokens, summed over the prompts."""
+    cacheable: int
+    """Tokens of that start that the provider's cache can hold; 0 if the start is too short."""
+    counted_by: str
+
+
+@dataclass(frozen=True)
+class AnswerTokens:
+    """Tokens of the answers."""
+
+    expected: int
+    labels: int
+    """Stored labels behind the estimate; 0 if it uses
+    :func:`~labeler.judges.tokens.answer_tokens`,
+    without reasoning and re-asks."""
+    cap: int | None
+    """Most tokens of one answer, if given."""
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(Displayed):
+    """Requests, cost and time of a run."""
+
+    model: str
+    profiles: Mapping[str, int]
+    """Requests by profile; ``retrieval`` for relevance that is judged without responses."""
+    rows: RowCounts
+    document_sentences: int
+    response_sentences: int
+    prompt: PromptTokens
+    answers: AnswerTokens
+    price: str | None
+    """Source of the prices; ``None`` if the model has none, and then no cost."""
+    online: Cost | None
+    batch: Cost | None
+    """``None`` for judges that answer in probabilities as well: they have no batches."""
+    concurrency: int
+    latency: float | None
+    """Seconds for one answer; ``None`` if unknown."""
+    seconds: float | None
+    """Seconds in all, unless the provider's limits slow the run."""
+    max_input_tokens: int | None
+    """Most tokens of a prompt; longer rows cannot be labeled. ``None`` if unknown."""
+
+    def _display(self) -> Display:
+        return show_estimate(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a JSON value; dollars are exact texts."""
+        value: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return value
+
+
+def compare_profiles(found: Mapping[str, Estimate]) -> Section:
+    """Return requests and cost of each profile for the same rows."""
     heads = ("requests", "prompt\ntokens", "answer\ntokens", "online", "batch")
-    rows = []
+    rows, lines = [], []
     for name, one in found.items():
         sums = (one.rows.asked, one.prompt.total, one.answers.expected)
         dollars = (_dollars(cost.expected if cost else None) for cost in (one.online, one.batch))
         rows.append([name, *(f"{n:,}" for n in sums), *dollars])
-    print_grids(LineWriter(), Grid([Column("profile", words=True), *map(Column, heads)], rows))
-    for name, one in found.items():
         if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
-            out.print(Text(visible(f"cannot be labeled with --profile {name}: {reasons}")))
-    one = next(iter(found.values()))
-    out.print(Text(visible(f"US dollars if the provider caches nothing; {_answer_basis(found)}")))
-    out.print(Text(visible(_price_note(one))))
+            lines.append(f"cannot be labeled with --profile {name}: {reasons}")
+    basis = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
+    if any(one.answers.labels for one in found.values()):
+        basis += ", but where stored labels tell better"
+    lines.append(f"US dollars if the provider caches nothing; {basis}")
+    lines.append(_price_note(next(iter(found.values()))))
+    return Section(None, [Grid([Column("profile", words=True), *map(Column, heads)], rows)], lines)
 
 
-def _answer_basis(found: Mapping[str, Estimate]) -> str:
-    """Return the basis of the answer lengths of several profiles."""
-    measured = any(one.answers.labels for one in found.values())
-    assumed = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
-    return f"{assumed}, but where stored labels tell better" if measured else assumed
-
-
-def print_estimate(found: Estimate) -> None:
-    """Print an estimate for people: requests, cost and their basis."""
-    from rich.text import Text
-
-    out = console()
-    out.print(Text(visible(_conclusion(found))), style="bold", soft_wrap=True)
-    out.print(_asked(found))
+def show_estimate(found: Estimate) -> Display:
+    """Return the display of an estimate: requests, cost and their basis."""
+    asked = [
+        (name, f"{number:,}", remark)
+        for name, number, remark in [*_row_lines(found), *_token_lines(found)]
+        if number
+    ]
+    lines = [*_aligned([("", "number", ""), *asked])]
     if found.online:
-        out.print(_costs(found, found.online, found.batch))
-    for note in _notes(found):
-        out.print(Text(visible(note)))
+        lines += ["", *_aligned([*_costs(found, found.online, found.batch)])]
+    return Display(_conclusion(found), notes=[*lines, "", *_notes(found)])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines: the names, then numbers aligned at the right, then remarks."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *numbers, remark in rows:
+        cells = (one.rjust(width) for one, width in zip(numbers, widths[1:], strict=False))
+        yield "  ".join([name.ljust(widths[0]), *cells, remark]).rstrip()
 
 
 def _conclusion(found: Estimate) -> str:
@@ -111,29 +168,6 @@ def _conclusion(found: Estimate) -> str:
         cost += f", in a batch ${_dollars(found.batch.expected)}" if found.batch else ""
     time = f", {_duration(found.seconds)}" if found.seconds is not None else ""
     return f"{asked}: {cost}{time}."
-
-
-def _table(*headings: str) -> Table:
-    """Return a table without a frame, which leaves more width for words."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column(headings[0], no_wrap=True)
-    for heading in headings[1:-1]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(headings[-1], overflow="fold")
-    return table
-
-
-def _asked(found: Estimate) -> Table:
-    from rich.text import Text
-
-    table = _table("", "number", "")
-    for name, number, remark in [*_row_lines(found), *_token_lines(found)]:
-        if number:
-            table.add_row(name, f"{number:,}", Text(visible(remark)))
-    return table
 
 
 def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
@@ -164,13 +198,13 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "answer tokens", answers.expected, f"{round(answers.expected / asked):,} each"
 
 
-def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Table:
+def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Iterator[Sequence[str]]:
     both = [online, *([batch] if batch else [])]
-    table = _table("US dollars", *("online", "in a batch")[: len(both)], "")
+    yield "US dollars", *("online", "in a batch")[: len(both)], ""
     cap = f"{found.answers.cap:,}" if found.answers.cap else _CAP_OF_BUDGET
     remarks = {
         "expected": "if the provider caches nothing",
-        "cached": _cached_remark(found),
+        "cached": f"if it caches the first {found.prompt.cacheable:,} tokens of each prompt",
         "written": "if it charges for caching and never reads",
         "at_most": f"each answer at its cap, {cap} tokens, then asked again with twice that",
     }
@@ -179,12 +213,7 @@ def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Table:
     for name, remark in remarks.items():
         if getattr(online, name) is not None:
             shown = name.replace("_", " ") if name in {"expected", "at_most"} else f"  {name}"
-            table.add_row(shown, *(_dollars(getattr(one, name)) for one in both), remark)
-    return table
-
-
-def _cached_remark(found: Estimate) -> str:
-    return f"if it caches the first {found.prompt.cacheable:,} tokens of each prompt"
+            yield shown, *(_dollars(getattr(one, name)) for one in both), remark
 
 
 def _dollars(amount: Decimal | None) -> str:
@@ -218,8 +247,6 @@ def _notes(found: Estimate) -> Iterator[str]:
 
 def _cache_notes(found: Estimate) -> Iterator[str]:
     """Report a common start that no cache holds."""
-    from labeler.labeling.estimate import SHORTEST_CACHED
-
     if found.prompt.cacheable:
         return
     if found.prompt.same < SHORTEST_CACHED:

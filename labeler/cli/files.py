@@ -1,19 +1,14 @@
-"""Functions that several commands share: inputs, outputs, interrupted runs and exit codes."""
+"""Inputs and outputs of commands: what may be written, and labels at thresholds."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
-
-from labeler.catalog import Catalog
-from labeler.cli.interrupt import ReaderGone, announce
-from labeler.cli.terminal import plural
 from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
 from labeler.sentences.display import console
@@ -21,39 +16,8 @@ from labeler.sentences.display import console
 if TYPE_CHECKING:
     from labeler.calculators.numbers_file import NumbersFile
     from labeler.calculators.outcomes import CheckedOutcomes
-    from labeler.cli.run_report import RunReport
-    from labeler.labels.record import AnyOutcome
 
-T = TypeVar("T", bound="AnyOutcome")
 U = TypeVar("U")
-
-SOME_FAILED = 1
-BUDGET_REACHED = 4
-
-MACHINES = "Several machines"
-"""Heading of the options of an engine in help."""
-
-LOCAL = "local"
-ENGINES: Catalog[Callable[..., int]] = Catalog("engine", group="engines", extra=(LOCAL,))
-"""Functions that label rows elsewhere, of rows, options, an output and a number of workers."""
-EngineName = Annotated[
-    str,
-    typer.Option("--engine", help="local, or ray: several machines.", rich_help_panel=MACHINES),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="With ray: worker processes; by default one per core.", rich_help_panel=MACHINES
-    ),
-]
-
-OtelEvents = Annotated[
-    str | None,
-    typer.Option(
-        "--otel-events",
-        help="File for the metrics of each record as OpenTelemetry evaluation events (OTLP JSON).",
-    ),
-]
 
 
 def reject_own_input(rows: list[str], output: str) -> None:
@@ -168,76 +132,6 @@ def check_target(labels: list[str], output: str | None) -> None:
         reject_overwrite(labels, output)
 
 
-def write_run(
-    run: Generator[T, None, None],
-    output: str,
-    progress: RunReport,
-    counts: Callable[[], tuple[str, ...]],
-    *,
-    each: Callable[[T], None] = lambda _: None,
-    consume: Callable[[Iterator[T]], object] | None = None,
-) -> None:
-    """Write the outcomes of a run, and report its progress if it is interrupted.
-
-    Args:
-        run: closed here, so an interrupted run has ended before it is reported.
-        output: a file, or ``-``.
-        progress: the run's listener.
-        counts: origins of the outcomes, for people.
-        each: called for each outcome before it is written.
-        consume: takes the outcomes, instead of writing them.
-
-    Raises:
-        ReaderGone: the reader closed standard output.
-    """
-    from labeler import api
-
-    try:
-        with closing(run):
-            outcomes: Iterator[T] = _calling(each, run)
-            if consume:
-                consume(outcomes)
-            else:
-                api.write_labels(outcomes, output)
-    except BrokenPipeError:
-        progress.break_off()
-        raise ReaderGone(
-            f"the reader left after {plural(progress.counts.reached, 'row')}; run it again to go "
-            "on: what is stored costs nothing"
-        ) from None
-    except BaseException:
-        progress.break_off(*counts(), left=_output_state(output))
-        raise
-
-
-def _calling(each: Callable[[T], None], outcomes: Iterable[T]) -> Iterator[T]:
-    for outcome in outcomes:
-        each(outcome)
-        yield outcome
-
-
-def announce_grace(more: str = "") -> None:
-    """Set the message of an interrupt: requests in flight may finish."""
-    from labeler.labeling.run import GRACE_SECONDS
-
-    announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}")
-
-
-def exit_code(progress: RunReport) -> int:
-    """Return the exit code of a completed run."""
-    if progress.counts.reasons["budget"]:
-        return BUDGET_REACHED
-    return SOME_FAILED if progress.counts.failed else 0
-
-
-def _output_state(output: str) -> str:
-    """Describe the output file of an interrupted run; empty for pipes."""
-    path = Path(output)
-    if output == "-" or (path.exists() and not path.is_file()):
-        return ""
-    return f"{output} {'keeps its older content' if path.exists() else 'was not written'}"
-
-
 def reject_repeats(names: Sequence[str]) -> None:
     """Reject a file that is named twice, such as by its name and by a pattern.
 
@@ -258,15 +152,6 @@ def reject_repeats(names: Sequence[str]) -> None:
                     "name each file once"
                 )
             named[place] = part
-
-
-Threshold = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Least probability of a positive verdict, such as support=0.8 (also relevance, "
-        "utilization), for labels with probabilities; repeatable."
-    ),
-]
 
 
 def outcomes_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOutcomes:
@@ -321,16 +206,3 @@ def reject_thresholds(numbers: str, threshold: Iterable[str] | None) -> None:
             f"--threshold needs the probabilities of labels, and {numbers} holds numbers: name the "
             "label file"
         )
-
-
-def require_engine(engine: str, **given: object) -> None:
-    """Reject options that the engine would ignore.
-
-    Raises:
-        UsageError: one is given.
-    """
-    for name, value in given.items():
-        if value:
-            option = f"--{name.replace('_', '-')}"
-            other = "ray" if engine == "local" else "local"
-            raise UsageError(f"{option} needs --engine {other}, not {engine}")

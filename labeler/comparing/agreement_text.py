@@ -1,111 +1,75 @@
-"""Tables of agreement for a terminal."""
+"""Agreement of judges and people as tables and lines, in full."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary_table import interval_line, small_sample_note
-from labeler.cli.terminal import (
-    LineWriter,
-    dropped_note,
-    print_display,
-    print_grids,
-    print_groups,
-    print_lines,
-)
 from labeler.comparing.agreement import LabelAgreement
 from labeler.comparing.calibration import Calibration
 from labeler.comparing.human_agreement import Estimates, PeopleAgreement
-from labeler.sentences.display import NONE, Column, number
+from labeler.sentences.display import NONE, Column, Grid, Section, number
 
-_MORE = "Coefficients, ranges, settings and warnings: --details."
 ALL = "all"
 """Name of all groups together."""
 
 
-def print_labels(found: LabelAgreement, *, details: bool) -> None:
-    """Print the agreement of two label files and the numbers of their records."""
-    if not details:
-        print_display(found, _MORE)
-        return
-    LineWriter().write(found.conclusion, bold=True)
-    dropped = _print_fields(found.fields)
-    print_lines(
-        [
-            *dropped_note(dropped),
-            *_field_notes(found.fields),
-            *_small_samples(found.fields),
-            *found.records,
-            *(f"A: {signature}" for signature in found.signatures_a),
-            *(f"B: {signature}" for signature in found.signatures_b),
-        ]
-    )
-
-
-def print_people(found: PeopleAgreement, *, details: bool) -> None:
-    """Print the agreement of a judge with people, and its means corrected by them."""
-    if not details:
-        print_display(found, _MORE)
-        return
-    LineWriter().write("\n".join(found.conclusions), bold=True)
-    dropped = _print_fields(found.fields) if found.fields else []
-    dropped += _print_estimates(found.estimates) if found.estimates else []
-    print_lines(
-        [
-            *dropped_note(dropped),
-            *_field_notes(found.fields),
-            *_estimate_notes(found.estimates),
-            *_small_samples(found.fields, found.among, found.estimates),
-            *_among(found),
-            *found.matched.lines(),
-            *(f"note: {warning}" for warning in found.warnings),
-            *(f"A: {signature}" for signature in found.signatures),
-            "B: people",
-        ]
-    )
-
-
-def print_calibration(found: Calibration, *, details: bool) -> None:
-    """Print the reliability table of each kind of verdict, and thresholds with their results."""
-    out = LineWriter()
-    out.write("\n".join(found.conclusions), bold=True)
-    if not details:
-        notes = (f"note: {warning}" for warning in found.warnings)
-        print_lines([*_undefined_thresholds(found), *found.matched.lines(), *notes, _MORE])
-        return
-    columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
-    tables = [
-        (
-            one.kind,
-            [
-                [
-                    f"{each.low:g} to {each.high:g}",
-                    f"{each.verdicts:,}",
-                    number(each.stated),
-                    number(each.observed),
-                ]
-                for each in one.bins
-                if each.verdicts
-            ],
-        )
-        for one in found.kinds
+def labels_in_full(found: LabelAgreement) -> Iterator[Section]:
+    """Yield the agreement of two label files and the numbers of their records."""
+    yield from _fields(found.fields)
+    lines = [
+        *_field_notes(found.fields),
+        *_small_samples(found.fields),
+        *found.records,
+        *(f"A: {signature}" for signature in found.signatures_a),
+        *(f"B: {signature}" for signature in found.signatures_b),
     ]
-    print_groups(out, columns, tables, lambda kind: f"\n{kind}")
-    print_grids(out, *found.table.split(out.width))
-    print_lines(
-        [
-            *_grouped_thresholds(found),
-            *small_sample_note(one.interval for one in found.kinds),
-            *_undefined_thresholds(found),
-            *found.matched.lines(),
-            *(f"note: {warning}" for warning in found.warnings),
-            *(f"A: {signature}" for signature in found.signatures),
+    yield Section(lines=lines)
+
+
+def people_in_full(found: PeopleAgreement) -> Iterator[Section]:
+    """Yield the agreement of a judge with people, and its means corrected by them."""
+    yield from _fields(found.fields)
+    yield from _estimates(found.estimates)
+    lines = [
+        *_field_notes(found.fields),
+        *_estimate_notes(found.estimates),
+        *_small_samples(found.fields, found.among, found.estimates),
+        *_among(found),
+        *found.matched.lines(),
+        *(f"note: {warning}" for warning in found.warnings),
+        *(f"A: {signature}" for signature in found.signatures),
+        "B: people",
+    ]
+    yield Section(lines=lines)
+
+
+def calibration_in_full(found: Calibration) -> Iterator[Section]:
+    """Yield the reliability table of each kind of verdict, and thresholds with their results."""
+    columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
+    for one in found.kinds:
+        cells = [
+            [
+                f"{each.low:g} to {each.high:g}",
+                f"{each.verdicts:,}",
+                number(each.stated),
+                number(each.observed),
+            ]
+            for each in one.bins
+            if each.verdicts
         ]
-    )
+        yield Section(one.kind, [Grid(columns, cells)])
+    lines = [
+        *_grouped_thresholds(found),
+        *small_sample_note(one.interval for one in found.kinds),
+        *found.notes,
+        *(f"A: {signature}" for signature in found.signatures),
+    ]
+    yield Section(None, [found.table], lines)
 
 
 def _grouped_thresholds(found: Calibration) -> Iterator[str]:
@@ -114,21 +78,13 @@ def _grouped_thresholds(found: Calibration) -> Iterator[str]:
             yield f"{one.kind}: 95 % intervals grouped by question ({one.questions} groups)"
 
 
-def _undefined_thresholds(found: Calibration) -> Iterator[str]:
-    for one in found.kinds:
-        if one.balanced.undefined:
-            yield f"{one.kind}: people always said the same, so no threshold is best"
-        if one.precise.undefined == "not_reached":
-            yield f"{one.kind}: no threshold has a precision of {found.precision:g}"
-
-
 # The field implies the unit.
 _FIELD = (Column("field", words=True), Column("of", drop=1, words=True))
 _COEFFICIENTS = (Column("kappa"), Column("AC1"), Column("alpha"))
 
 
-def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
-    """Print a table for each group, all with the same columns; return the dropped columns."""
+def _fields(fields: Sequence[FieldAgreement]) -> Iterator[Section]:
+    """Yield a table for each group."""
     means = (Column("mean A", drop=2), Column("mean B", drop=3))
     columns = [*_FIELD, Column("both", drop=4), Column("agree"), *means, *_COEFFICIENTS]
     groups: dict[str | None, list[list[str]]] = {}
@@ -137,14 +93,15 @@ def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
         figures = map(number, (one.raw, one.mean_a, one.mean_b, *values))
         row = [one.field, one.unit, str(one.units), *figures]
         groups.setdefault(one.group, []).append(row)
-    return print_groups(LineWriter(), columns, [*groups.items()], _heading(groups))
+    return _by_group(columns, groups)
 
 
-def _heading(groups: Iterable[str | None]) -> Callable[[str | None], str | None]:
-    """Return a function that names a group above its table, if there are groups."""
-    if any(group is not None for group in groups):
-        return lambda group: group or ALL
-    return lambda _: None
+def _by_group(
+    columns: Sequence[Column], groups: Mapping[str | None, list[list[str]]]
+) -> Iterator[Section]:
+    """Yield the rows of each group, below its name if there are several groups."""
+    for group, rows in groups.items():
+        yield Section(group or ALL if len(groups) > 1 else group, [Grid(columns, rows)])
 
 
 _NAMES = {"kappa": "kappa", "ac1": "AC1", "alpha": "alpha"}
@@ -194,8 +151,8 @@ def _small_samples(
     return small_sample_note(chain(drawn, people, corrected))
 
 
-def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
-    """Print a table of estimates for each group; return the dropped columns."""
+def _estimates(estimates: Sequence[Estimates]) -> Iterator[Section]:
+    """Yield a table of estimates for each group."""
     columns = [
         Column("metric", words=True),
         Column("mean", words=True),
@@ -204,9 +161,10 @@ def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
         Column("value"),
         Column("95 % interval"),
     ]
-    sections = [(found.group, _estimate_rows(found)) for found in estimates]
-    heading = _heading([found.group for found in estimates])
-    return print_groups(LineWriter(), columns, sections, heading)
+    groups: dict[str | None, list[list[str]]] = {}
+    for found in estimates:
+        groups.setdefault(found.group, []).extend(_estimate_rows(found))
+    return _by_group(columns, groups)
 
 
 def _estimate_rows(found: Estimates) -> list[list[str]]:

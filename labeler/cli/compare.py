@@ -1,0 +1,432 @@
+"""Commands that compare labels: with other labels, and with what people say."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from labeler.cli.files import outcomes_or_numbers, reject_overwrite
+from labeler.cli.options import Details, Json, LabelsA, Level, MetricIds, Threshold, expand_options
+from labeler.cli.terminal import (
+    LineWriter,
+    notify,
+    notify_repeated,
+    print_display,
+    print_found,
+    print_json,
+    print_sections,
+)
+from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
+from labeler.data.lines import STDIO
+from labeler.errors import UsageError
+from labeler.version import __version__
+
+if TYPE_CHECKING:
+    from labeler.comparing.calibration import Calibration
+    from labeler.comparing.comparison import Comparisons
+    from labeler.comparing.human_labels import HumanLabels
+
+WORSE = 1
+"""Exit code of ``--fail-on worse`` where something is."""
+
+Html = Annotated[str | None, typer.Option(help="Write an offline HTML page to this file.")]
+_MORE_DIFF = "Changes of metrics, flipped sentences and settings: --details. A page: --html FILE."
+_MORE_AGREEMENT = "Coefficients, ranges, settings and warnings: --details."
+
+
+@expand_options
+def compare(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Labels to compare: label files, store folders, or -. The first is the base, A; "
+            "differences are B - A, C - A and so on."
+        ),
+    ],
+    *,
+    metrics: MetricIds = None,
+    sides: SideOptions,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show all metrics that have values.")
+    ] = False,
+    details: Details = False,
+    as_json: Json = False,
+    html: Html = None,
+    fail_on: Annotated[
+        Literal["worse"] | None,
+        typer.Option(
+            help="Exit with 1 if a verdict is 'worse' or over 5 % of the rows lost their value."
+        ),
+    ] = None,
+    level: Level = 0.95,
+    top: Annotated[int, typer.Option(help="Records to list for each metric.")] = 3,
+    threshold: Threshold = None,
+    anchors: Annotated[
+        str | None, typer.Option(help="File of anchors: say what the judge alone explains.")
+    ] = None,
+) -> int:
+    """Compare the metrics of two or more sets of labels, paired by record."""
+    from labeler.comparing.compare import compare_runs
+
+    for run, other in combinations(runs, 2):
+        check_sides(run, other, sides)
+    check_page(runs, html, json=as_json)
+    if html is not None:
+        from labeler.report.comparison_page import MOST_MOVED
+
+        top = MOST_MOVED
+    found = compare_runs(
+        [outcomes_or_numbers(run, threshold) for run in runs],
+        metrics,
+        **asdict(sides),
+        names=runs,
+        level=level,
+        top=top,
+    )
+    if fail_on and not all(one.same_judge for one in found):
+        raise UsageError(
+            "--fail-on worse needs labels of one judge, prompt and thresholds, for others are "
+            "higher or lower, not worse; labeler diff shows where labels differ"
+        )
+    for one in found:
+        notify_repeated(one.counts.duplicates)
+    if html is not None:
+        _write_page(found, html, runs, threshold)
+    elif as_json:
+        figures = [one.as_json(__version__) for one in found]
+        print_json(figures if len(figures) > 1 else figures[0])
+    else:
+        _print(found, every=every or metrics is not None, details=details)
+    if anchors is not None:
+        from labeler.evidence.anchors import Anchors
+
+        notify(Anchors.load(anchors).explained())
+    return _exit_code(found) if fail_on else 0
+
+
+def _write_page(
+    found: Comparisons, html: str, runs: list[str], threshold: list[str] | None
+) -> None:
+    """Write the page with its reports; standard input and numbers files have no texts."""
+    from labeler.calculators.numbers_file import NumbersFile
+    from labeler.report.comparison_page import write_page
+
+    outcomes = {}
+    for (letter, _), run in zip(found.letters, runs, strict=True):
+        if run != STDIO:
+            again = outcomes_or_numbers(run, threshold)
+            if not isinstance(again, NumbersFile):
+                outcomes[letter] = again
+    page, *reports = write_page(found, html, outcomes)
+    more = f"; reports: {', '.join(map(str, reports))}" if reports else ""
+    notify(f"{page}: {found.conclusion}{more}")
+
+
+def _exit_code(found: Comparisons) -> int:
+    """Say what is worse, and return the exit code."""
+    worse = [
+        f"{letter} ({side.name}): {what}"
+        for (letter, side), one in zip(found.letters[1:], found, strict=True)
+        for what in one.regressions()
+    ]
+    for line in worse:
+        notify(line)
+    return WORSE if worse else 0
+
+
+def _print(found: Comparisons, *, every: bool, details: bool) -> None:
+    from labeler.comparing.comparison_text import conclusions, overview, sections
+
+    LineWriter().write("\n".join(conclusions(found)), bold=True)
+    print_sections(sections(found) if details else overview(found, every=every))
+
+
+def check_page(labels: list[str], html: str | None, **others: bool) -> None:
+    """Check that one output is asked for, and that a page overwrites none of its labels.
+
+    Args:
+        labels: the labels to compare.
+        html: file of the page, if one is asked for.
+        others: the other outputs by option, such as ``json``; true if it is asked for.
+
+    Raises:
+        UsageError: one of these is not so.
+    """
+    if sum(others.values()) + (html is not None) > 1:
+        options = [f"--{name}" for name in (*others, "html")]
+        listed = f"{', '.join(options[:-1])} and {options[-1]}"
+        raise UsageError(f"{listed} exclude each other: run it once for each")
+    if html == STDIO:
+        raise UsageError("--html needs a file, not standard output, such as --html comparison.html")
+    if html is not None:
+        reject_overwrite(labels, html)
+
+
+def check_sides(a: str, b: str, options: SideOptions) -> None:
+    """Check that two sides can be read and are not the same.
+
+    Raises:
+        UsageError: both are standard input, or the same labels.
+    """
+    if a == b == STDIO:
+        raise UsageError("standard input (-) can be read once; give one side as a file")
+    if a == b and options.same_choice:
+        raise UsageError(
+            f"{a} is compared with itself; name two files, or two trials (--trial 0 --b-trial 1) "
+            "or signatures (--a-signature, --b-signature) of one"
+        )
+
+
+@expand_options
+def diff(
+    a: Annotated[str, typer.Argument(help="Labels to start from: a label file or store folder.")],
+    b: Annotated[str, typer.Argument(help="Labels to compare with them; differences are B - A.")],
+    *,
+    metrics: MetricIds = None,
+    sides: SideOptions,
+    top: Annotated[int, typer.Option(min=0, help="Number of most changed records to list.")] = 10,
+    details: Details = False,
+    as_json: Json = False,
+    rows: Annotated[
+        bool,
+        typer.Option(
+            "--rows", help="Print one JSON object per pair: differing verdicts, metrics, shares."
+        ),
+    ] = False,
+    html: Html = None,
+) -> None:
+    """Show which verdicts differ, and what metrics change by.
+
+    Compared are the labels of the very same sentences: of two judges, prompts, trials or dates.
+    """
+    from labeler import api
+    from labeler.comparing.comparison_text import diff_in_full
+    from labeler.comparing.diff import open_diff
+
+    check_sides(a, b, sides)
+    check_page([a, b], html, json=as_json, rows=rows)
+    found = open_diff(
+        api.checked_outcomes(a),
+        api.checked_outcomes(b),
+        metrics,
+        **asdict(sides),
+        names=(a, b),
+    )
+    notify_repeated(found.counts.duplicates)
+    if html is not None:
+        from labeler.report.diff_page import write_page
+
+        counts = write_page(found, html)
+        left_out = f"; {counts.left_out} that changed less are left out" if counts.left_out else ""
+        notify(f"{html}: {counts.written} changed records{left_out}")
+    elif rows:
+        pairs = found.pairs
+        for record in found:
+            print_json(record.as_json(pairs))
+    elif as_json:
+        print_json(found.summary(top).as_json() | {"labeler": __version__})
+    else:
+        summary = found.summary(top)
+        print_found(summary, diff_in_full(summary) if details else None, _MORE_DIFF)
+
+
+@expand_options
+def agree(
+    labels: LabelsA,
+    other: Annotated[
+        str | None, typer.Argument(help="Label file or store folder to compare with: B.")
+    ] = None,
+    *,
+    people: HumanOptions,
+    sides: SideOptions,
+    details: Details = False,
+    as_json: Json = False,
+) -> None:
+    """Measure the agreement of two judges, or of a judge with people.
+
+    Human labels: a row is one judgment. id: the record's. sentence: its key, as 0a or a; empty
+    where the whole record is judged. annotator: who judged; may be left out. field: relevant,
+    utilized or supported of a sentence, overall_supported or a metric of a record. value: yes or
+    no, or a number from 0 to 1. A column named after a field can stand for field and value.
+
+    Corrections of A's labels are human labels too: all that a person judged, agreeing or not.
+    """
+    from labeler import api
+    from labeler.comparing.agreement import compare_labels
+    from labeler.comparing.agreement_text import labels_in_full, people_in_full
+    from labeler.comparing.human_agreement import compare_with_people
+
+    _check(other, people, sides)
+    outcomes = api.checked_outcomes(labels)
+    if other is None:
+        against = compare_with_people(
+            outcomes,
+            human_labels(labels, people, sides),
+            by=sides.by,
+            a_signature=sides.a_signature,
+            trial=sides.trial,
+            name=labels,
+            human_name=str(people.human),
+            random_sample=people.random_sample,
+        )
+        full = people_in_full(against) if details else None
+        print_found(against, full, _MORE_AGREEMENT, as_json=as_json)
+        return
+    check_sides(labels, other, sides)
+    second = api.checked_outcomes(other)
+    found = compare_labels(outcomes, second, names=(labels, other), **asdict(sides))
+    notify_repeated(found.counts.duplicates)
+    full = labels_in_full(found) if details else None
+    print_found(found, full, _MORE_AGREEMENT, as_json=as_json)
+
+
+def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
+    """Reject contradictory options.
+
+    Raises:
+        UsageError: there is not exactly one thing to compare with, or an option does not fit it.
+    """
+    human, second = people.human is not None, other is not None
+    given = {
+        f"{other} and --human {people.human} exclude each other: compare with one at a time": (
+            human and second
+        ),
+        "name a second label file to compare with, or human labels (--human)": (
+            not (human or second)
+        ),
+        "--random-sample is for human labels: it goes with --human": (
+            second and people.random_sample
+        ),
+        "--blind-only is for corrections: it goes with --human": second and people.blind_only,
+        "--b-trial is for a second label file: use --trial with --human": (
+            not second and sides.b_trial is not None
+        ),
+        "--b-signature is for a second label file: use --a-signature with --human": (
+            not second and sides.b_signature is not None
+        ),
+    }
+    for message, wrong in given.items():
+        if wrong:
+            raise UsageError(message)
+
+
+@expand_options
+def thresholds(
+    labels: LabelsA,
+    *,
+    people: HumanOptions,
+    choice: ChoiceOptions,
+    precision: Annotated[
+        float,
+        typer.Option(help="Share of positive verdicts that people confirm, for a threshold."),
+    ] = 0.9,
+    details: Details = False,
+    as_json: Json = False,
+) -> None:
+    """Compare stated probabilities with people's verdicts, and choose thresholds by them.
+
+    The labels need a judge that states probabilities, such as --judge decisions:MODEL. Human
+    labels are read as by labeler agree --human; only verdicts on sentences count.
+    """
+    from labeler.comparing.agreement_text import calibration_in_full
+    from labeler.sentences.display import Display
+
+    if people.human is None:
+        raise UsageError("name human labels (--human FILE): labeler review LABELS makes some")
+    found = calibrated(labels, people, choice, precision)
+    title = "\n".join(found.conclusions)
+    if as_json:
+        print_json(found.as_json())
+    elif details:
+        LineWriter().write(title, bold=True)
+        print_sections(calibration_in_full(found))
+    else:
+        print_display(Display(title, notes=found.notes), _MORE_AGREEMENT)
+
+
+def calibrated(
+    labels: str,
+    people: HumanOptions,
+    choice: ChoiceOptions | None = None,
+    precision: float = 0.9,
+) -> Calibration:
+    """Compare stated probabilities with people's verdicts.
+
+    Args:
+        labels: place of the labels.
+        people: the human labels, with a file named.
+        choice: the labels that are meant; by default all.
+        precision: precision of a threshold.
+
+    Raises:
+        UsageError: see :func:`labeler.comparing.calibration.calibrate`.
+    """
+    from labeler import api
+    from labeler.comparing.calibration import calibrate
+    from labeler.comparing.sides import Choice
+
+    choice = choice or ChoiceOptions()
+    return calibrate(
+        api.checked_outcomes(labels),
+        human_labels(labels, people, choice),
+        precision=precision,
+        choice=Choice(labels, choice.a_signature, choice.trial),
+        human_name=str(people.human),
+    )
+
+
+def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> HumanLabels:
+    """Read human labels, from rows of their own or from corrections of the labels.
+
+    Args:
+        labels: place of the labels.
+        people: the human labels, with a file named.
+        chosen: the labels that are meant.
+
+    Raises:
+        UsageError: the file cannot be read, or none of its corrections is about these labels.
+    """
+    from labeler import api
+    from labeler.comparing import corrected_labels
+    from labeler.comparing.human_labels import read_human_labels
+    from labeler.comparing.sides import Choice
+    from labeler.data.corrections.file import is_corrections_file, read_corrections
+
+    human = str(people.human)
+    if labels == human == STDIO:
+        raise UsageError("only one of labels and human labels can come from standard input")
+    if not is_corrections_file(human):
+        if people.blind_only:
+            raise UsageError(
+                f"--blind-only chooses among corrections, and {human} is not one: leave it "
+                "out, or name what labeler review or labeler corrections import wrote"
+            )
+        return read_human_labels(human)
+    if labels == STDIO:
+        raise UsageError("corrections need labels that can be read twice: name the label file")
+    read = read_corrections(human)
+    for where in read.torn:
+        notify(f"{where}: cut off, as by a crash, and left out")
+    found = corrected_labels.human_labels(
+        read.events,
+        api.checked_outcomes(labels),
+        choice=Choice(labels, chosen.a_signature, chosen.trial),
+        random_sample=people.random_sample,
+        blind_only=people.blind_only,
+        name=human,
+    )
+    if not found.judgments:
+        drawn = " of a record drawn at random" if people.random_sample else ""
+        hidden = " made blind" if people.blind_only else ""
+        raise UsageError(
+            f"{human}: none of its {len(read.events)} corrections is a judgment{drawn}{hidden} "
+            f"that speaks of one of these labels ({labels}): name the label file that was "
+            "corrected"
+        )
+    notify(
+        f"judgments of records that count: {found.judgments}, of these made blind: {found.blind}"
+    )
+    return found.human
