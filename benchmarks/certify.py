@@ -21,9 +21,8 @@ from statistics import NormalDist
 import numpy as np
 
 from judge_dialects import write_block
-from labeler.evidence.betting import Floats
-from labeler.evidence.design import Looks
-from labeler.evidence.logistic import sigmoid
+from labeler.evidence.logistic import Floats, sigmoid
+from labeler.evidence.looks import Looks
 
 AUROCS, PREVALENCES, RECORDS = (0.7, 0.9, 0.95, 0.98), (0.5, 0.85, 0.97), (200, 1000, 5000)
 BUDGETS = {60: 0.2, 200: 0.1, 600: 0.05}
@@ -96,10 +95,10 @@ def read(
     """Read sentences until the interval is narrow enough, or so many are read."""
     ones = np.ones(len(one.answers))
     looks = Looks(one.weights, probabilities, ones, error=ERROR)
-    while looks.population.read < min(most, len(ones)):
+    while looks.read < min(most, len(ones)):
         design, number, _ = looks.next(within)
-        number = min(number, most - looks.population.read)
-        units, _ = looks.population.draw(design.scales, random.random(len(ones)), number)
+        number = min(number, most - looks.read)
+        units, _ = looks.draw(design, random.random(len(ones)), number)
         looks.learn(units, design, one.answers[units], ones[units])
         if (looks.high - looks.low) / 2 <= within:
             break
@@ -255,7 +254,7 @@ def mean_needed(job: tuple[int, float, float, str, int]) -> float:
     for run in range(number):
         random = np.random.default_rng([run, records])
         one = simulate(random, records, prevalence, auroc)
-        total += read(one, known(one), random, within, len(one.answers)).population.read
+        total += read(one, known(one), random, within, len(one.answers)).read
     return total / number
 
 

@@ -48,7 +48,7 @@ def ragbench() -> Iterator[tuple[str, Simulated]]:
             units = Units(labels, metric)
             said: dict[tuple[str, str], bool] = {}
             for record in truth.values():
-                keys, field = units.keys(record), FIELDS[units.how.kind]
+                keys, field = units.how.keys(record), FIELDS[units.how.kind]
                 given = zip(keys, verdicts_of(record)[field], strict=True)
                 said |= {(record.id, key): bool(yes) for key, yes in given}
             tops = [units.answer(unit, said) or (0.0, 0.0) for unit in range(len(units.units))]
@@ -64,9 +64,9 @@ def line(name: str, one: Simulated, within: float, number: int) -> tuple[str, in
         draws = np.random.default_rng(seed)
         looks = read(one, one.stated, draws, within, len(one.answers))
         inside += looks.low - 1e-9 <= one.truth <= looks.high + 1e-9
-        read_here += looks.population.read
-        other += read(one, random_checks(one), draws, within, len(one.answers)).population.read
-        bare += read(one, verdicts(one), draws, within, len(one.answers)).population.read
+        read_here += looks.read
+        other += read(one, random_checks(one), draws, within, len(one.answers)).read
+        bare += read(one, verdicts(one), draws, within, len(one.answers)).read
     cells = [name, f"{len(one.answers):,}", f"{one.truth:.3f}", f"{within:g}"]
     cells += [f"{inside / number:.2f}", f"{read_here / number:.0f}"]
     cells += [f"{bare / number:.0f}", f"{other / number:.0f}"]

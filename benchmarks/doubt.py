@@ -20,16 +20,13 @@ from judge_dialects import write_block
 from judge_figures import area
 from judges import judged_labels, true_labels
 from labeler.calculators.rater_agreement import verdicts_of
-from labeler.evidence.betting import Floats
-from labeler.evidence.doubt import FEATURES, facts_of
-from labeler.evidence.logistic import fit_logistic, logit, sigmoid
+from labeler.evidence.doubt import DEVIATIONS, MEANS, PRIORS, facts_of
+from labeler.evidence.logistic import Floats, fit_logistic, logit, sigmoid
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files
 
-MEANS = np.array([one.mean for one in FEATURES])
-DEVIATIONS = np.array([one.deviation for one in FEATURES])
-SUSPICION = [one.name for one in FEATURES].index("suspicion score of the record")
-STATED = [one.name for one in FEATURES].index("log odds of the judge's probability of its verdict")
+SUSPICION = [*PRIORS].index("suspicion score of the record")
+STATED = [*PRIORS].index("log odds of the judge's probability of its verdict")
 NUMBERS = (30, 200, 600)
 DRAWS = 20
 BINS = 10
@@ -93,7 +90,7 @@ def _simulated(confidence: float, auroc: float, prevalence: float, seed: int) ->
     yes = one.stated >= 1 / 2
     wrong = (yes != (one.answers > 0)).astype(float)
     sure = np.abs(logit(one.stated))
-    rows = np.zeros((len(wrong), len(FEATURES)))
+    rows = np.zeros((len(wrong), len(PRIORS)))
     rows[:, 0], rows[:, STATED], rows[:, 3] = 1.0, sure, ~yes
     doubts, left = corrected(rows, wrong, 200, seed)
     stated = sigmoid(-sure)

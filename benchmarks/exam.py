@@ -20,9 +20,8 @@ import labeler
 from judge_dialects import write_block
 from judges import line, true_labels
 from labeler.evidence.anchors import KINDS as VERDICTS
-from labeler.evidence.anchors import LEVEL
+from labeler.evidence.anchors import LEVEL, find_change, look_level
 from labeler.evidence.asking import as_example
-from labeler.evidence.change import find_change, look_level
 from labeler.evidence.damage import DAMAGED, KINDS
 from labeler.evidence.exam import Exam
 from labeler.judges.embedded.opinion import second_opinion

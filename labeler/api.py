@@ -17,6 +17,7 @@ from labeler.calculators.outcomes import (
     stored_outcomes,
     summary,
 )
+from labeler.catalog import named_keywords
 from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords, parameters_of
 from labeler.judges.opening import hosted_spec, price_of_run
@@ -256,6 +257,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         return estimating.estimate(opened, task, labels, options, price=price)
 
 
+@named_keywords
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
     """Write outcomes to a label file; the file appears when complete.
 

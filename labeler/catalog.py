@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
 import pkgutil
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, SupportsIndex, TypeVar, cast
 
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName, UnknownOption, UsageError
 from labeler.extensions import load, offered, outdated
 
 T = TypeVar("T")
+C = TypeVar("C")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _LISTED, _LONGEST = 5, 80
 """Names that an error lists of very many, and characters of each."""
+_MANY = 12
+"""Names of options that an error with a near spelling lists at most."""
 _CUTOFF = 0.6
 """Likeness from which a known name is suggested, from 0 to 1."""
 
@@ -151,16 +157,68 @@ def near(name: str, names: Iterable[str], cutoff: float = _CUTOFF) -> str:
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
-def check_options(given: Iterable[str], known: Iterable[str]) -> None:
+def check_options(function: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Raise for a keyword that a function does not have.
 
     Raises:
-        UnknownName: the message has near spellings.
+        UnknownOption: the message has near spellings.
     """
     names = list(known)
     for name in given:
         if name not in names:
-            raise UnknownName(unknown("option", name, names))
+            hint = near(name, names)
+            listed = f"{'' if hint else ';'} have: {', '.join(names) or 'none'}"
+            have = "" if hint and len(names) > _MANY else listed
+            raise UnknownOption(f"{function}() has no option {name!r:.80}{hint}{have}")
+
+
+def keywords_of(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters that a caller may name."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [one.name for one in parameters if one.kind in kinds and one.name != "self"]
+
+
+def named_keywords(function: F) -> F:
+    """Let a function raise for an unknown keyword with the names that it has."""
+    names = keywords_of(function)
+    parameters = inspect.signature(function).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):  # it checks them itself
+        return function
+
+    @functools.wraps(function)
+    def call(*args: object, **given: object) -> object:
+        if not given.keys() <= set(names):
+            check_options(function.__qualname__, given, names)
+        return function(*args, **given)
+
+    return cast("F", call)
+
+
+def with_named_keywords(kind: type[C]) -> type[C]:
+    """Let the public methods of a class do as :func:`named_keywords` says."""
+    for name, method in list(vars(kind).items()):
+        if inspect.isfunction(method) and not name.startswith("_"):
+            setattr(kind, name, named_keywords(method))
+    return kind
+
+
+def check_key(kind: str, key: object) -> None:
+    """Raise for a key that is not a position, an id or a slice.
+
+    Args:
+        kind: what the entries are, such as ``record``.
+        key: the key.
+
+    Raises:
+        UsageError: it is of another type.
+    """
+    ends = (key.start, key.stop, key.step) if isinstance(key, slice) else (key,)
+    whole = isinstance(key, slice)
+    if not all(isinstance(one, SupportsIndex) or (whole and one is None) for one in ends):
+        raise UsageError(
+            f"a {kind} is taken by its id, a text, or its position, a whole number, got {key!r:.40}"
+        )
 
 
 Positions = Mapping[str, int | list[int]]

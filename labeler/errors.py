@@ -3,6 +3,7 @@
 LabelerError
 ├── UsageError            wrong call: unknown name, bad option, contradictory input (exit code 2)
 │   ├── UnknownName       a catalog has no such entry; lists the nearest names
+│   │   └── UnknownOption a function has no such keyword
 │   ├── ExtensionError    an installed package cannot load what it declares
 │   ├── BadRow            an input row or line that is not an example
 │   └── BadRows           every row lacks the same field: nothing was sent or written
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf, nan
 from operator import index
+from pathlib import Path
 from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex
 
 if TYPE_CHECKING:
@@ -98,6 +100,10 @@ class UsageError(LabelerError):
 
 class UnknownName(UsageError):
     """A name that a catalog does not have."""
+
+
+class UnknownOption(UnknownName, TypeError):
+    """A keyword that a function does not have."""
 
 
 class ExtensionError(UsageError):
@@ -222,6 +228,17 @@ def number_in(name: str, value: object, low: float = -inf, high: float = inf) ->
         )
         raise UsageError(f"{name} must be a number{limits}, got {value!r:.40}")
     return number
+
+
+def path_in(name: str, value: object) -> Path:
+    """Return a path that a caller gave.
+
+    Raises:
+        UsageError: it is neither a text nor a path, or empty.
+    """
+    if not isinstance(value, str | Path) or not str(value):
+        raise UsageError(f"{name} must be the path of a file, a text or a Path, got {value!r:.40}")
+    return Path(value)
 
 
 def count_of(name: str, value: object, least: int = 0) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Unpack
 
 from labeler.calculators.outcomes import as_outcomes, checked
+from labeler.catalog import with_named_keywords
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.outcomes_object import Outcomes
 from labeler.sentences.display import VIEWS, View
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from labeler.report.notebook import Plot
 
 
+@with_named_keywords
 class Labels(Outcomes[Outcome]):
     """The outcomes of labeling rows, in their order: label records and failures.
 

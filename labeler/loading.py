@@ -10,10 +10,11 @@ from typing import overload
 
 from labeler.calculators.frame import UNKNOWN, Given
 from labeler.calculators.outcomes import source_state, stored_outcomes
+from labeler.catalog import named_keywords
 from labeler.data.label_files import is_store, is_table, parts_of
 from labeler.data.label_view import LabelView
 from labeler.data.lines import STDIO, is_gzipped, is_remote
-from labeler.errors import UsageError
+from labeler.errors import UsageError, path_in
 from labeler.labels.metering import RunCost
 from labeler.labels.record import Outcome, records_of
 from labeler.labels_object import Labels
@@ -49,6 +50,7 @@ class _Streamed(Sequence[Outcome]):
         return next(islice(self, range(len(self))[place], None))
 
 
+@named_keywords
 def load(path: str | Path) -> Labels:
     """Return stored labels as one object; records are read when they are needed.
 
@@ -72,7 +74,7 @@ def load(path: str | Path) -> Labels:
 
 def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UNKNOWN) -> Labels:
     """Return stored labels, and the cost of the run that made them; see :func:`load`."""
-    name = str(path)
+    name = str(path_in("path", path) if not isinstance(path, str) else path)
     view: Sequence[Outcome]
     if name == STDIO or _is_pipe(name):
         view = list(records_of(stored_outcomes(name), "label"))

@@ -5,16 +5,24 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from inspect import signature
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
 from labeler.calculators.outcomes import as_outcomes, checked, metrics, summary
-from labeler.catalog import Positions, check_options, check_position, position_of, positions_of
+from labeler.catalog import (
+    Positions,
+    check_key,
+    check_options,
+    check_position,
+    keywords_of,
+    position_of,
+    positions_of,
+    with_named_keywords,
+)
 from labeler.data.label_files import write_outcomes
-from labeler.errors import UsageError, number_in
+from labeler.errors import UsageError, number_in, path_in
 from labeler.labels.metering import LabelFacts, RunCost
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.display import Display, Displayed
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=AnyOutcome)
 
 
+@with_named_keywords
 class Outcomes(Framed, Displayed, Sequence[T]):
     """Records of one kind and failures, in the order of their rows.
 
@@ -75,7 +84,9 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         return value in (self._positions if isinstance(value, str) else self._outcomes)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:  # noqa: ANN401 - as in Sequence
-        """Return the first position of an outcome."""
+        """Return the first position of an outcome, or of an id."""
+        if isinstance(value, str):
+            return position_of("record", value, self._positions)
         return self._outcomes.index(value, start, len(self) if stop is None else stop)
 
     @overload
@@ -91,10 +102,11 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             UsageError: several rows have the id; the message has their positions. Or the rows came
                 with whole numbers as ids, and the position is the id of another row.
         """
-        if isinstance(key, slice):
-            return type(self)(self._outcomes[key], name=self.name, given=self._given.part(key))
         if isinstance(key, str):
             return self._outcomes[position_of("record", key, self._positions)]
+        check_key("record", key)
+        if isinstance(key, slice):
+            return type(self)(self._outcomes[key], name=self.name, given=self._given.part(key))
         place = operator.index(key)
         if self._number_ids:
             found = self._outcomes[place : place + 1]
@@ -122,6 +134,8 @@ class Outcomes(Framed, Displayed, Sequence[T]):
 
     def __add__(self, other: Iterable[T]) -> Self:
         """Return the outcomes of both, in memory."""
+        if isinstance(other, str | bytes) or not isinstance(other, Iterable):
+            return NotImplemented
         return type(self)([*self, *other], name=self.name)
 
     def __radd__(self, other: Iterable[T]) -> Self:
@@ -295,8 +309,8 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         """
         from labeler.report.writing import write_report
 
-        check_options(options, signature(write_report).parameters)
-        return write_report(self, path, **({"name": self.name} | options))
+        check_options("report", options, keywords_of(write_report)[2:])
+        return write_report(self, path_in("path", path), **({"name": self.name} | options))
 
     def save(self, path: str | Path) -> Path:
         """Write the labels to a file, which appears when complete.
@@ -314,9 +328,10 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             >>> labeler.load(labels.save(folder / "labels.jsonl")) == labels
             True
         """
-        for _ in write_outcomes(self, path):
+        target = path_in("path", path)
+        for _ in write_outcomes(self, target):
             pass
-        return Path(path)
+        return target
 
     @cached_property
     def _facts(self) -> LabelFacts:

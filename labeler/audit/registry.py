@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from labeler.catalog import Catalog
+from labeler.catalog import Catalog, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.opinion import SecondOpinion
@@ -312,6 +312,7 @@ def _are_keys(keys: object) -> bool:
 CHECKS: Catalog[Check] = Catalog("check", group="checks", shown_by="labeler audit --list")
 
 
+@named_keywords
 def check(
     name: str,
     *,
@@ -379,6 +380,8 @@ def select_checks(ids: str | Iterable[str | Check] | None = None) -> tuple[Check
     if ids is None:
         return tuple(CHECKS.values())
     wanted = ids.split(",") if isinstance(ids, str) else ids
+    if not isinstance(wanted, Iterable) or not all(isinstance(one, str | Check) for one in wanted):
+        raise UsageError(f"checks are ids such as 'citation_not_supporting', got {ids!r:.60}")
     return tuple(dict.fromkeys(map(_find, wanted)))
 
 

@@ -21,7 +21,7 @@ from labeler.calculators.row_facts import (
     text_digest,
 )
 from labeler.calculators.tally import tally
-from labeler.catalog import Catalog, check_position, position_of, positions_of, unknown
+from labeler.catalog import Catalog, check_key, check_position, position_of, positions_of, unknown
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import Profile
@@ -135,7 +135,8 @@ class MetricsTable(Displayed, list[MetricsRow]):
         """
         if isinstance(key, str):
             key = position_of("row", key, positions_of(row.id for row in self))
-        elif self.number_ids and not isinstance(key, slice):
+        check_key("row", key)
+        if self.number_ids and not isinstance(key, slice):
             place = operator.index(key)
             found = super().__getitem__(slice(place, place + 1))
             check_position("row", place, self.number_ids, found)

@@ -24,6 +24,7 @@ from labeler.calculators.row_facts import (
     text_digest,
 )
 from labeler.calculators.row_texts import RowTexts
+from labeler.catalog import named_keywords
 from labeler.data.label_files import (
     holds_numbers,
     is_store,
@@ -251,6 +252,7 @@ def as_outcomes(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutc
     )
 
 
+@named_keywords
 def read_labels(labels: str | Path) -> Iterator[Outcome]:
     """Read labels and failures from a label file, standard input (``-``), or a store's folder.
 
@@ -339,6 +341,7 @@ def _with_kinds(
     yield from ((outcome, LABEL) for outcome in waiting)
 
 
+@named_keywords
 def metrics(
     outcomes: str | Path | Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
 ) -> MetricsTable:
@@ -369,6 +372,7 @@ def metrics(
     return MetricsTable(row for row in rows if id(row) in distinct)
 
 
+@named_keywords
 def summary(
     outcomes: str | Path | Iterable[AnyOutcome],
     ids: str | Iterable[str] | None = None,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel
 
 from labeler.calculators.ratio import Ratio
-from labeler.catalog import Catalog
+from labeler.catalog import Catalog, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES, Profile
@@ -183,6 +183,7 @@ METRICS: Catalog[Metric] = Catalog("metric", group="metrics", shown_by="labeler 
 ALL = "all"
 
 
+@named_keywords
 def metric(
     name: str,
     *,

@@ -11,7 +11,7 @@ from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import MARK_NOTE, Interval, Intervals
 from labeler.calculators.summary import SummaryRow
-from labeler.catalog import unknown
+from labeler.catalog import check_key, unknown
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.metering import LabelFacts
 from labeler.labels.record import AnyOutcome, LabelFailure
@@ -90,7 +90,10 @@ class SummaryTable(Displayed, list[SummaryRow]):
             UnknownName: there is no such metric or group; the message has near spellings.
             UsageError: several groups or judge configurations have the metric.
         """
-        return find_row(self, key) if isinstance(key, str | tuple) else super().__getitem__(key)
+        if isinstance(key, str | tuple):
+            return find_row(self, key)
+        check_key("row", key)
+        return super().__getitem__(key)
 
     def _display(self) -> Display:
         labels = list(dict.fromkeys(row.label for row in self))

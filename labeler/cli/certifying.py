@@ -96,13 +96,11 @@ def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> 
     records = [*outcomes_at(labels)]
     made = make_plan(records, goal, _doubts(doubt, records))
     write_plan(made, path)
-    sentences = (
-        f"read {len(made.sentences)} of {made.units.sentences} sentences first, about "
-        f"{made.needed} in all, to certify {goal.metric} {goal}. They are in {path}. "
-        f"Next: labeler review {labels} --plan {path}; or fill in its column answer, and "
+    next_ = (
+        f"labeler review {labels} --plan {path}; or fill in its column answer, and "
         f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
     )
-    print_lines([sentences])
+    print_lines([f"{made.conclusion}. They are in {path}. Next: {next_}"])
     return 0
 
 
@@ -137,18 +135,13 @@ def _continue(
             )
     given = read_answers(answers, made)
     try:
-        found = made.after(given.answers, second=given.second, who=given.who)
+        found = made.after(**given._asdict())
     except UsageError as error:
         raise UsageError(f"{answers}: {error}") from error
     if not found.is_finished:
         write_plan(found, path)
-        low, high = found.interval
-        sentences = (
-            f"not yet: about {found.needed} more. {found.goal.metric} is {found.value:.3f} "
-            f"({low:.3f} to {high:.3f}) after {len(found.answers)} sentences. Next: the "
-            f"{len(found.sentences)} sentences that were added to {path}"
-        )
-        print_lines([sentences])
+        more = f"Next: the {len(found.sentences)} sentences that were added to {path}"
+        print_lines([f"{found.conclusion}. {more}"])
         return SOME_FAILED
     certificate = found.issue()
     if output is None:

@@ -34,7 +34,7 @@ from labeler.sentences.splitting import SPLITTERS, key_example
 
 if TYPE_CHECKING:
     from labeler.store.database import Database
-    from labeler.store.maintenance import Found, Selection
+    from labeler.store.maintenance import Found, RowSelection
 
 
 def merge(
@@ -116,9 +116,9 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Delete rows from a store, with every trace of their text."""
-    from labeler.store.maintenance import Selection, exclusive_file, find_rows
+    from labeler.store.maintenance import RowSelection, exclusive_file, find_rows
 
-    selection = Selection(frozenset(ids or ()), dict(map(_condition, where or ())))
+    selection = RowSelection(frozenset(ids or ()), dict(map(_condition, where or ())))
     if not selection.ids and not selection.where:
         raise UsageError("name rows to delete: --id ID or --where FIELD=VALUE")
     with ExitStack() as opened:
@@ -182,7 +182,7 @@ def _stores(store: Path) -> list[Path]:
     return found
 
 
-def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Counter[str]:
+def _delete_traces(stores: Stores, selection: RowSelection, *, dry_run: bool) -> Counter[str]:
     """Delete everything of the selected rows but the rows, which name the rest; return counts.
 
     An interrupted deletion can thus be repeated.

@@ -103,7 +103,9 @@ def compare_labels(
         >>> labeler.comparing.compare_labels(labels, labels).fields[0].raw
         1.0
     """
-    (pairs,) = read_pairs([a, b], (verdicts_of, verdicts_of), side_options(sides), names=names)
+    (pairs,) = read_pairs(
+        [a, b], (verdicts_of, verdicts_of), side_options(sides, compare_labels), names=names
+    )
     return LabelAgreement(pairs.a.signatures, pairs.b.signatures, pairs.counts, _fields(pairs))
 
 

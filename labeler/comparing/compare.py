@@ -101,7 +101,7 @@ def compare(
         ('adherence', 14)
     """
     options = _Options(level, top)
-    (found,) = _compare([a, b], metrics, names, options, side_options(sides))
+    (found,) = _compare([a, b], metrics, names, options, side_options(sides, compare))
     return found
 
 
@@ -145,7 +145,7 @@ def compare_runs(
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     options = _Options(level, top)
-    return Comparisons(_compare(runs, metrics, names, options, side_options(sides)))
+    return Comparisons(_compare(runs, metrics, names, options, side_options(sides, compare_runs)))
 
 
 def _compare(

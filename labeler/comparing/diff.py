@@ -418,7 +418,7 @@ def open_diff(
     See :func:`diff_labels` for the arguments and exceptions.
     """
     chosen = select_metrics(metrics)
-    options = side_options(sides)
+    options = side_options(sides, diff_labels)
     packing = _Packing(chosen)
     keep = (packing.whole, packing.without_sentences)
     (pairs,) = read_pairs([a, b], keep, options, names=names)

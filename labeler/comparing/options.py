@@ -3,12 +3,13 @@
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from labeler.catalog import check_options
+from labeler.catalog import check_options, keywords_of
 from labeler.data.options import Option
 
 
@@ -50,13 +51,18 @@ class SideOptions(ChoiceOptions):
         return self.a_signature == self.b_signature and self.b_trial in {None, self.trial}
 
 
-def side_options(given: SideKeywords) -> SideOptions:
+def side_options(given: SideKeywords, function: Callable[..., Any]) -> SideOptions:
     """Return the options of both sides.
+
+    Args:
+        given: keywords of a function.
+        function: the function.
 
     Raises:
         UnknownName: a keyword is not one of them.
     """
-    check_options(given, SideKeywords.__annotations__)
+    known = (*keywords_of(function), *SideKeywords.__annotations__)
+    check_options(function.__name__, given, known)
     return SideOptions(**given)
 
 

@@ -22,7 +22,7 @@ from typing import (
     cast,
 )
 
-from labeler.catalog import near
+from labeler.catalog import check_options
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ def _taking(kind: Callable[..., Any], signature: inspect.Signature) -> Callable[
         def call(*args: object, **given: object) -> T:
             for name in given:
                 if name not in declared and name != first:
-                    asked = f"{function.__name__}() has no option {name!r}"
-                    raise TypeError(f"{asked}{near(name, declared)}")
+                    check_options(function.__name__, [name], declared)
             bound = signature.bind(*args, **given).arguments
             data, extra = bound.pop(first), bound.pop("options", {})
             return function(data, kind(**bound, **extra))

@@ -1,20 +1,36 @@
 """Anchors: records that the same judge is asked about again, to see whether it has changed.
 
 Their texts are frozen, so a change of the system under test cannot move them. The first check asks
-twice, later ones once; how far answers of one judge differ is part of the comparison
-(:mod:`labeler.evidence.change`).
+twice, later ones once.
+
+If the judge has not changed, the answers about one record are exchangeable: any order of them is as
+likely as the one that was seen. The test takes the answers of a record apart into earlier and later
+ones, counts the verdicts that differ between both parts, and compares the count with that of every
+other way to take them apart. Counts of records add up; their exact distribution is a convolution.
+The judge's own noise needs no estimate: it makes all ways alike. Verdicts of one record may depend
+on each other in any way; records must not.
+
+Looks share the error rate: look k gets 6 / (π k)² of it, so any number of looks together raises a
+false alarm at most that often. Within a look each kind of verdict and each candidate date of
+the change get an equal share (Bonferroni).
+
+Source: permutation tests under exchangeability, Lehmann and Romano, Testing Statistical
+Hypotheses, 15.2; spending over looks, Lan and DeMets 1983.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from functools import lru_cache
+from itertools import chain, combinations, islice, zip_longest
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+import numpy as np
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.calculators.headline import plain_name
@@ -27,8 +43,7 @@ from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
 from labeler.evidence.asking import as_example, ask, asked_like
-from labeler.evidence.change import Change, Verdicts, find_change, look_level
-from labeler.evidence.units import check_same_judge
+from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure
@@ -39,9 +54,34 @@ LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
 FEWEST = 2
 """Records at least: one alone does not vary."""
+Verdicts: TypeAlias = Sequence[bool]
+"""Verdicts of one kind in one answer about a record, in a fixed order."""
+EARLIEST, LATEST = 3, 3
+"""Answers of a record that are compared if there are more: the first ones and the last ones."""
+RECENT = 3
+"""Most looks back at which the change is looked for, besides that after the very first answer."""
 _Answer: TypeAlias = dict[str, Verdicts] | None
 _DOUBTFUL = (0.2, 0.8)
 """Probabilities of support that make a record a doubtful one."""
+
+
+class Change(NamedTuple):
+    """Result of one look at one kind of verdict.
+
+    Attributes:
+        changed: True if the judge has changed, at this look's share of the error rate.
+        p_value: smallest probability of as many differences from an unchanged judge, times the
+            number of candidate dates, at most 1.
+        level: error rate that the p-value is held against.
+        differing: verdicts of the last answers that differ from the first ones.
+        verdicts: verdicts compared.
+    """
+
+    changed: bool
+    p_value: float
+    level: float
+    differing: int
+    verdicts: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +90,7 @@ class AnchorCheck(Displayed):
 
     Attributes:
         look: number of the check, from 1.
-        changes: result for each kind of verdict; see :class:`labeler.evidence.change.Change`.
+        changes: result for each kind of verdict; see :class:`Change`.
         noise: verdicts of any kind that differ between the two answers of the first check.
         moved: ids of the records whose last answer differs from the first one, most first.
         failed: ids of the records that the judge gave no label this time.
@@ -114,25 +154,20 @@ class _Header(BaseModel):
     pending: int | None
 
 
+@dataclass(repr=False, eq=False)
 class Anchors(Displayed):
     """Records with all answers that the judge gave about them.
 
-    Args:
+    Attributes:
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
         path: file to keep them in; see :meth:`save`.
         pending: trial of a round that was begun and is not complete.
     """
 
-    def __init__(
-        self,
-        rounds: Sequence[Sequence[Outcome]],
-        *,
-        path: str | Path | None = None,
-        pending: int | None = None,
-    ) -> None:
-        self.rounds = [list(one) for one in rounds]
-        self._path, self._pending = path, pending
+    rounds: list[list[Outcome]]
+    path: str | Path | None = None
+    pending: int | None = None
 
     @property
     def records(self) -> list[LabelRecord]:
@@ -160,10 +195,10 @@ class Anchors(Displayed):
         rows = [as_example(one.example) for one in self.records]
         asked = asked_like(self.records[0]) | options
         for _ in range(2 if len(self.rounds) == 1 else 1):
-            self._pending = self._pending or time.time_ns() // 1_000_000  # asked under no other run
+            self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()
-            self.rounds.append(ask(rows, asked | {"trial": self._pending}))
-            self._pending = None
+            self.rounds.append(ask(rows, asked | {"trial": self.pending}))
+            self.pending = None
         self._save()
         return self.result()
 
@@ -177,23 +212,20 @@ class Anchors(Displayed):
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
         level = look_level(self.looks, LEVEL) / len(KINDS)
-        changes = {
-            kind: find_change(
-                [[one[kind] if one else None for one in each] for each in answers], level
-            )
+        of_kinds = {
+            kind: [[one[kind] if one else None for one in each] for each in answers]
             for kind in KINDS
         }
-        counts = {
-            one.id: _differing(each[0], each[-1])
-            for one, each in zip(self.records, answers, strict=True)
-        }
+        last = self.rounds[-1]
+        counts = [_differing(each[0], each[-1]) for each in answers]
+        moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
         labels = [one for one in chain(*self.rounds) if isinstance(one, LabelRecord)]
         return AnchorCheck(
             look=self.looks,
-            changes=changes,
+            changes={kind: find_change(own, level) for kind, own in of_kinds.items()},
             noise=sum(_differing(each[1], each[2]) for each in answers),
-            moved=tuple(sorted(filter(counts.get, counts), key=lambda name: -counts[name])),
-            failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
+            moved=tuple(one.id for count, one in moved if count),
+            failed=tuple(one.id for one in last if not isinstance(one, LabelRecord)),
             models=tuple(dict.fromkeys(one.signature.model for one in labels)),
         )
 
@@ -238,19 +270,16 @@ class Anchors(Displayed):
         Raises:
             UsageError: the file cannot be written.
         """
-        self._path = path
+        self.path = path
         self._save()
 
     def _save(self) -> None:
-        if self._path is None:
-            return
-        header = _Header(
-            kind="anchors", version=1, records=len(self.records), pending=self._pending
-        )
-        with replaced(Path(self._path)) as file:
-            file.write(header.model_dump_json() + "\n")
-            for outcome in chain.from_iterable(self.rounds):
-                file.write(with_checksum(to_line(outcome).encode()).decode() + "\n")
+        if self.path is not None:
+            size = len(self.records)
+            header = _Header(kind="anchors", version=1, records=size, pending=self.pending)
+            lines = (with_checksum(to_line(one).encode()).decode() for one in chain(*self.rounds))
+            with replaced(Path(self.path)) as file:
+                file.writelines(f"{line}\n" for line in (header.model_dump_json(), *lines))
 
     @classmethod
     def load(cls, path: str | Path) -> Anchors:
@@ -272,7 +301,7 @@ class Anchors(Displayed):
             raise UsageError(
                 f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
             )
-        return cls(rounds, path=path, pending=header.pending)
+        return cls(rounds, path, header.pending)
 
     def _display(self) -> Display:
         checks = f"{self.looks} checks" if self.looks != 1 else "1 check"
@@ -298,10 +327,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     """
     count_of("n", n, least=FEWEST)
     kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
-    first: LabelRecord | None = None
-    for one in outcomes:
-        if isinstance(one, LabelRecord) and answers_of(one) is not None:
-            check_same_judge(first := first or one, one)
+    for one in of_one_judge(outcomes):
+        if answers_of(one) is not None:
             seen = shown(one.example, reference=True)
             kept = kinds[_kind_of(one)]
             kept.setdefault(digest([seed, seen]), one)
@@ -343,3 +370,67 @@ def _differing(first: _Answer, last: _Answer) -> int:
     if first is None or last is None:
         return 0
     return sum(a != b for kind in KINDS for a, b in zip(first[kind], last[kind], strict=True))
+
+
+def look_level(look: int, level: float = 0.05) -> float:
+    """Return the share of an error rate that look 1, 2 … gets; all looks get all of it."""
+    return level * 6 / (math.pi * look) ** 2
+
+
+def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> Change:
+    """Test whether the last answers come from another judge than the first ones.
+
+    Args:
+        records: for each record an entry for each round in order of time: the verdicts of that
+            answer on the same sentences, or ``None`` if the judge gave none.
+        level: error rate of this test.
+
+    Returns:
+        The result; no change where there are fewer than 2 rounds or no verdicts.
+    """
+    # A fixed choice by place keeps answers exchangeable.
+    most = EARLIEST + LATEST
+    kept = [one if len(one) <= most else [*one[:EARLIEST], *one[-LATEST:]] for one in records]
+    rounds = min(map(len, kept), default=0)
+    dates = sorted({1, *range(max(1, rounds - RECENT), rounds)} if rounds > 1 else ())
+    smallest = min((_p_value(kept, date) for date in dates), default=1.0)
+    p_value = min(1.0, smallest * max(1, len(dates)))
+    ends = [(one[0], one[-1]) for one in kept if rounds > 1]
+    pairs = [(np.array(a), np.array(b)) for a, b in ends if a is not None and b is not None]
+    differing = sum(int((a != b).sum()) for a, b in pairs)
+    return Change(p_value <= level, p_value, level, differing, sum(len(a) for a, _ in pairs))
+
+
+def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
+    """Return the probability of as many differences between answers before a round and later."""
+    total, distribution = 0, np.ones(1)
+    for answers in records:
+        earlier, later = (
+            [one for one in part if one is not None] for part in (answers[:date], answers[date:])
+        )
+        if earlier and later:
+            counts = _differences(np.array([*earlier, *later], dtype=bool), len(earlier))
+            excess = counts - counts.min()
+            total += int(excess[0])
+            distribution = np.convolve(distribution, np.bincount(excess) / len(excess))
+    return float(distribution[total:].sum())
+
+
+def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
+    """Count differing verdicts between both parts, for each way to take the answers apart.
+
+    Answers have the shape (answers, verdicts); the count of the order of time comes first.
+    """
+    apart = (answers[:, None] != answers[None]).sum(axis=2)
+    ways = _ways(len(answers), earlier)
+    counts: np.ndarray = ((ways @ apart) * (1 - ways)).sum(axis=1)
+    return counts
+
+
+@lru_cache
+def _ways(answers: int, earlier: int) -> np.ndarray:
+    """Return the ways to take answers apart, the order of time first: 1 for the earlier part."""
+    chosen = list(combinations(range(answers), earlier))
+    ways = np.zeros((len(chosen), answers), dtype=int)
+    np.put_along_axis(ways, np.array(chosen), 1, axis=1)
+    return ways

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -54,28 +54,22 @@ _OTHERS = 20
 """Other sentences that one is taken from."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """A response sentence that a label calls supported by sentences of the record."""
+class Target(NamedTuple):
+    """A response sentence that a label calls supported by sentences of the record.
+
+    Attributes:
+        record: the label.
+        key: the sentence's key.
+        text: the sentence.
+        support: the sentences that support it.
+        evidence: all texts that may support it.
+    """
 
     record: LabelRecord
     key: str
-
-    @property
-    def text(self) -> str:
-        """The sentence."""
-        return next(one.text for one in self.record.example.response if one.key == self.key)
-
-    @property
-    def support(self) -> list[Sentence]:
-        """The sentences that support it."""
-        keys = judged_sentences(self.record.label)[self.key].supporting_sentence_keys
-        return [one for one in self.record.example.evidence_sentences() if one.key in keys]
-
-    @property
-    def evidence(self) -> str:
-        """All texts that may support it."""
-        return "\n".join(one.text for one in self.record.example.evidence_sentences())
+    text: str
+    support: list[Sentence]
+    evidence: str
 
     def saying(self, text: str) -> KeyedExample:
         """Return the example with another text of the sentence."""
@@ -88,13 +82,15 @@ class Target:
 
 def targets_of(record: LabelRecord) -> list[Target]:
     """Return the sentences that a label calls supported, by sentences of the record."""
-    return [
-        Target(record, key)
-        for key, one in judged_sentences(record.label).items()
-        if one.fully_supported
-        and one.supporting_sentence_keys
-        and not set(one.supporting_sentence_keys) & set(SPECIAL_SUPPORT)
-    ]
+    evidence, found = list(record.example.evidence_sentences()), []
+    texts = {one.key: one.text for one in record.example.response}
+    whole = "\n".join(one.text for one in evidence)
+    for key, one in judged_sentences(record.label).items():
+        named = {*one.supporting_sentence_keys}
+        if one.fully_supported and named and not named & {*SPECIAL_SUPPORT}:
+            support = [each for each in evidence if each.key in named]
+            found.append(Target(record, key, texts[key], support, whole))
+    return found
 
 
 Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]

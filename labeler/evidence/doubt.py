@@ -20,10 +20,9 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.evidence.betting import Floats
-from labeler.evidence.logistic import fit_logistic, sigmoid
+from labeler.evidence.logistic import Floats, fit_logistic, sigmoid
 from labeler.evidence.plan_files import majorities, read_labels
-from labeler.evidence.units import Item, check_same_judge, stated_probabilities
+from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
@@ -36,30 +35,21 @@ _LEAST = 1 / (1 + math.exp(7))
 """Least stated probability that counts: its log odds are -7."""
 
 
-class Feature(NamedTuple):
-    """A fact of a verdict, and the prior of its coefficient."""
-
-    name: str
-    mean: float
-    deviation: float
-
-
-FEATURES = (
-    Feature("every verdict", 0.0, 0.5),
-    Feature("no stated probability", -2.0, 1.0),
-    Feature("log odds of the judge's probability of its verdict", -0.9, 0.35),
-    Feature("verdict: not supported", 0.0, 0.7),
-    Feature("suspicion score of the record", 3.0, 1.0),
-    Feature("audit finding about the sentence", 1.0, 1.0),
-    Feature("second opinion disagrees", 3.0, 1.0),
-    Feature("words", 0.0, 0.5),
-    Feature("support without a sentence", 0.0, 0.7),
-    Feature("words of its own that its evidence lacks", 0.0, 2.0),
-    Feature("words of its own that all documents lack", 0.0, 2.0),
-)
-_NAMES = [one.name for one in FEATURES]
-_MEANS = np.array([one.mean for one in FEATURES])
-_DEVIATIONS = np.array([one.deviation for one in FEATURES])
+PRIORS = {
+    "every verdict": (0.0, 0.5),
+    "no stated probability": (-2.0, 1.0),
+    "log odds of the judge's probability of its verdict": (-0.9, 0.35),
+    "verdict: not supported": (0.0, 0.7),
+    "suspicion score of the record": (3.0, 1.0),
+    "audit finding about the sentence": (1.0, 1.0),
+    "second opinion disagrees": (3.0, 1.0),
+    "words": (0.0, 0.5),
+    "support without a sentence": (0.0, 0.7),
+    "words of its own that its evidence lacks": (0.0, 2.0),
+    "words of its own that all documents lack": (0.0, 2.0),
+}
+"""Facts of a verdict, with mean and standard deviation of the prior of each one's coefficient."""
+MEANS, DEVIATIONS = np.array([*PRIORS.values()]).T
 
 
 class _Stored(BaseModel):
@@ -103,7 +93,7 @@ class Doubt(Displayed):
     """A fitted model, and the doubt of each verdict of some labels.
 
     Attributes:
-        coefficients: one for each of :data:`FEATURES`.
+        coefficients: one for each of :data:`PRIORS`.
         corrections: number of verdicts that people confirmed or corrected.
         verdicts: the doubted verdicts, in the order of the labels.
     """
@@ -150,7 +140,7 @@ class Doubt(Displayed):
         Raises:
             UsageError: the labels are of several judge configurations, or there is none.
         """
-        return self._of(_facts(_of_one_judge(outcomes), second_opinion))
+        return self._of(_facts(_labels(outcomes), second_opinion))
 
     def _of(self, facts: list[Facts]) -> Doubt:
         doubts = sigmoid(_values(facts) @ np.array(self.coefficients))
@@ -166,7 +156,7 @@ class Doubt(Displayed):
         Raises:
             UsageError: the file cannot be written.
         """
-        named = dict(zip(_NAMES, self.coefficients, strict=True))
+        named = dict(zip(PRIORS, self.coefficients, strict=True))
         facts = _Stored(version="doubt/v1", corrections=self.corrections, coefficients=named)
         with replaced(Path(path)) as file:
             file.write(facts.model_dump_json(indent=2) + "\n")
@@ -181,7 +171,7 @@ class Doubt(Displayed):
         """
         try:
             facts = _Stored.model_validate_json(Path(path).read_bytes())
-            values = tuple(facts.coefficients[name] for name in _NAMES)
+            values = tuple(facts.coefficients[name] for name in PRIORS)
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from error
         except (ValidationError, KeyError) as error:
@@ -223,7 +213,7 @@ def fit_doubt(
         UsageError: the file cannot be read, or says nothing about a response sentence of these
             labels, or these are of several judge configurations, or there is none.
     """
-    records, place = _of_one_judge(outcomes), ""
+    records, place = _labels(outcomes), ""
     if isinstance(corrections, str | Path):
         place = f"{corrections}: "
         corrections = majorities(read_labels(corrections, records), "supported")
@@ -236,7 +226,7 @@ def fit_doubt(
             "labeler review LABELS"
         )
     wrong = np.array([float(one.supported != said[one.item]) for one in judged])
-    fitted = fit_logistic(_values(judged), wrong, _MEANS, _DEVIATIONS)
+    fitted = fit_logistic(_values(judged), wrong, MEANS, DEVIATIONS)
     return Doubt(tuple(map(float, fitted)), len(judged))._of(facts)  # noqa: SLF001 - of this module
 
 
@@ -261,18 +251,15 @@ def _checked(said: Mapping[Item, bool], records: Iterable[LabelRecord]) -> Mappi
     return said
 
 
-def _of_one_judge(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
-    """Return the labels, if one judge configuration made them: doubts are by id and sentence."""
-    records = [one for one in outcomes if isinstance(one, LabelRecord)]
-    if not records:
-        raise UsageError("no label is there to doubt; label rows first")
-    for one in records:
-        check_same_judge(records[0], one)
-    return records
+def _labels(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
+    """Return the labels; one judge configuration made them, as doubts are by id and sentence."""
+    if records := list(of_one_judge(outcomes)):
+        return records
+    raise UsageError("no label is there to doubt; label rows first")
 
 
 def _values(facts: list[Facts]) -> Floats:
-    return np.array([one.values for one in facts]).reshape(-1, len(FEATURES))
+    return np.array([one.values for one in facts]).reshape(-1, len(PRIORS))
 
 
 def _facts(records: Iterable[LabelRecord], second_opinion: SecondJudge | None) -> list[Facts]:
@@ -280,7 +267,7 @@ def _facts(records: Iterable[LabelRecord], second_opinion: SecondJudge | None) -
 
 
 class Facts(NamedTuple):
-    """The facts of a verdict, one value for each of :data:`FEATURES`."""
+    """The facts of a verdict, one value for each of :data:`PRIORS`."""
 
     item: Item
     supported: bool

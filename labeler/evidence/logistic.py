@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeAlias
 
-from labeler.evidence.betting import Floats
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.intp]
 
 _EDGE = 1e-3
 """Probabilities nearer to 0 or 1 count as this far."""
@@ -30,11 +34,7 @@ def fit_logistic(features: Floats, answers: Floats, means: Floats, deviations: F
     Source: Newton's method for the penalized likelihood, as in T. Hastie, R. Tibshirani, J.
     Friedman, The Elements of Statistical Learning, 2009, section 4.4.
 
-    Args:
-        features: one row an answer, one column a coefficient.
-        answers: 0 or 1, or a share.
-        means: prior mean of each coefficient.
-        deviations: prior standard deviation of each coefficient, above 0.
+    Features have one row an answer, which is 0, 1 or a share, and one column a coefficient.
     """
     found, precision = means.astype(float), deviations**-2.0
 

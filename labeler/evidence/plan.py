@@ -6,17 +6,18 @@ looks before: chances and stakes of a look are fixed before its answers are know
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from labeler.calculators.statistics.bounded_mean import BoundedMean
 from labeler.errors import UsageError
-from labeler.evidence.betting import Design
 from labeler.evidence.certificate import Certificate, Goal
-from labeler.evidence.design import Looks
-from labeler.evidence.stream import stream_interval
+from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
@@ -25,6 +26,8 @@ FEWEST_CHECKS = 50
 """Sentences that a certificate rests on at least, unless all are read."""
 _SECOND = 10
 """One of so many sentences is read a second time."""
+_WORTH = 2
+"""Questions by squares for one as large as the largest, from which squares say more."""
 
 
 class ToRead(NamedTuple):
@@ -94,7 +97,7 @@ class Plan(Displayed):
         self._of_records = self.interval = (low, high)
         if goal.population:
             self.interval = stream_interval(self._defined(), low, high, error)
-        complete = not self._looks.population.unread.any()
+        complete = not self._looks.unread.any()
         enough = len(self.answers) >= FEWEST_CHECKS and goal.met(*self.interval)
         self.is_finished = complete or enough
         self._needed = 0 if complete else self._next()[2]
@@ -117,8 +120,7 @@ class Plan(Displayed):
         """Draw the units of a look, and return its design."""
         design, size, _ = self._next()
         order = self.units.order(self.goal.seed, look)
-        drawn, chances = self._looks.population.draw(design.scales, order, size)
-        self._drawn, self._chances = drawn.tolist(), chances.tolist()
+        self._drawn, self._chances = self._looks.draw(design, order, size)
         return design
 
     def _learn(self, look: int, count: int) -> list[Item]:
@@ -129,7 +131,7 @@ class Plan(Displayed):
         values = [self.units.answer(unit, self.answers) for unit in drawn]
         if len(drawn) < count or None in values:
             raise UsageError("answers of an earlier look were changed; begin a new plan")
-        self._looks.learn(np.array(drawn), design, *np.array(values).T)
+        self._looks.learn(drawn, design, *np.array(values).T)
         return [item for unit in drawn for item in self.units.units[unit]]
 
     def _defined(self) -> list[LabelRecord]:
@@ -270,16 +272,25 @@ class Plan(Displayed):
             )
         return count
 
+    @property
+    def conclusion(self) -> str:
+        """What is known, and how much is to be read."""
+        goal, (low, high) = self.goal, self.interval
+        if not self.looks:
+            return (
+                f"read {len(self.sentences)} of {self.units.sentences} sentences first, about "
+                f"{self.needed} in all, to certify {goal.metric} {goal}"
+            )
+        return (
+            f"not yet: about {self.needed} more. {goal.metric} is {self.value:.3f} ({low:.3f} to "
+            f"{high:.3f}) after {len(self.answers)} sentences"
+        )
+
     def _display(self) -> Display:
-        goal = f"{self.goal.metric} {self.goal}"
-        title = f"plan for {goal}: read {len(self.sentences)} sentences"
-        low, high = self.interval
-        so_far = f"so far {self.value:.3f}, {low:.3f} to {high:.3f} after {len(self.answers)}"
-        notes = [f"not yet: about {self.needed} more", *([so_far] if self.looks else [])]
-        notes.append("then plan.certificate({(id, sentence): True or False, ...})")
         columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
         rows = [(one.id, one.sentence, number(one.probability, ".5f")) for one in self.sentences]
-        return Display(title, Grid(columns, rows), notes)
+        notes = ["next: plan.certificate({(id, sentence): True or False, ...})"]
+        return Display(self.conclusion, Grid(columns, rows), notes)
 
 
 def make_plan(
@@ -308,3 +319,40 @@ def make_plan(
                 f"records, ask for within {(high - low) / 2:.2f} or more, or leave out population"
             )
     return Plan(goal, units)
+
+
+def stream_interval(
+    records: Sequence[LabelRecord], low: float, high: float, error: float
+) -> tuple[float, float]:
+    """Return the interval of the stream that the records were drawn from, by whole questions.
+
+    Values of the records are not known, only an interval of their mean; values of 0 and 1 with
+    that mean say least about the stream. If questions have several records, all count as large as
+    the largest, or by their squares: their sizes alone choose, for a choice by the values would
+    miss up to twice as often.
+
+    Source: :mod:`labeler.calculators.statistics.bounded_mean`; W. Hoeffding, Probability
+    Inequalities for Sums of Bounded Random Variables, JASA 1963, theorem 2.
+
+    Args:
+        records: the records that have the metric.
+        low: lower end of the interval of the records.
+        high: its upper end.
+        error: chance that the records lie farther from the stream.
+    """
+    if not records:
+        return 0.0, 1.0
+    sizes = Counter(record.example.question for record in records).values()
+    squares = sum(size**2 for size in sizes)
+    count = len(records) // max(sizes)
+    if len(records) ** 2 > _WORTH * squares * count:
+        margin = math.sqrt(math.log(2 / error) / 2 * squares) / len(records)
+        return max(0.0, low - margin), min(1.0, high + margin)
+    return _lower_end(low, count, error), 1 - _lower_end(1 - high, count, error)
+
+
+def _lower_end(mean: float, count: int, error: float) -> float:
+    """Return the lower end of an interval by so many questions, all but one with 0 or 1."""
+    ones, part = divmod(mean * count, 1)
+    values = [1.0] * int(ones) + [part] + [0.0] * (count - int(ones) - 1)
+    return BoundedMean.of(values[:count], None, 0.0, 1.0).ends(1 - error)[0]

@@ -1,26 +1,11 @@
 """Plans and people's answers as CSV files, for spreadsheets, annotation tools and the review app.
 
-A plan (``PLAN.csv``) has one row a sentence, in the order to read them:
-
-=============== ==================================================================================
-column          content
-=============== ==================================================================================
-``plan``        goal, seed and digest of the labels; equal in all rows
-``look``        number of the look, from 1; empty for sentences of earlier looks
-``reading``     1, or 2 for a sentence that is read a second time, best by another person
-``id``          the record's id
-``sentence``    key of the sentence
-``probability`` chance that its unit was drawn next, among those unread before it
-``ask``         the question to answer
-``question``    the record's question
-``text``        the sentence
-``evidence``    what it is read against: supporting document sentences, question or response
-``answer``      yes or no, for completeness also ``not relevant``; empty until it is read
-=============== ==================================================================================
-
-A file of answers (``ANSWERS.csv``) needs ``id``, ``sentence`` and ``answer``; ``annotator`` may
-name who answered, and other columns are ignored, so a filled-in plan is a file of answers too. A
-second row about a sentence is its second reading. Corrections answer a plan, too.
+A plan (``PLAN.csv``) has the :data:`COLUMNS`, with one row a sentence in the order to read them:
+``plan`` is a :class:`PlanHeader` and equal in all rows, ``look`` is empty for sentences of earlier
+looks, and ``reading`` is 2 for a sentence that is read again, best by another person. A file of
+answers (``ANSWERS.csv``) needs :data:`ANSWERS`; ``annotator`` may name who answered, and other
+columns are ignored, so a filled-in plan is a file of answers too. A second row about a sentence is
+its second reading. Corrections answer a plan, too.
 """
 
 from __future__ import annotations
@@ -32,6 +17,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, PositiveInt, ValidationError
 
+from labeler.audit import Subject
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_labels import HumanLabel, read_human_labels
 from labeler.data.corrections.file import is_corrections_file, read_corrections
@@ -41,10 +27,9 @@ from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal
 from labeler.evidence.plan import Plan
 from labeler.evidence.units import COMPLETENESS, FIELDS, Answer, Item, Units
-from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
+from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.characters import escape_formula, visible
-from labeler.sentences.words import stems, surface_words
 
 COLUMNS = (
     *("plan", "look", "reading", "id", "sentence", "probability"),
@@ -100,7 +85,7 @@ class Given(NamedTuple):
 
     answers: dict[Item, Answer]
     second: dict[Item, Answer]
-    who: tuple[str, ...]
+    who: tuple[str, ...] = ()
 
 
 def write_plan(plan: Plan, path: str | Path) -> None:
@@ -147,7 +132,7 @@ def _texts(units: Units, item: Item) -> dict[str, str]:
     example, texts = record.example, {"question": record.example.question}
     if units.how.kind == "support":
         texts["text"] = next(one.text for one in example.response if one.key == key)
-        texts["evidence"] = "\n".join(_evidence(record, key, texts["text"]))
+        texts["evidence"] = "\n".join(_evidence(record, key))
     else:
         texts["text"] = next(one.text for one in example.document_sentences() if one.key == key)
         response = " ".join(one.text for one in example.response)
@@ -156,17 +141,13 @@ def _texts(units: Units, item: Item) -> dict[str, str]:
     return {"id": name, "sentence": key, **cut}
 
 
-def _evidence(record: LabelRecord, key: str, text: str) -> list[str]:
+def _evidence(record: LabelRecord, key: str) -> list[str]:
     """Return the sentences that support a response sentence, else the nearest ones by words."""
-    texts = {one.key: one.text for one in record.example.evidence_sentences()}
-    entry = judged_sentences(record.label).get(key)
-    named = entry.supporting_sentence_keys if entry else ()
-    found = [texts[one] for one in named if one not in SPECIAL_SUPPORT and one in texts]
-    if found:
-        return found
-    words = set(stems(surface_words(text)))
-    common = {one: len(words & set(stems(surface_words(texts[one])))) for one in texts}
-    return [texts[one] for one in sorted(common, key=lambda one: -common[one])[:_NEAREST]]
+    subject, entry = Subject(record), judged_sentences(record.label).get(key)
+    named = [one for one in subject.named(entry) if one in subject.texts] if entry else []
+    words = {*subject.words(key)}
+    near = sorted(subject.evidence, key=lambda one: -len(words.intersection(subject.words(one))))
+    return [subject.texts[one] for one in named or near[:_NEAREST]]
 
 
 def read_header(path: str | Path) -> PlanHeader:
@@ -205,19 +186,13 @@ def read_plan(
             f"{path}: the plan was made with {made} model of doubt; give the same one "
             "(--doubt MODEL), or none"
         )
-    rows = list(_cells(path))
-    known = _collected([one for one in rows if not one[1].get("look")], header.goal.metric)
-    read = {"answers": known.answers, "second": known.second}
+    old = (one for one in _cells(path, ANSWERS) if not one[1].get("look"))
+    known = _collected(old, units.metric)
+    given = known._asdict() | {"looks": header.looks, "who": header.who}
     try:
-        plan = Plan(header.goal, units, **read, looks=header.looks, who=header.who)
+        return Plan(header.goal, units, **given)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
-    drawn = {one[:2] for one in plan.sentences}
-    for where, row in rows:
-        item = (row["id"], row["sentence"])
-        if row.get("look") and item not in drawn:
-            raise UsageError(f"{where}: {item!r:.120} was not drawn by this plan; it was added")
-    return plan
 
 
 def read_answers(path: str | Path, plan: Plan) -> Given:
@@ -237,7 +212,7 @@ def read_answers(path: str | Path, plan: Plan) -> Given:
                 f"labeler corrections import LABELS {path}"
             )
         found = _collected(_cells(path, ANSWERS), units.metric)
-        if not found.answers:
+        if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
     labels = read_labels(path, units.records.values())
@@ -263,12 +238,7 @@ def read_labels(path: str | Path, records: Iterable[LabelRecord]) -> tuple[Human
 
 
 def majorities(labels: Iterable[HumanLabel], field: str) -> dict[Item, bool]:
-    """Return what most people say about each sentence; ties are left out.
-
-    Args:
-        labels: judgments.
-        field: ``supported``, ``relevant`` or ``utilized``.
-    """
+    """Return what most people say about a field of each sentence; ties are left out."""
     votes: dict[Item, float] = {}
     for one in labels:
         if one.field == field and one.sentence is not None:
@@ -292,11 +262,7 @@ def _cells(path: str | Path, needed: Iterable[str] = ()) -> Iterator[Row]:
 
 
 def _collected(rows: Iterable[Row], metric: str) -> Given:
-    """Return the answers of rows.
-
-    Raises:
-        UsageError: a row is wrong.
-    """
+    """Return the answers of rows."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
     who: dict[str, None] = {}

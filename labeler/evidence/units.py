@@ -1,16 +1,6 @@
 """Units of a certified metric: what one reads, its weight, and the judge's forecast of the answer.
 
-============================ ================ ============================================ =========
-metric                       unit             a person answers for each sentence           sentence
-============================ ================ ============================================ =========
-adherence_fraction           sentence         do the documents support it?                 response
-hallucination_rate           sentence         do the documents support it?                 response
-adherence                    whole response   do the documents support it?                 response
-relevance                    sentence         does it help to answer the question?         document
-utilization                  sentence         does the response use it?                    document
-completeness                 all documents    is it used; or does it not help?             document
-============================ ================ ============================================ =========
-
+A unit is a sentence, or all sentences of a record; :data:`CERTIFIABLE` has what a person answers.
 Answers are yes (``True``) and no (``False``). For completeness, yes is a relevant sentence that the
 response uses, no a relevant one that it does not use, and ``None`` an irrelevant one.
 """
@@ -19,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
@@ -30,7 +20,7 @@ from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
-from labeler.evidence.betting import Floats
+from labeler.evidence.logistic import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import MAJORITY
 
@@ -63,6 +53,10 @@ class Certifiable(NamedTuple):
     ask: str
     whole: bool = False
     rate_of_no: bool = False
+
+    def keys(self, record: LabelRecord) -> Sequence[str]:
+        """Return the keys of the sentences that the metric is about."""
+        return keys_of(record, self.kind)
 
 
 _SUPPORTED = "Do the documents support the sentence?"
@@ -112,10 +106,15 @@ class Units:
             raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
         self.metric, self.how = metric, CERTIFIABLE[metric]
         self.records: dict[str, LabelRecord] = {}
-        self.failed = 0
-        for outcome in outcomes:
-            self._add(outcome)
-        self.readable = [one for one in self.records.values() if self.keys(one)]
+        every = list(outcomes)
+        for one in of_one_judge(every):
+            if self.records.setdefault(one.id, one) != one:
+                raise UsageError(
+                    f"two labels have the id {one.id!r:.80}; people's answers name records by id, "
+                    "so give each row its own, or certify one judge configuration at a time"
+                )
+        self.failed = sum(not isinstance(one, LabelRecord) for one in every)
+        self.readable = [one for one in self.records.values() if self.how.keys(one)]
         if not self.readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
         self.doubted = digest_of(map(repr, sorted(doubts.items()))) if doubts else None
@@ -123,29 +122,11 @@ class Units:
         numbers: list[tuple[float, float, float]] = []
         for record in self.readable:
             forecasts, size = self._forecasts(record, doubts or {})
-            items = [(record.id, key) for key in self.keys(record)]
+            items = [(record.id, key) for key in self.how.keys(record)]
             self.units += [items] if self.how.whole else [[item] for item in items]
             weight = 1 / (len(self.readable) * len(forecasts))
             numbers += [(weight, forecast, size) for forecast in forecasts]
         self.weights, self.forecasts, self.sizes = map(np.array, zip(*numbers, strict=True))
-
-    def _add(self, outcome: AnyOutcome) -> None:
-        if not isinstance(outcome, LabelRecord):
-            self.failed += 1
-            return
-        known = self.records.setdefault(outcome.id, outcome)
-        if known is not outcome and known != outcome:
-            raise UsageError(
-                f"two labels have the id {outcome.id!r:.80}; people's answers name records by id, "
-                "so give each row its own, or certify one judge configuration at a time"
-            )
-        check_same_judge(next(iter(self.records.values())), outcome)
-
-    def keys(self, record: LabelRecord) -> Sequence[str]:
-        """Return the keys of the sentences that the metric is about."""
-        if self.how.kind == "support":
-            return record.example.response_keys()
-        return record.example.document_keys()
 
     def _forecasts(
         self, record: LabelRecord, doubts: Mapping[Item, float]
@@ -158,7 +139,7 @@ class Units:
             size = _MANY_SURE if used else _SELDOM
             share = min(max(sum(used) / len(used), 1 - _SURE), _SURE) if used else 0.5
             return [share * size], size
-        keys, verdict = self.keys(record), verdicts[FIELDS[self.how.kind]]
+        keys, verdict = self.how.keys(record), verdicts[FIELDS[self.how.kind]]
         stated = stated_probabilities(record, self.how.kind)
         found = [
             _probability(stated.get(key), yes, doubts.get((record.id, key)))
@@ -166,7 +147,7 @@ class Units:
         ]
         if self.how.whole:
             sure = stated or any((record.id, key) in doubts for key in keys)
-            found = [math.prod(found) if sure else _coin(all(verdict))]
+            found = [math.prod(found) if sure else _probability(None, all(verdict), None)]
         return found, 1.0
 
     @cached_property
@@ -220,35 +201,42 @@ class Units:
         return digest_of(lines)
 
 
-def check_same_judge(first: LabelRecord, other: LabelRecord) -> None:
-    """Reject labels of two judge configurations.
+def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
+    """Yield the labels among outcomes.
 
     Raises:
-        UsageError: these are.
+        UsageError: they are of two judge configurations.
     """
-    if str(first.signature) != str(other.signature):
-        raise UsageError(
-            f"{other.id!r:.80} was labeled by another judge configuration than "
-            f"{first.id!r:.80}; give the labels of one configuration at a time"
-        )
+    first: LabelRecord | None = None
+    for one in outcomes:
+        if isinstance(one, LabelRecord):
+            first = first or one
+            if str(first.signature) != str(one.signature):
+                raise UsageError(
+                    f"{one.id!r:.80} was labeled by another judge configuration than "
+                    f"{first.id!r:.80}; give the labels of one configuration at a time"
+                )
+            yield one
+
+
+def keys_of(record: LabelRecord, kind: str) -> Sequence[str]:
+    """Return the keys of the sentences that a kind of verdict is about."""
+    example = record.example
+    return example.response_keys() if kind == "support" else example.document_keys()
 
 
 def stated_probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
     """Return the stored probabilities of the answer yes: the judge's, or shares of votes.
 
-    Args:
-        record: a label.
-        kind: support, relevance or utilization.
-
     Returns:
         One by sentence; empty for a label without, or with scores of another scale.
     """
-    scores, example = record.scores, record.example
+    scores = record.scores
     if scores is None:
         return {}
     shares: dict[str, float] = getattr(scores, kind)
     if record.signature.judge == MAJORITY:  # its scores leave out sentences without a vote
-        keys = example.response_keys() if kind == "support" else example.document_keys()
+        keys = keys_of(record, kind)
         return {key: _VOTED + (1 - 2 * _VOTED) * shares.get(key, 0.0) for key in keys}
     if scores.adherence is None:
         return {}
@@ -263,13 +251,10 @@ def digest_of(lines: Iterable[str]) -> str:
     return found.hexdigest()
 
 
-def _coin(verdict: bool | None) -> float:
-    """Return the probability that stands for a bare verdict."""
-    return 0.5 if verdict is None else _SURE if verdict else 1 - _SURE
-
-
 def _probability(stated: float | None, verdict: bool | None, doubt: float | None) -> float:
     """Return the probability of the answer yes: by a doubt, the judge's own, or its verdict."""
     if doubt is not None and verdict is not None:
         return 1 - doubt if verdict else doubt
-    return _coin(verdict) if stated is None else stated
+    if stated is not None:
+        return stated
+    return 0.5 if verdict is None else _SURE if verdict else 1 - _SURE

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from labeler.catalog import named_keywords
 from labeler.errors import JudgeError, UsageError, describe_faults
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
@@ -81,6 +82,7 @@ def _source_of(function: Any) -> str | None:  # noqa: ANN401 - any callable
     return f"source-{sha256(chr(0).join(filter(None, words)).encode()).hexdigest()[:16]}"
 
 
+@named_keywords
 def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudge]:
     """Make a judge of the decorated function.
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
@@ -133,8 +132,8 @@ class Pace:
         self.clock, self.notice = clock, notice
         self.stopping = asyncio.Event()
         """Set while the run is stopping: nothing more is sent, pauses end."""
-        self.moved = threading.Event()
-        """Set when a job gets a slot or the run stops, for a thread that submits jobs."""
+        self.moved: Callable[[], None] = lambda: None
+        """Called when a job gets a slot or the run stops."""
         self._waits: set[asyncio.Future[None]] = set()
         """Wake those who wait for something :meth:`unless_stopped`."""
         self.budget = Budget(self.limits.budget)
@@ -144,15 +143,15 @@ class Pace:
         self._servers = [self]
         """Of the run; they share the slots of the first."""
         self.in_use = self._in_flight = self._reported_level = 0
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self.queue: deque[asyncio.Future[None]] = deque()
         self._gate, self._changed = asyncio.Lock(), asyncio.Event()
         self._closed_until = self._noticed_until = self._reported_level_at = -math.inf
         self._noticed_own_limits = False
 
     @property
     def ready(self) -> int:
-        """Jobs that wait for a slot and nothing else; readable on any thread."""
-        return len(self._queue)
+        """Jobs that wait for a slot of one server and nothing else; readable on any thread."""
+        return max(len(server.queue) for server in self._servers)
 
     def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Pace:
         """Return the pace at another server of the same run.
@@ -290,7 +289,7 @@ class Pace:
     def stop(self) -> None:
         """Send nothing more, and wake all waiting senders."""
         self.stopping.set()
-        self.moved.set()
+        self.moved()
         self._changed.set()
         for wait in self._waits:
             _wake(wait)
@@ -324,7 +323,7 @@ class Pace:
     async def _take_slot(self, *, first: bool = False) -> None:
         """Wait for a slot; first in the queue, as a job does that held one before."""
         turn = asyncio.get_running_loop().create_future()
-        (self._queue.appendleft if first else self._queue.append)(turn)
+        (self.queue.appendleft if first else self.queue.append)(turn)
         self.fill_slots()
         try:
             await turn
@@ -345,12 +344,12 @@ class Pace:
         """Give the free slots to the jobs that wait for one."""
         most = min(self.level.limit, self.health.most_at_once)
         whole = self._servers[0].concurrency
-        while self._queue and self.in_use < most and sum(map(_IN_USE, self._servers)) < whole:
-            turn = self._queue.popleft()
+        while self.queue and self.in_use < most and sum(map(_IN_USE, self._servers)) < whole:
+            turn = self.queue.popleft()
             if not turn.done():
                 self.in_use += 1
                 turn.set_result(None)
-                self.moved.set()
+                self.moved()
 
     async def _wait_for_change(self, seconds: float) -> None:
         """Wait for the given time, or until the end of a request or of the run."""

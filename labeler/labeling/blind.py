@@ -5,30 +5,22 @@ A retrieval is a question with its documents. Rows of one retrieval rest on one 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from labeler.data.rows import Row
-from labeler.errors import BadRow
 from labeler.judges.prompting import Message, Prompt
 from labeler.judges.task import JudgeReply, SupportKind, Task, TaskKind
 from labeler.judges.tokens import RELEVANCE_TOKENS
 from labeler.labeling.cache import Settled
 from labeler.labeling.failures import repeated, task_failure
-from labeler.labeling.run import Pending, Run
-from labeler.labeling.tasks import LabelTasks, RetrievalTasks, TaskFactory, resting
+from labeler.labeling.run import Run
+from labeler.labeling.tasks import LabelTasks, RetrievalTasks, resting
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.contract import CheckedAnswer, check_retrieval
-from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.labels.retrieval_record import RetrievalRecord
+from labeler.labels.record import LabelFailure
+from labeler.labels.retrieval_record import RetrievalRecord, without_documents
 from labeler.labels.signature import Signature, retrieval_key
-from labeler.sentences.example import Example, KeyedExample
-
-NOT_JUDGED = "no_retrieval_label"
-"""Reason of a failure: the row's retrieval was not judged before the row."""
+from labeler.sentences.example import KeyedExample
 
 
 class RetrievalKind(TaskKind[RetrievalLabel]):
@@ -80,91 +72,64 @@ class RetrievalKind(TaskKind[RetrievalLabel]):
 
 @dataclass
 class BlindRelevance:
-    """The retrieval labels that the labels of a run rest on."""
+    """The retrieval labels that the labels of a run rest on; each is asked once."""
 
     run: Run
-    factories: Sequence[LabelTasks]
     _failed: dict[str, LabelFailure] = field(default_factory=dict, init=False)
     """Failures by key; the records are in the store."""
-    _seen: set[bytes] = field(default_factory=set, init=False)
-    """Keys of those that were submitted, in 32 bytes each."""
+    _asked: set[bytes] = field(default_factory=set, init=False)
+    """Keys of the retrievals with documents, in 32 bytes each."""
 
-    def judged(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield rows in order, each once its retrievals are judged; each retrieval is asked once.
-
-        Raises:
-            FatalJudgeError: no retrieval can be judged; earlier ones are stored.
-        """
-        count, waiting = 0, deque[Row]()
-
-        def submit(row: Row) -> list[Pending]:
-            waiting.append(row)
-            return self._submit(row)
-
-        for found in self.run.in_order(rows, submit):
-            for outcome, _ in found:
-                if isinstance(outcome, LabelFailure):
-                    self._failed[outcome.key or ""] = outcome
-            count += 1
-            yield waiting.popleft()
-        self.run.notice(
-            f"relevance: {len(self._seen):,} retrieval labels for {count:,} rows, "
-            f"{len(self._failed):,} failed"
-        )
-
-    def rest(self, factory: TaskFactory, task: Task[Any]) -> Task[Any] | Settled:
+    async def rest(self, factory: LabelTasks, task: Task[Any]) -> Task[Any] | Settled:
         """Return a label's task with its retrieval label, or the row's failure without one.
 
         Raises:
             BadRow: the retrieval is too long to ask.
+            FatalJudgeError: no retrieval can be judged; earlier ones are stored.
         """
-        relevance = factory.relevance if isinstance(factory, LabelTasks) else None
-        if relevance is None or not isinstance(task.kind, SupportKind):
+        if factory.relevance is None or not isinstance(task.kind, SupportKind):
             return task
-        found = self.outcome(relevance, task)
-        if isinstance(found, RetrievalRecord):
-            return resting(task, found)
-        return Settled(_failure(task, found), "store")
+        found = await self.outcome(factory.relevance, task)
+        if isinstance(found, LabelFailure):
+            return Settled(_failure(task, found), "store")
+        return resting(task, found)
 
-    def outcome(self, relevance: RetrievalTasks, row: Task[Any]) -> AnyOutcome | None:
-        """Return the retrieval label of a row's task, or its failure; ``None`` if unknown."""
-        task, cache = relevance.task(row), self.run.cache
-        known = relevance.stored(task, cache.store) or self._failed.get(task.key)
-        if known is not None:
-            return known
-        relevance.require_fit(task, cache.is_known)
-        return cache.find(task) or cache.store.failure(task.key)
+    async def outcome(
+        self, relevance: RetrievalTasks, row: Task[Any]
+    ) -> RetrievalRecord | LabelFailure:
+        """Return the retrieval label of a row's task, or its failure.
 
-    def _submit(self, row: Row) -> list[Pending]:
-        """Submit the retrievals of a row that no earlier row has."""
-        pending = list[Pending]()
-        if isinstance(row.content, Example):
-            for factory in self.factories:
-                with suppress(BadRow):  # reported with the row
-                    pending += self._asked(factory, row.content)
-        return pending
-
-    def _asked(self, factory: LabelTasks, example: Example) -> Iterator[Pending]:
-        relevance = factory.relevance
-        if relevance is None:
-            return
-        task = relevance.task(factory.task(example))
-        key = bytes.fromhex(task.key)
-        if key in self._seen or not task.example.documents:
-            return
-        self._seen.add(key)
+        Raises:
+            BadRow: the retrieval is too long to ask.
+        """
+        task = relevance.task(row)
+        if not task.example.documents:
+            return without_documents(task.key, task.example, task.signature)
+        self._asked.add(bytes.fromhex(task.key))
+        if task.key in self._failed:
+            return self._failed[task.key]
         relevance.require_fit(task, self.run.cache.is_known)
-        yield self.run.submit(relevance.judge, task)
+        ((found, _),) = await self.run.settled([(relevance.judge, task)])
+        if isinstance(found, LabelFailure):
+            self._failed[task.key] = found
+        return cast("RetrievalRecord | LabelFailure", found)  # what its task makes
+
+    def report(self, rows: int) -> None:
+        """Report the numbers of rows and retrieval labels."""
+        self.run.notice(
+            f"relevance: {len(self._asked):,} retrieval labels for {rows:,} rows, "
+            f"{len(self._failed):,} failed"
+        )
 
 
-def _failure(task: Task[Any], found: AnyOutcome | None) -> LabelFailure:
+def _failure(task: Task[Any], found: LabelFailure) -> LabelFailure:
     """Return the failure of a row without a retrieval label; it cost nothing itself."""
-    if isinstance(found, LabelFailure):
-        failure = repeated(found, task.example)
-        message = failure.message.removeprefix(f"{failure.id!r}: ")
-        reason, lasting = failure.reason, failure.lasting
-    else:
-        message, reason, lasting = "it was not judged before this row", NOT_JUDGED, False
+    failure = repeated(found, task.example)
+    message = failure.message.removeprefix(f"{failure.id!r}: ")
     return task_failure(
-        task, reason, f"its retrieval label: {message}", attempts=0, lasting=lasting
+        task,
+        failure.reason,
+        f"its retrieval label: {message}",
+        attempts=0,
+        lasting=failure.lasting,
     )

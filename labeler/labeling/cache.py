@@ -58,15 +58,6 @@ class Settled(NamedTuple):
     outcome: AnyOutcome
     origin: Origin
 
-    @property
-    def succeeded(self) -> bool:
-        """True."""
-        return True
-
-    def settle(self) -> Settled:
-        """Return itself."""
-        return self
-
 
 class ServedLabels:
     """Compares stored labels that are served with the judge that would be asked otherwise.
@@ -186,11 +177,13 @@ class LabelCache:
         Raises:
             ModeRejected: the task has to be asked in another output mode, under another key.
         """
+        known: AnyOutcome | None = self.store.get(task.key)
+        if known is not None:
+            return self._served(judge, known)
         async with self._leased(task.key) as saving:
             known = self.find(task)
             if known is not None:
-                self.served.check(judge, known)
-                return Settled(known, "store")
+                return self._served(judge, known)
             # The slot is held until the outcome is saved: a crash then costs at most the requests
             # in flight, and nothing is bought while nothing can be saved.
             async with current().slot():
@@ -198,6 +191,10 @@ class LabelCache:
                 if not isinstance(outcome, LabelFailure):
                     current().labeled()
                 return await self._save(task, outcome, saving)
+
+    def _served(self, judge: Judge, known: AnyOutcome) -> Settled:
+        self.served.check(judge, known)
+        return Settled(known, "store")
 
     async def _ask(self, judge: Judge, task: Task[Any]) -> AnyOutcome:
         """Ask the judge and check its answer; errors of this record alone become a failure."""
@@ -242,9 +239,7 @@ class LabelCache:
             return Settled(outcome, "judge")
         saving.append(self.store.put(outcome))
         try:
-            # A store of the user's may not have begun yet: the label is paid for, and saved.
-            saved = asyncio.shield(asyncio.wrap_future(saving[-1]))
-            new = await current().unless_stopped(saved)
+            new = await _saved(saving[-1])
         except UnstorableRecord as error:
             return await self._save(task, unstorable(task, outcome, error), saving)
         if new:
@@ -257,26 +252,25 @@ class LabelCache:
         health, labels = self._undecided.get(key, (None, 0))
         return health is None or health.labels > labels
 
-    def decided(self, outcome: AnyOutcome, *, stopped: bool) -> AnyOutcome:
+    async def decided(self, outcome: LabelFailure, *, stopped: bool) -> AnyOutcome:
         """Save a lasting failure if its judge gave a label in this run; else it does not last.
 
         Args:
-            outcome: an outcome of :meth:`judge`.
-            stopped: true if the run has failed meanwhile, perhaps for the same reason.
+            outcome: a lasting failure of :meth:`judge`.
+            stopped: true if the run is stopping, perhaps for the same reason.
         """
-        if not isinstance(outcome, LabelFailure) or not outcome.lasting or outcome.key is None:
-            return outcome
-        certain = self.is_decided(outcome.key)
-        health, _ = self._undecided.pop(outcome.key, (None, 0))
+        key = outcome.key or ""
+        certain = self.is_decided(key)
+        health, _ = self._undecided.pop(key, (None, 0))
         if health is not None and health.labels and (certain or not stopped):
+            self._failed.add(key)
             try:
-                new = self.store.put_failure(outcome).result()
+                new = await _saved(self.store.put_failure(outcome))
             except UnstorableRecord:
-                new = False
+                self._failed.discard(key)
             else:
-                self._failed.add(outcome.key)
-                return outcome if new else self.store.get(outcome.key) or outcome
-        lasts = outcome.key in self._failed
+                return outcome if new else self.store.get(key) or outcome
+        lasts = key in self._failed
         return outcome if lasts else outcome.model_copy(update={"lasting": False})
 
     @asynccontextmanager
@@ -304,6 +298,16 @@ class LabelCache:
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 1.5)
         return lease
+
+
+async def _saved(saving: Future[bool]) -> bool:
+    """Wait until a value is saved.
+
+    Raises:
+        Stopped: the run is being stopped; the store finishes saving on its own.
+    """
+    # A store of the user's may not have begun yet: the label is paid for, and saved.
+    return await current().unless_stopped(asyncio.shield(asyncio.wrap_future(saving)))
 
 
 def _canonical(host: str) -> str:

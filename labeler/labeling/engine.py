@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, behind plain futures.
+"""An event loop in a thread of its own: jobs run there, and the caller's thread waits for them.
 
 Labeling therefore works in a script, inside a running loop, and in a notebook.
 """
@@ -9,24 +9,39 @@ import asyncio
 import atexit
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import Any, NoReturn, TypeVar
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from labeler.judges.pace import CURRENT, Pace, Stopped
 
 T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, T]]
+"""Makes a coroutine."""
 
 _AHEAD = 16
 """Unfinished jobs for each request in flight: no place idles while some jobs pause or wait."""
 _READY, _FEWEST_READY = 2, 32
-"""Jobs that only wait for a slot, for each request in flight, and at least: to prepare more of them
-takes the interpreter from the requests in flight, most of all at the start."""
+"""Jobs that only wait for a slot, for each request in flight, and at least."""
+_LATEST = 0.02
+"""Seconds until the caller's thread goes on at the latest. Woken for each job, it would take the
+interpreter from the requests in flight; it goes on sooner where half of the room is free."""
 
 
-def succeeded(future: Future[Any]) -> bool:
-    """Return whether a job has a result."""
-    return future.done() and not future.cancelled() and future.exception() is None
+@dataclass(eq=False, slots=True)
+class Job(Generic[T]):
+    """A coroutine that runs on the engine's loop.
+
+    Attributes:
+        succeeded: True once it has a result.
+        result: the result.
+    """
+
+    work: Work[T] | None
+    succeeded: bool = False
+    result: T = field(init=False)
 
 
 class Engine:
@@ -51,70 +66,97 @@ class Engine:
         after: Callable[[], None] = lambda: None,
     ) -> None:
         self._traffic = traffic
+        self._most_ready = max(_FEWEST_READY, _READY * traffic.concurrency)
         self._grace, self._last, self._after = grace, last, after
         self._loop = asyncio.new_event_loop()
+        self._handed = deque[Job[Any]]()
+        """Jobs that the caller has handed over to the loop."""
+        self._is_starting = False
         self._submitted = self._started = self._ended = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._doubts: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        """Jobs that wait for others; see :meth:`until`."""
+        self._waits: str | None = None
+        """Why the caller's thread waits: for ``room`` or an ``end``."""
+        self._woken = threading.Event()
+        self._wake_up: asyncio.TimerHandle | None = None
+        self._error: Exception | None = None
         self._stopped = False
-        self._jobs: set[asyncio.Task[Any]] = set()
-        self._failed: Future[NoReturn] = Future()
+        traffic.moved = self._moved
         self._thread = threading.Thread(target=self._run, name="labeler-engine", daemon=True)
         self._thread.start()
         # Python closes an abandoned generator only after it has stopped all threads.
         atexit.register(self.stop)
 
-    def submit(
-        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace | None = None
-    ) -> Future[T]:
-        """Start a job; waits while very many are unfinished, or many wait for a slot.
-
-        Args:
-            job: makes the coroutine.
-            traffic: the job's traffic control, if it is not the engine's.
+    def submit(self, work: Work[T]) -> Job[T]:
+        """Start a job.
 
         Raises:
             Exception: that of the first job that failed.
         """
-        traffic = traffic or self._traffic
-        while not self._has_room(traffic):
-            self._traffic.moved.wait()
         self._raise_failure()
+        job = Job(work)
         self._submitted += 1
-        return asyncio.run_coroutine_threadsafe(self._watched(job, traffic), self._loop)
+        self._handed.append(job)
+        if not self._is_starting:
+            self._is_starting = True
+            self._loop.call_soon_threadsafe(self._start)
+        return job
 
-    def _has_room(self, traffic: Pace) -> bool:
-        """Return whether another job may start; if not, ``moved`` is set when that may change."""
-        self._traffic.moved.clear()
-        ready = self._submitted - self._started + traffic.ready
-        return self._traffic.stopping.is_set() or (
-            ready < max(_FEWEST_READY, _READY * traffic.concurrency)
-            and self._submitted - self._ended < _AHEAD * self._traffic.concurrency
-        )
+    @property
+    def room(self) -> int:
+        """Jobs that may be submitted: not many more than soon begin."""
+        ready = self._submitted - self._started + self._traffic.ready
+        unfinished = self._submitted - self._ended - len(self._doubts)
+        return min(self._most_ready - ready, _AHEAD * self._traffic.concurrency - unfinished)
 
-    def wait(self, future: Future[T]) -> T:
-        """Return the result of a job.
+    def wait_for(self, job: Job[Any], *, or_room: bool = False) -> None:
+        """Wait until a job has a result, or there is room for another one.
 
         Raises:
             Exception: that of the first job that failed, if this one has no result.
         """
-        if not future.done():
-            either: list[Future[Any]] = [future, self._failed]
-            wait(either, return_when=FIRST_COMPLETED)
-        if not succeeded(future):
-            self._raise_failure()
-        return future.result()
+        self._waits = "room" if or_room else "end"
+        try:
+            while True:
+                self._woken.clear()
+                if job.succeeded or (or_room and self.room > 0):
+                    return
+                self._raise_failure()
+                if self._doubts:
+                    self._loop.call_soon_threadsafe(self._moved)
+                self._woken.wait()
+        finally:
+            self._waits = None
 
-    @property
-    def failed(self) -> bool:
-        """True if a job raised, which stopped all jobs."""
-        return self._failed.done()
+    def wait(self, job: Job[T]) -> T:
+        """Return the result of a job; see :meth:`wait_for`."""
+        if not job.succeeded:
+            self.wait_for(job)
+        return job.result
 
-    def wait_for_any(self, futures: Iterable[Future[Any]]) -> bool:
-        """Wait until one more of several jobs is done; return False if that is not to come."""
-        unfinished = [future for future in futures if not future.done()]
-        if self.failed or not unfinished:
-            return False
-        wait([*unfinished, self._failed], return_when=FIRST_COMPLETED)
-        return True
+    async def all_of(self, parts: Sequence[Work[T]]) -> list[T]:
+        """Run the parts of a job at once, within the job; an error of one stops all jobs."""
+        return await asyncio.gather(*(self._task(self._watched(part)) for part in parts))
+
+    async def until(self, is_known: Callable[[], bool]) -> None:
+        """Wait, at the end of a job, until something is known that other jobs may show.
+
+        The wait ends too if the run stops, or if all jobs wait like this and the caller for them.
+        """
+        turn = self._loop.create_future()
+        self._doubts[turn] = is_known
+        self._loop.call_soon(self._moved)
+        try:
+            with contextlib.suppress(Stopped):
+                await self._traffic.unless_stopped(turn)
+        finally:
+            del self._doubts[turn]
+
+    def drain(self) -> None:
+        """Start no more jobs, and let running ones finish."""
+        if not self._stopped:
+            self._call(self._drain(self._grace))
 
     def stop(self) -> None:
         """Start no more jobs, let running ones finish, then end the thread. Idempotent.
@@ -148,21 +190,43 @@ class Engine:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _raise_failure(self) -> None:
-        if self._failed.done():
-            self._failed.result()
+        if self._error is not None:
+            raise self._error
+        if self._traffic.stopping.is_set():
+            raise CancelledError
 
-    async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace) -> T:
+    def _start(self) -> None:
+        """Start a job, and others in later rounds of the loop: each may take long at first."""
+        self._is_starting = False
+        if self._handed and not self._traffic.stopping.is_set():
+            self._is_starting = True
+            self._task(self._finished(self._handed.popleft()))
+            self._loop.call_soon(self._start)
+
+    def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _finished(self, job: Job[T]) -> None:
+        """Run a job; its error is the engine's."""
+        work, job.work = job.work, None
         self._started += 1
-        self._traffic.moved.set()
+        assert work is not None  # noqa: S101 - each job runs once
+        with contextlib.suppress(Exception, asyncio.CancelledError):
+            job.result = await self._watched(work)
+            job.succeeded = True
+        self._ended += 1
+        self._moved()
+
+    async def _watched(self, work: Work[T]) -> T:
         stopping = self._traffic.stopping
         if stopping.is_set():
             raise asyncio.CancelledError
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
-        self._jobs.add(task)
-        CURRENT.set(traffic)
+        CURRENT.set(self._traffic)
         try:
-            return await job()
+            return await work()
         except (asyncio.CancelledError, Stopped) as error:
             if not stopping.is_set():
                 self._fail(RuntimeError("a job cancelled itself"))
@@ -174,23 +238,40 @@ class Engine:
             # asyncio would let it end the loop and all futures.
             self._fail(RuntimeError(f"a job raised {type(error).__name__}"))
             raise asyncio.CancelledError from error
-        finally:
-            self._jobs.discard(task)
-            self._ended += 1
-            self._traffic.moved.set()
 
     def _fail(self, error: Exception) -> None:
+        self._error = self._error or error
         self._traffic.stop()
-        if not self._failed.done():
-            self._failed.set_exception(error)
+
+    def _moved(self) -> None:
+        """Wake the jobs and the caller's thread where they wait for what has changed."""
+        unfinished = self._submitted - self._ended
+        is_stuck = self._waits == "end" or (self._waits == "room" and self.room <= 0)
+        is_over = is_stuck and len(self._doubts) == unfinished
+        for turn, is_known in self._doubts.items():
+            if (is_over or is_known()) and not turn.done():
+                turn.set_result(None)
+        if self._waits is None or self._woken.is_set():
+            return
+        has_room = self._waits == "room" and self.room >= self._most_ready // 2
+        if has_room or not unfinished or self._traffic.stopping.is_set():
+            self._wake()
+        elif self._wake_up is None:
+            self._wake_up = self._loop.call_later(_LATEST, self._wake)
+
+    def _wake(self) -> None:
+        if self._wake_up is not None:
+            self._wake_up.cancel()
+            self._wake_up = None
+        self._woken.set()
 
     async def _drain(self, grace: float) -> None:
         self._traffic.stop()
-        if not self._jobs:
+        if not self._tasks:
             return
-        _, late = await asyncio.wait(set(self._jobs), timeout=grace)
-        for job in late:
-            job.cancel()
+        _, late = await asyncio.wait(set(self._tasks), timeout=grace)
+        for task in late:
+            task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _finish(self) -> None:
@@ -199,6 +280,7 @@ class Engine:
         finally:
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
+            await self._loop.shutdown_default_executor()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -5,6 +5,7 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from labeler.judges.judge import Judge
 from labeler.judges.task import MODES, Task, mode_of
 from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row
-from labeler.labeling.run import Pending, Run
+from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, TaskFactory
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.example import Example
@@ -85,61 +86,80 @@ def submit_rows(
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
     relevance = blind_relevance(run, factories)
-    submit = partial(submit_row, run, factories, relevance)
-    judged = relevance.judged(rows) if relevance else rows
-    for found in run.in_order(judged, submit, width=len(factories)):
+    judged = partial(judge_row, run, factories, relevance)
+    count = 0
+    for found in run.in_order(rows, judged, len(factories)):
+        count += 1
         for outcome, origin in found:
             if with_unreadable or origin != "row" or outcome.signature:
                 run.events.result(outcome, origin)
                 yield outcome
+    if relevance:
+        relevance.report(count)
 
 
 def blind_relevance(run: Run, factories: Sequence[TaskFactory]) -> BlindRelevance | None:
     """Return the retrieval labels that labels rest on; ``None`` if they rest on none."""
-    blind = [one for one in factories if isinstance(one, LabelTasks) and one.relevance]
-    if not blind:
+    if not any(isinstance(one, LabelTasks) and one.relevance for one in factories):
         return None
     from labeler.labeling.blind import BlindRelevance  # noqa: PLC0415 - optional
 
-    return BlindRelevance(run, blind)
+    return BlindRelevance(run)
 
 
-def submit_row(
+async def judge_row(
     run: Run,
     factories: Sequence[TaskFactory],
     relevance: BlindRelevance | None,
     row: Row,
     *,
     together: bool = False,
-) -> list[Pending]:
-    """Submit the tasks of a row; none before all of them are prepared.
+) -> list[Settled]:
+    """Judge the tasks of a row, within a job; none before all of them are prepared.
 
     Args:
         run: the run.
         factories: build the tasks.
-        relevance: the retrieval labels that labels rest on, judged before.
+        relevance: the retrieval labels that labels rest on.
         row: the row.
         together: whether the row has one outcome if one of its tasks cannot be asked.
     """
-    example = row.content
-    if isinstance(example, LabelFailure):
-        return [Settled(example, "row")]
-    prepared: list[tuple[TaskFactory, Task[Any] | Settled]] = []
+    if isinstance(row.content, LabelFailure):
+        return [Settled(row.content, "row")]
+    prepared: list[Task[Any] | Settled] = []
+    one: Task[Any] | Settled
     for factory in factories:
         try:
-            task = factory.task(example)
-            one = relevance.rest(factory, task) if relevance else task
+            one = task = await build_task(factory, row)
+            if relevance and isinstance(factory, LabelTasks):
+                one = await relevance.rest(factory, task)
             if isinstance(factory, LabelTasks) and isinstance(one, Task):
                 factory.require_fit(one, run.cache.is_known)
         except BadRow as error:
-            one = Settled(bad_row(error, f"{row.where}: {error}", example), "row")
+            one = Settled(bad_row(error, f"{row.where}: {error}", row.content), "row")
             if together:
                 return [one]
-        prepared.append((factory, one))
-    return [
-        run.submit(factory.judge, one) if isinstance(one, Task) else one
-        for factory, one in prepared
-    ]
+        prepared.append(one)
+    pairs = zip(factories, prepared, strict=True)
+    asked = [(factory.judge, task) for factory, task in pairs if isinstance(task, Task)]
+    settled = iter(await run.settled(asked))
+    return [one if isinstance(one, Settled) else next(settled) for one in prepared]
+
+
+_LONG = 256 << 10
+"""Bytes of a row that is split in a thread of its own, for the sake of the requests in flight."""
+
+
+async def build_task(factory: TaskFactory, row: Row) -> Task[Any]:
+    """Build a row's task on the event loop, or in a thread if it is very long.
+
+    Raises:
+        BadRow: nothing can be asked about it.
+    """
+    assert isinstance(row.content, Example)  # noqa: S101 - a failure has no task
+    if row.memory < _LONG:
+        return factory.task(row.content)
+    return await asyncio.to_thread(factory.task, row.content)
 
 
 # Judges that may choose their output mode begin in that of stored labels, because another mode

@@ -57,8 +57,9 @@ class RunEvent(NamedTuple):
     Attributes:
         kind: ``start``: the rows are counted, before any spend; ``call`` and ``reply``: before and
             after each call of a judge, on the run's own thread; ``judged``: a new judgment,
-            including votes and steps; ``result``: an outcome, in output order; ``notice``: a
-            message for people, on any thread; ``finish``: the end, even of a failed run.
+            including votes and steps, before its row's result; ``result``: an outcome, in output
+            order; ``notice``: a message for people, on any thread; ``finish``: the end, even of a
+            failed run.
         counts: the counts so far.
         outcome: the outcome of ``result`` and ``judged``.
         text: the message of ``notice``.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
-from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -14,10 +14,10 @@ from labeler.data.row_stream import RowStream
 from labeler.data.rows import Row, Rows
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.limits import Budget, Limits
-from labeler.judges.pace import Pace
+from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
 from labeler.labeling.cache import LabelCache, PendingLabels, ServedLabels, Settled
-from labeler.labeling.engine import Engine, succeeded
+from labeler.labeling.engine import Engine, Job, Work
 from labeler.labeling.failures import repeated
 from labeler.labeling.options import RunOptions
 from labeler.labeling.progress import Origin, RunEvents
@@ -44,42 +44,18 @@ class Closable(Protocol):
         ...
 
 
-class Pending(Protocol):
-    """An outcome that may not be known yet."""
-
-    @property
-    def succeeded(self) -> bool:
-        """True if :meth:`settle` returns without waiting."""
-        ...
-
-    def settle(self) -> Settled:
-        """Wait for the outcome and return it; call it once."""
-        ...
-
-
-class Asked(NamedTuple):
-    """The outcome of a task that was submitted.
+class _Answer(NamedTuple):
+    """The outcome of a task, before it is known if a failure lasts.
 
     Attributes:
-        run: the run.
-        future: the job.
-        task: the row's task.
-        is_first: False if an earlier row submitted a task with the same key.
+        outcome: the outcome, perhaps of another row with the same sentences.
+        origin: its source.
+        asked: what the jobs of such rows wait for; ``None`` if one of them has asked.
     """
 
-    run: Run
-    future: Future[Settled]
-    task: Task[Any]
-    is_first: bool
-
-    @property
-    def succeeded(self) -> bool:
-        """True if the job is done, and it is known if a failure lasts."""
-        return succeeded(self.future) and self.run.is_decided(self.future.result(), self.task)
-
-    def settle(self) -> Settled:
-        """Wait for the job and give its outcome the row's id."""
-        return self.run.settle(self)
+    outcome: AnyOutcome
+    origin: Origin
+    asked: asyncio.Future[Settled] | None
 
 
 class Run:
@@ -124,7 +100,10 @@ class Run:
         self._engine = Engine(
             self._first, grace=GRACE_SECONDS, last=self._close_all, after=self.closing.close
         )
-        self._asked: dict[str, Future[Settled]] = {}
+        self._asked: dict[str, asyncio.Future[Settled]] = {}
+        """Tasks that a job asks now, by key."""
+        self._judged = deque[AnyOutcome]()
+        """New judgments, to be reported on the caller's thread."""
 
     def __enter__(self) -> Self:
         return self
@@ -161,6 +140,8 @@ class Run:
         try:
             self._engine.stop()
         finally:  # also if an interrupt ends the grace
+            for outcome in self._judged:
+                self.events.judged(outcome)
             self.served.report()
             self.events.finish(self.budget)
 
@@ -187,112 +168,113 @@ class Run:
             self._closables.append(user)
         return traffic
 
-    def submit(self, judge: Judge, task: Task[Any]) -> Pending:
-        """Submit a task; waits while very many requests are unfinished.
+    async def settled(self, tasks: Sequence[tuple[Judge, Task[Any]]]) -> list[Settled]:
+        """Judge tasks at once, within a job; return their outcomes under their rows' ids.
 
         Raises:
-            UsageError: another host gave the stored record, and the run refuses that.
+            UsageError: another host gave a stored record, and the run refuses that.
         """
-        traffic = self.traffic_for(judge)
-        asked = self._asked.get(task.key)
-        if asked is not None:  # by a row with the same sentences
-            return Asked(self, asked, task, is_first=False)
-        known = self.cache.store.get(task.key)  # its failures are looked up before it is judged
-        if known is not None:
-            self.served.check(judge, known)
-            return Settled(task.kind.renamed(task, known), "store")
-        future = self._engine.submit(partial(self._judge, judge, task), traffic)
-        self._asked[task.key] = future
-        return Asked(self, future, task, is_first=True)
+        if len(tasks) == 1:
+            answers = [await self._answer(*tasks[0])]
+        else:
+            answers = await self._engine.all_of([partial(self._answer, *one) for one in tasks])
+        pairs = zip(tasks, answers, strict=True)
+        return [await self._settled(task, answer) for (_, task), answer in pairs]
 
-    async def _judge(self, judge: Judge, task: Task[Any]) -> Settled:
-        """Ask the judge; again under another key if the server rejects the output mode."""
-        while True:
-            try:
-                return await self.cache.judge(judge, task)
-            except ModeRejected as rejected:
-                asked = self._asked.get(task.key)
-                task = task.in_mode(rejected.mode)
-                if asked is not None:  # later rows with the same sentences find it
+    async def _answer(self, judge: Judge, task: Task[Any]) -> _Answer:
+        """Ask the judge, unless a row with the same sentences does so now.
+
+        If the server rejects the output mode, the judge is asked again under another key.
+        """
+        earlier = self._asked.get(task.key)
+        if earlier is not None:
+            return _Answer(*await asyncio.shield(earlier), None)
+        CURRENT.set(self.traffic_for(judge))
+        asked = self._asked[task.key] = asyncio.get_running_loop().create_future()
+        try:
+            while True:
+                try:
+                    found = await self.cache.judge(judge, task)
+                    break
+                except ModeRejected as rejected:
+                    task = task.in_mode(rejected.mode)
                     self._asked.setdefault(task.key, asked)
+        except BaseException:
+            asked.cancel()
+            raise
+        asked.set_result(found)
+        return _Answer(*found, asked)
 
-    def submit_job(
-        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Pace | None = None
-    ) -> Future[T]:
-        """Run a coroutine on the engine's event loop, by default with the first judge's traffic."""
-        return self._engine.submit(job, traffic)
+    async def _settled(self, task: Task[Any], answer: _Answer) -> Settled:
+        """Wait until it is known if a failure lasts, and give the outcome the row's id."""
+        outcome, origin, asked = answer
+        if isinstance(outcome, LabelFailure) and origin == "judge" and outcome.lasting:
+            key = outcome.key or task.key
+            await self._engine.until(partial(self.cache.is_decided, key))
+            outcome = await self.cache.decided(outcome, stopped=self._first.stopping.is_set())
+        if asked is None:
+            return Settled(_named(outcome, "store", task), "store")
+        for key in {task.key, outcome.key or task.key}:
+            if self._asked.get(key) is asked:
+                # From now on the store answers; a failure may be repeated.
+                del self._asked[key]
+        if origin == "judge":
+            self._judged.append(outcome)
+        return Settled(_named(outcome, origin, task), origin)
 
-    def wait(self, future: Future[T]) -> T:
-        """Return a job's result.
+    def submit(self, work: Work[T]) -> Job[T]:
+        """Run a coroutine on the engine's event loop."""
+        return self._engine.submit(work)
+
+    def wait(self, job: Job[T]) -> T:
+        """Return the result of a job.
 
         Raises:
             Exception: that of the first job that failed, if this one has no result.
         """
-        return self._engine.wait(future)
-
-    @property
-    def failed(self) -> bool:
-        """True if an error of a task has ended the run: submitting or settling raises it."""
-        return self._engine.failed
+        result = self._engine.wait(job)
+        while self._judged:
+            self.events.judged(self._judged.popleft())
+        return result
 
     def in_order(
-        self, rows: Iterable[Row], submit: Callable[[Row], Sequence[Pending]], *, width: int = 1
-    ) -> Generator[list[Settled], None, None]:
-        """Submit rows some way ahead of the outcomes, which come row by row.
+        self, rows: Iterable[Row], judged: Callable[[Row], Coroutine[Any, Any, T]], width: int
+    ) -> Generator[T, None, None]:
+        """Run a job for each row, some way ahead of the results, which come row by row.
 
         Args:
             rows: rows with ids of their own.
-            submit: submits the tasks of a row.
+            judged: coroutine function that runs on the engine's event loop.
             width: tasks of a row at most.
         """
         held, most = 0, max(1, _BUFFERED * self._first.concurrency // width)
         heaviest = max(_HEAVIEST, _HEAVY * self._first.concurrency)
-        buffer: deque[tuple[Sequence[Pending], int]] = deque()
+        buffer: deque[tuple[Job[T], int]] = deque()
         try:
             for row in rows:
                 memory = row.memory
-                buffer.append((submit(row), memory))
+                buffer.append((self._engine.submit(partial(judged, row)), memory))
                 held += memory
-                while buffer and (
-                    _are_ready(buffer[0][0]) or len(buffer) >= most or held > heaviest
-                ):
-                    held -= buffer[0][1]
-                    yield [one.settle() for one in buffer.popleft()[0]]
+                while buffer:
+                    first, memory = buffer[0]
+                    if first.succeeded:
+                        buffer.popleft()
+                        held -= memory
+                        yield self.wait(first)
+                    elif len(buffer) >= most or held > heaviest:
+                        self._engine.wait_for(first)
+                    elif self._engine.room <= 0:
+                        self._engine.wait_for(first, or_room=True)
+                    else:
+                        break
             while buffer:
-                yield [one.settle() for one in buffer.popleft()[0]]
+                yield self.wait(buffer.popleft()[0])
         except Exception:
             # Earlier outcomes are paid for and passed on, whichever worker noticed the error first.
-            while buffer and _are_ready(buffer[0][0]):
-                yield [one.settle() for one in buffer.popleft()[0]]
+            self._engine.drain()
+            while buffer and buffer[0][0].succeeded:
+                yield self.wait(buffer.popleft()[0])
             raise
-
-    def is_decided(self, found: Settled, task: Task[Any]) -> bool:
-        """Return whether it is known if a failure lasts."""
-        return self._engine.failed or self.cache.is_decided(found.outcome.key or task.key)
-
-    def settle(self, asked: Asked) -> Settled:
-        """Wait for an outcome and give it the row's id."""
-        answered, origin = self._engine.wait(asked.future)
-        task = asked.task
-        outcome = self._decided(answered) if origin == "judge" else answered
-        if not asked.is_first:
-            return Settled(_named(outcome, "store", task), "store")
-        for key in {task.key, outcome.key or task.key}:
-            if self._asked.get(key) is asked.future:
-                # From now on the store answers; a failure may be repeated.
-                del self._asked[key]
-        if origin == "judge":
-            self.events.judged(outcome)
-        return Settled(_named(outcome, origin, task), origin)
-
-    def _decided(self, outcome: AnyOutcome) -> AnyOutcome:
-        """Wait until it is known whether a failure lasts, or nothing is left that could show it."""
-        if not isinstance(outcome, LabelFailure) or outcome.key is None:
-            return outcome
-        going_on = True
-        while going_on and not self.cache.is_decided(outcome.key):
-            going_on = self._engine.wait_for_any(self._asked.values())
-        return self.cache.decided(outcome, stopped=self._engine.failed)
 
     async def _close_all(self) -> None:
         for closable in self._closables:
@@ -309,10 +291,6 @@ def require_bounds(judges: Iterable[Judge], limits: Limits | None) -> None:
     if limits is not None and limits.budget is not None:
         for judge in judges:
             getattr(judge, "require_bounds", bool)()  # a user's own judge may have none
-
-
-def _are_ready(pending: Sequence[Pending]) -> bool:
-    return all(one.succeeded for one in pending)
 
 
 def _named(outcome: AnyOutcome, origin: Origin, task: Task[Any]) -> AnyOutcome:

@@ -7,7 +7,7 @@ claims of different labels cannot be matched.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
-from labeler.labeling.pipeline import blind_relevance, opened, submit_row
-from labeler.labeling.run import Pending, Run
+from labeler.labeling.cache import Settled
+from labeler.labeling.pipeline import blind_relevance, build_task, judge_row, opened
+from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.answers import (
     GPTLabelingOutput,
@@ -86,22 +87,24 @@ def vote_rows(
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
     relevance = blind_relevance(run, voters)
-    retrievals = deque[RetrievalVotes | None]()
 
-    def submit(row: Row) -> list[Pending]:
-        retrievals.append(retrieval_votes(relevance, row, voters) if relevance else None)
-        return submit_row(run, voters, relevance, row, together=True)
+    async def judged(row: Row) -> tuple[list[Settled], RetrievalVotes | None]:
+        retrievals = await retrieval_votes(relevance, row, voters) if relevance else None
+        return await judge_row(run, voters, relevance, row, together=True), retrievals
 
     schema = load_schema(PROFILES["trace"].schema_of(voters[0].prompt.name)).artifact
-    judged = relevance.judged(stream) if relevance else stream
-    for found in run.in_order(judged, submit, width=len(voters)):
+    count = 0
+    for found, retrievals in run.in_order(stream, judged, len(voters)):
+        count += 1
         trials = [outcome for outcome, _ in found]
-        outcome = vote(trials, len(voters), schema, retrievals.popleft(), votes)
+        outcome = vote(trials, len(voters), schema, retrievals, votes)
         run.events.result(outcome, "judge")
         yield outcome
+    if relevance:
+        relevance.report(count)
 
 
-def retrieval_votes(
+async def retrieval_votes(
     relevance: BlindRelevance, row: Row, voters: Sequence[LabelTasks]
 ) -> RetrievalVotes | None:
     """Return the votes on a row's retrieval; ``None`` if no judge can be asked about the row."""
@@ -110,13 +113,13 @@ def retrieval_votes(
     bases, signatures = [], []
     with suppress(BadRow):
         for voter in voters:
-            task = voter.task(row.content)
+            task = await build_task(voter, row)
             if voter.relevance is None:
                 return None
-            found = relevance.outcome(voter.relevance, task)
+            found = await relevance.outcome(voter.relevance, task)
             if isinstance(found, RetrievalRecord):
                 bases.append(basis_of(found, task.example))
-            signatures.append((found and found.signature) or voter.relevance.task(task).signature)
+            signatures.append(found.signature or voter.relevance.task(task).signature)
         return RetrievalVotes(bases, electorate(signatures, signatures[0].response_schema))
     return None
 

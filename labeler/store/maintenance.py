@@ -242,7 +242,7 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
 
 
 @dataclass(frozen=True)
-class Selection:
+class RowSelection:
     """Rows to delete.
 
     Attributes:
@@ -314,7 +314,7 @@ def exclusive_file(directory: Path) -> Database:
         ) from error
 
 
-def find_rows(database: Database, selection: Selection) -> Found:
+def find_rows(database: Database, selection: RowSelection) -> Found:
     """Return the selected rows, failures of the same judgments, and their retrieval labels.
 
     A retrieval label stays while a label rests on it that is not selected.

@@ -14,9 +14,8 @@ import pytest
 import labeler
 from labeler.calculators.statistics.intervals import Interval
 from labeler.errors import UsageError
-from labeler.evidence.anchors import Anchors, choose_anchors
+from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
 from labeler.evidence.asking import ask
-from labeler.evidence.change import find_change, look_level
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
@@ -174,7 +173,7 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
         Anchors.load(tmp_path / "anchors.jsonl")
     with pytest.raises(UsageError, match="2 or more, got 1"):
         labels.anchors(n=1)
-    other = labeler.label(rows(5, seed=2), judge="embedded")
+    other = labeler.label(rows(5, seed=2), judge="embedded", store=labeler.MemoryStore())
     for use in (choose_anchors, fit_doubt):
         with pytest.raises(UsageError, match="another judge configuration"):
             use([*labels, *other])

@@ -226,6 +226,8 @@ def test_a_claim_with_more_support_than_its_sentence_is_found() -> None:
     odd = answer.model_copy(update={"sentence_support_information": (short,)})
     assert found(record(answer=odd), "claim_support_not_listed") == [("a", "0b")]
     assert found(record(answer=answer), "claim_support_not_listed") == []
+    in_part = claims_output([says("a", ["0a"]), says("a")])
+    assert found(record(answer=in_part), "claim_support_not_listed") == []
 
 
 def test_a_reference_claim_that_the_response_has_no_word_of_is_found() -> None:

@@ -14,12 +14,11 @@ import pytest
 
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
-from labeler.evidence.betting import Design, Population
 from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.logistic import fit_logistic, logit
-from labeler.evidence.plan import Plan, make_plan
+from labeler.evidence.looks import Design, Looks
+from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-from labeler.evidence.stream import stream_interval
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
@@ -41,36 +40,29 @@ def test_no_bet_against_the_truth_gains_over_all_orders(bottoms: np.ndarray, abo
     sizes = np.minimum(1.0, FORECASTS + 0.3)
     mass, expected = WEIGHTS * SCALES, 0.0
     for order in permutations(range(5), 4):
-        population, chance, left = Population(WEIGHTS), 1.0, mass.sum()
+        looks, chance, left = Looks(WEIGHTS, FORECASTS, sizes, error=0.05), 1.0, mass.sum()
         for unit in order:
             chance *= mass[unit] / left
             left -= mass[unit]
         for look in (order[:1], order[1:]):
             units = np.array(look)
-            population.learn(
-                units,
-                (TOPS[units], bottoms[units]),
-                design=Design(SCALES, above=0.5, below=0.9),
-                forecasts=(FORECASTS, sizes),
-            )
-        expected += chance * exp(population.log_wealth(truth, above=above))
+            looks.forecasts = FORECASTS
+            design = Design(SCALES, above=0.5, below=0.9)
+            looks.learn(list(look), design, TOPS[units], bottoms[units])
+        expected += chance * exp(looks.draws.log_wealth(truth, above=above))
     assert expected == pytest.approx(1.0)
 
 
 def test_worked_bet_on_two_units() -> None:
     """Two equal units, forecast one half, the first answer yes: by hand."""
-    population = Population(np.array([0.5, 0.5]))
     half, ones = np.array([0.5, 0.5]), np.ones(2)
-    population.learn(
-        np.array([0]),
-        (np.array([1.0]), np.array([1.0])),
-        design=Design(half, above=0.25, below=0.25),
-        forecasts=(half, ones),
-    )
+    looks = Looks(half, half, ones, error=0.05)
+    looks.forecasts = half
+    looks.learn([0], Design(half, above=0.25, below=0.25), np.array([1.0]), np.array([1.0]))
     # Expected 1/2 before the draw; the answer is 1/2 above its forecast and counts twice by the
     # chance of 1/2, so the estimate is 1. The stake is 0.25 over the spread 0.5.
-    assert population.log_wealth(0.4, above=True) == pytest.approx(log(1 + 0.5 * (1 - 0.4)))
-    assert population.interval(0.05)[1:] == (0.5, 1.0)
+    assert looks.draws.log_wealth(0.4, above=True) == pytest.approx(log(1 + 0.5 * (1 - 0.4)))
+    assert (looks.low, looks.high) == (0.5, 1.0)
 
 
 def test_chances_are_proportional_to_weight_and_scale() -> None:
@@ -79,7 +71,8 @@ def test_chances_are_proportional_to_weight_and_scale() -> None:
     random = np.random.default_rng(3)
     counts = np.zeros(5)
     for _ in range(4000):
-        drawn, chance = Population(WEIGHTS).draw(SCALES, random.random(5), 2)
+        looks = Looks(WEIGHTS, FORECASTS, np.ones(5), error=0.05)
+        drawn, chance = looks.draw(Design(SCALES, 0.5, 0.5), random.random(5), 2)
         counts[drawn[0]] += 1
         assert chance[0] == pytest.approx(mass[drawn[0]] / mass.sum())
     assert counts / 4000 == pytest.approx(mass / mass.sum(), abs=0.03)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -286,11 +285,9 @@ def test_a_negative_statement_is_an_answer(text: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["the ", "documents ", "no ", "i do not ", "資料", "a"])
-def test_long_texts_take_no_time(part: str) -> None:
-    """Strangers write them."""
-    begin = time.process_time()
-    abstains(part * 100_000)
-    assert time.process_time() - begin < 1
+def test_long_texts_are_read_to_their_end(part: str) -> None:
+    """Strangers write them; a million pieces with a pattern that is not linear take hours."""
+    assert not abstains(part * 1_000_000)
 
 
 def answered(

@@ -17,7 +17,7 @@ from labeler.comparing.human_labels import HumanLabel, HumanLabels
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal
-from labeler.evidence.doubt import FEATURES, Doubt, fit_doubt
+from labeler.evidence.doubt import MEANS, PRIORS, Doubt, fit_doubt
 from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units
@@ -69,7 +69,7 @@ def test_without_corrections_the_priors_follow_the_audit() -> None:
     odd = record(id="odd", documents=[["Tides turn at noon."]], support={"a": ["general"]})
     found = fit_doubt([plain, odd])
     assert found.corrections == 0
-    assert found.coefficients == tuple(one.mean for one in FEATURES)
+    assert found.coefficients == tuple(MEANS)
     assert "nobody corrected any" in repr(found)
 
 
@@ -145,7 +145,9 @@ def test_audit_ranks_all_verdicts_by_a_fitted_model(
 ) -> None:
     """Also those without a finding; the conclusion counts verdicts that are likely wrong."""
     records, _ = overconfident(60)
-    weights = [9.0 if one.name == "verdict: not supported" else one.mean for one in FEATURES]
+    weights = [
+        9.0 if one == "verdict: not supported" else mean for one, (mean, _) in PRIORS.items()
+    ]
     found = Doubt(tuple(weights), 200).of(records)
     found.save(tmp_path / "m.json")
     Labels(records).save(tmp_path / "l.jsonl")

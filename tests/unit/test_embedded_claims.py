@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Sequence
 from typing import cast
 
@@ -160,6 +159,17 @@ def test_another_number_or_a_negation_contradicts(sentence: str, key: str) -> No
     assert claim.supporting_sentence_keys == ()
 
 
+def test_a_contradiction_names_one_sentence() -> None:
+    """The closest, where two say the same."""
+    twice = [["The pier does not have a restaurant."], ["The pier does not have a restaurant."]]
+    label = judged(
+        keyed_example(documents=twice, response=["The pier has a restaurant."]), "claims"
+    )
+    assert isinstance(label, ClaimsLabelingOutput)
+    (claim,) = label.response_claims
+    assert (claim.verdict, claim.contradicting_sentence_keys) == ("contradiction", ("0a",))
+
+
 def test_a_sentence_may_be_supported_in_part() -> None:
     """The clause that is found is entailed, the other is not, and the sentence is not."""
     label = claims_of("The tower is 300 metres tall; penguins built it under moonlight in Brazil.")
@@ -249,13 +259,19 @@ def test_any_text_keeps_the_contract(
         json.loads(label.model_dump_json())
 
 
-@pytest.mark.parametrize("unit", ["; ", ", and ", "tower guards harbour; ", " ", "1. ", "but, "])
-def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
-    """Long repetitions of clause separators do not stall the judge."""
-    text = unit * (50_000 // len(unit))
-    started = time.process_time()
-    judged(tower([text, text], [text]), "reference")
-    assert time.process_time() - started < 10
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("; ", ", and ", "tower guards harbour; ", " ", "1. ", "but, ", "the context does not "),
+        *("no ", "not information ", "1 ", "don't ", "ab", "塔", "'"),
+    ],
+)
+def test_hostile_repetition_does_not_stall_the_judge(unit: str) -> None:
+    """Long repetitions of separators, and of all that the patterns match."""
+    text = unit * (20_000 // len(unit))
+    example = keyed_example(question=text, documents=[[text]], response=[text, text])
+    example = example.model_copy(update={"reference": key_reference(pieces([text]))})
+    assert check_label(judged(example, "reference"), example).violations == ()
 
 
 def label_of(

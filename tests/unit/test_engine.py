@@ -46,16 +46,15 @@ async def answer(value: int, seconds: float = 0.0) -> int:
 
 
 def test_results_and_errors_reach_the_caller(engine: Engine) -> None:
-    """Through plain futures."""
+    """On the caller's thread."""
 
     async def fail() -> int:
         raise ValueError("broken")
 
-    assert [
-        f.result() for f in [engine.submit(lambda: answer(1)), engine.submit(lambda: answer(2))]
-    ] == [1, 2]
+    jobs = [engine.submit(lambda: answer(1)), engine.submit(lambda: answer(2))]
+    assert [engine.wait(job) for job in jobs] == [1, 2]
     with pytest.raises(ValueError, match="broken"):
-        engine.submit(fail).result()
+        engine.wait(engine.submit(fail))
 
 
 def test_stopping_lets_running_jobs_finish_and_starts_no_others(
@@ -72,10 +71,10 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     jobs = [engine.submit(placed) for _ in range(6)]
     assert begun.wait(10)
     engine.stop()
-    assert jobs[0].result() == 7
+    assert engine.wait(jobs[0]) == 7
     for job in jobs[2:]:
         with pytest.raises(CancelledError):
-            job.result()
+            engine.wait(job)
     assert farewells == ["closed"]
 
 
@@ -90,10 +89,11 @@ def test_no_more_jobs_are_made_than_soon_begin(pauses: bool, most: int) -> None:
                 await (current().sleep(0.01) if pauses else asyncio.sleep(0.01))
 
     def submit() -> None:
-        with suppress(CancelledError):
-            while not going_on.is_set():
-                engine.submit(placed)
-                made.append(1)
+        while not going_on.is_set():
+            job = engine.submit(placed)
+            made.append(1)
+            with suppress(CancelledError):
+                engine.wait_for(job, or_room=True)
 
     made = list[int]()
     engine._traffic.labeled()  # the slot is held through pauses before the first label
@@ -116,7 +116,7 @@ def test_patience_ends(farewells: list[str]) -> None:
     time.sleep(0.05)
     engine.stop()
     with pytest.raises(CancelledError):
-        job.result()
+        engine.wait(job)
 
 
 def test_the_first_failure_ends_the_wait_for_all(engine: Engine) -> None:
@@ -143,7 +143,7 @@ def test_a_farewell_that_fails_changes_nothing() -> None:
         raise OSError("gone")
 
     engine = Engine(Pace(), grace=1, last=last)
-    assert engine.submit(lambda: answer(3)).result() == 3
+    assert engine.wait(engine.submit(lambda: answer(3))) == 3
     engine.stop()
 
 
@@ -155,7 +155,7 @@ def test_a_task_of_the_judge_is_no_job(farewells: list[str]) -> None:
         engine.background = asyncio.ensure_future(asyncio.sleep(30))  # type: ignore[attr-defined]
         return 1
 
-    assert engine.submit(with_background).result() == 1
+    assert engine.wait(engine.submit(with_background)) == 1
     started = time.monotonic()
     engine.stop()
     assert time.monotonic() - started < 10
@@ -201,5 +201,5 @@ def test_an_engine_can_be_stopped_from_its_own_thread(farewells: list[str]) -> N
 
     asyncio.run_coroutine_threadsafe(collected(), engine._loop).result(5)
     assert done.wait(10)
-    assert job.result() == 7
+    assert engine.wait(job) == 7
     assert farewells == ["closed"]

@@ -565,4 +565,4 @@ def test_a_preset_for_rows_with_names_of_fields_is_to_be_left_out() -> None:
     """There is nothing to map."""
     row = {"question": "Q?", "documents": ["D."], "response": "R."}
     with pytest.raises(UsageError, match="leave preset"):
-        labeler.label([row], judge="embedded", store="unused", preset="deepeval")
+        labeler.label([row], judge="embedded", store=labeler.MemoryStore(), preset="deepeval")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -357,3 +358,43 @@ def test_a_label_shows_its_verdicts_and_what_they_rest_on() -> None:
     assert title.startswith("label 'r1' by ")
     assert title.endswith(": not supported")
     assert [line.split()[-1] for line in rest if line.startswith(("a ", "b "))] == ["0a", "no"]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda labels: labels.audit(chek=1),
+            "audit() has no option 'chek'; did you mean 'checks'",
+        ),
+        (lambda labels: labels.metrics(idz=1), "have: ids"),
+        (lambda labels: labels.compare(labels, levl=1), "did you mean 'level'"),
+        (lambda labels: labels.diff(labels, topp=1), "did you mean 'top'"),
+        (lambda labels: labels.report("r.html", titel="T"), "did you mean 'title'"),
+        (lambda labels: labeler.summary(labels, bye="x"), "summary() has no option 'bye'"),  # type: ignore[call-arg]
+        (lambda _: labeler.open_rows([], mapp={}), "open_rows() has no option 'mapp'"),  # type: ignore[call-arg]
+        (lambda labels: labels.save(3), "path must be the path of a file"),
+        (lambda labels: labels.report(None), "path must be the path of a file"),
+        (lambda _: labeler.load(3), "path must be the path of a file"),  # type: ignore[arg-type]
+        (lambda labels: labels[None], "taken by its id, a text, or its position"),
+        (lambda labels: labels["a":"b"], "got slice('a', 'b', None)"),
+        (lambda labels: labels.metrics()[None], "a row is taken by"),
+        (lambda labels: labels.summary()[None], "a row is taken by"),
+        (lambda labels: labels.audit(3), "checks are ids such as"),
+        (lambda labels: labels.anchors("x"), "n must be a whole number"),
+    ],
+)
+def test_wrong_calls_are_told_what_is_allowed(
+    labels: labeler.Labels, call: Callable[[Any], object], says: str
+) -> None:
+    """An error of this package; an unknown keyword is a TypeError, too."""
+    with pytest.raises(UsageError, match=re.escape(says)) as caught:
+        call(labels)
+    assert isinstance(caught.value, TypeError) is ("no option" in str(caught.value))
+
+
+def test_a_file_name_is_not_added(labels: labeler.Labels) -> None:
+    """Its letters are not labels."""
+    with pytest.raises(TypeError):
+        labels + "more.jsonl"  # type: ignore[operator]
+    assert labels.index("dome-timeout") == labels.index(labels["dome-timeout"])

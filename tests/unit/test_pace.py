@@ -166,9 +166,10 @@ def test_places_grow_one_by_one(between: float) -> None:
     assert level.limit == pytest.approx(16 * min(2 ** (between / 0.25), 3), abs=1)
 
 
-@pytest.mark.parametrize("headers", [False, True])
-@pytest.mark.parametrize("burst", [10, 50])
-@pytest.mark.parametrize("jitter", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("burst", "headers", "jitter"),
+    [(10, False, 0.5), (10, True, 0.0), (50, False, 0.0), (50, True, 0.5)],
+)
 def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
     """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
     load, seconds = loaded(3000, rate=50, burst=burst, headers=headers, jitter=jitter)
@@ -183,9 +184,7 @@ undisturbed = cache(loaded)
 """The same, once for all tests."""
 
 
-@pytest.mark.parametrize(
-    ("noise", "least"), [(0.001, 0.95), (0.005, 0.9), (0.01, 0.9), (0.02, 0.85), (0.05, 0.75)]
-)
+@pytest.mark.parametrize(("noise", "least"), [(0.001, 0.95), (0.01, 0.9), (0.05, 0.75)])
 def test_rate_limits_of_others_hardly_slow_a_run(noise: float, least: float) -> None:
     """They come at any load, so fewer requests in flight would not avoid them."""
     _, alone = undisturbed(5000)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from labeler.errors import (
 )
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
+from labeler.labeling import tasks
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import (
     AnyRecord,
@@ -36,7 +37,8 @@ from labeler.labels.record import (
     SentenceScores,
     Usage,
 )
-from labeler.sentences.example import Frozen
+from labeler.sentences.example import Frozen, KeyedExample
+from labeler.sentences.splitting import key_example
 from support.fakes import CountingJudge, agreeable
 from support.labeled import output
 from support.watching import Watch
@@ -459,6 +461,27 @@ def test_one_slow_answer_does_not_keep_the_others_waiting() -> None:
 
     outcomes = labeler.label(rows(100), judge=Stubborn(), store=MemoryStore(), concurrency=2)
     assert [outcome.id for outcome in outcomes] == [f"r{n}" for n in range(100)]
+
+
+def test_what_takes_long_is_not_done_between_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows, whose source may block, are read by the caller; very long ones split elsewhere."""
+    readers, splitters = list[str](), list[str]()
+
+    def given() -> Iterator[dict[str, Any]]:
+        for number in (1, 100_000):
+            readers.append(threading.current_thread().name)
+            yield row(number, response="lamp " * number)
+
+    def keyed(*given: Any, **options: Any) -> KeyedExample:
+        splitters.append(threading.current_thread().name)
+        return key_example(*given, **options)
+
+    monkeypatch.setattr(tasks, "key_example", keyed)
+    outcomes = labeler.label(given(), judge=CountingJudge(), store=MemoryStore())
+    assert reasons(outcomes) == ["label"] * 2
+    assert set(readers) == {threading.current_thread().name}
+    assert "labeler-engine" in splitters
+    assert set(splitters) - {"labeler-engine", *readers}
 
 
 def test_a_failure_is_tried_anew_for_a_later_row() -> None:

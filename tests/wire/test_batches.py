@@ -34,7 +34,7 @@ from labeler.plugins.batch.folder import batches as folders
 from labeler.plugins.batch.status import delete_requests
 from labeler.plugins.batch.submit import Submission
 from labeler.store.disk import DiskStore
-from labeler.store.maintenance import Selection
+from labeler.store.maintenance import RowSelection
 from support.stored import failures_in
 from wire.behaviors import Behavior, named
 from wire.behaviors import body as sends
@@ -482,7 +482,7 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
             object.__setattr__(provider.files.all[str(batch.output_file_id)], "content", whole)
         assert collect(provider, tmp_path).results.labelled == good
         assert sorted(provider.paid.values()) == [1] * good
-    every = Selection(frozenset(row["id"] for row in rows(10)))
+    every = RowSelection(frozenset(row["id"] for row in rows(10)))
     assert delete_requests(tmp_path, every, set(), dry_run=False) == 10
     left = [path for path in tmp_path.glob("batches/*/*") if b"What is item" in path.read_bytes()]
     assert not left

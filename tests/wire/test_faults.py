@@ -322,15 +322,15 @@ def test_every_label_belongs_to_its_row(stray: str) -> None:
     def script(_: Call) -> Behavior:
         nonlocal count
         count += 1
-        return STRAYS[stray] if count % 50 == 25 else good(dice.uniform(0.005, 0.03))
+        return STRAYS[stray] if count % 40 == 20 else good(dice.uniform(0.005, 0.03))
 
     with Provider(script) as provider:
-        outcomes = run(provider, rows(150), concurrency=16)
+        outcomes = run(provider, rows(80), concurrency=16)
     named = [
         outcome.label.relevance_explanation if isinstance(outcome, LabelRecord) else outcome.reason
         for outcome in outcomes
     ]
-    assert named == [f"Item {n} is a lamp." for n in range(150)]
+    assert named == [f"Item {n} is a lamp." for n in range(80)]
 
 
 def test_connections_are_used_again() -> None:

@@ -33,7 +33,7 @@ _FEWEST_OPTIONS, _FEWEST_QUESTIONS = 8, 8
 
 
 @dataclass
-class Limits:
+class RequestLimits:
     """What a server takes in one request, as far as is known.
 
     Attributes:
@@ -99,7 +99,7 @@ class DecisionsJudge(HostedJudge):
         self.auto = False
         if settings.get("price") is None and self.price is not None:
             self.price = self.price.of_input()
-        self._limits = Limits(self.questions.most_questions, self.questions.most_options)
+        self._limits = RequestLimits(self.questions.most_questions, self.questions.most_options)
 
     async def label(self, task: Task[Any]) -> JudgeReply[Frozen]:
         """Judge one record, as :class:`HostedJudge` does."""

@@ -24,7 +24,7 @@ from labeler.plugins.batch.folder import (
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
-from labeler.store.maintenance import Selection
+from labeler.store.maintenance import RowSelection
 
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
@@ -166,7 +166,7 @@ async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:
     return f"{batch.name}: {remote.status}; collect what was answered"
 
 
-def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_run: bool) -> int:
+def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry_run: bool) -> int:
     """Delete the requests of selected rows, or of given label keys; return their number.
 
     Raises:
@@ -190,7 +190,7 @@ def delete_requests(store: Path, selection: Selection, keys: set[str], *, dry_ru
     return len(set[bytes]().union(*(mine for _, mine in found)))
 
 
-def _selected_keys(batch: Batch, selection: Selection, keys: set[str]) -> set[bytes]:
+def _selected_keys(batch: Batch, selection: RowSelection, keys: set[str]) -> set[bytes]:
     """Return the label keys of selected requests of a batch."""
     path, found = batch.file("asked"), set[bytes]()
     if not path.exists():

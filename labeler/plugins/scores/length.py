@@ -130,7 +130,7 @@ def _spread(unit: Floats, residuals: Floats, groups: Groups) -> tuple[float, int
     count, first, square, off, product = (sums.sum(axis=0) - sums).T
     # The slope of the residuals without each group: what the group adds to the slope of all.
     remaining = square - first**2 / count
-    if count.min() < 1 or remaining.min() < _ROUNDING:
+    if remaining.min() < _ROUNDING:
         return Undefined("one_point_decides")
     changes = (product - first * off / count) / remaining
     weights = sums[:, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from labeler.data.row_stream import RowStream
@@ -128,10 +129,10 @@ def _with_steps(plan: Plan, run: Run) -> Plan:
     lacking = [criterion for criterion in plan.criteria if criterion.steps is None]
     if not lacking:
         return plan
-    pending = [run.submit(plan.judge, steps_task(plan.judge, one)) for one in lacking]
+    tasks = [(plan.judge, steps_task(plan.judge, one)) for one in lacking]
+    settled = run.wait(run.submit(partial(run.settled, tasks)))
     written: dict[str, Criterion] = {}
-    for criterion, one in zip(lacking, pending, strict=True):
-        outcome, *_ = one.settle()
+    for criterion, (outcome, _) in zip(lacking, settled, strict=True):
         if isinstance(outcome, StepsRecord):
             steps = {"steps": outcome.answer.steps}
             written[criterion.name] = criterion.model_copy(update=steps)

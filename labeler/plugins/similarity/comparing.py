@@ -23,7 +23,8 @@ from labeler.data.rows import Rows
 from labeler.errors import JudgeError, LabelerError, UsageError
 from labeler.judges.judge import require_answers
 from labeler.judges.limits import Budget
-from labeler.judges.pace import Stopped, current
+from labeler.judges.pace import CURRENT, Pace, Stopped, current
+from labeler.labeling.engine import Job
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
 from labeler.labeling.starting import begin, judges_of
@@ -154,13 +155,13 @@ def compare_rows(
         work.spent = run.budget.remaining()
         traffic = run.traffic_for(embedder, _REQUESTS, work.spent)
         questions = cast("Iterator[QuestionsOutcome]", map(parse_outcome, written))
-        comparison = _Comparison(embedder, run.cache.store, work)
-        waiting: deque[tuple[list[QuestionsOutcome], Future[Found]]] = deque()
+        comparison = _Comparison(embedder, run.cache.store, work, traffic)
+        waiting: deque[tuple[list[QuestionsOutcome], Job[Found]]] = deque()
         while batch := list(islice(questions, _ROWS_PER_BATCH)):
             asked = [one for one in batch if isinstance(one, QuestionsRecord)]
             job = partial(comparison.similarities, asked)
-            waiting.append((batch, run.submit_job(job, traffic)))
-            while waiting and (waiting[0][1].done() or len(waiting) > 2 * _REQUESTS):
+            waiting.append((batch, run.submit(job)))
+            while waiting and (waiting[0][1].succeeded or len(waiting) > 2 * _REQUESTS):
                 yield from comparison.outcomes(waiting[0][0], run.wait(waiting.popleft()[1]))
         while waiting:
             yield from comparison.outcomes(waiting[0][0], run.wait(waiting.popleft()[1]))
@@ -173,6 +174,7 @@ class _Comparison:
     embedder: Embedder
     store: LabelStore
     work: EmbeddingWork
+    traffic: Pace
 
     def outcomes(
         self, outcomes: Iterable[QuestionsOutcome], found: Found
@@ -196,6 +198,7 @@ class _Comparison:
             StoreError: the store cannot be read or written.
             Stopped: the run is being stopped.
         """
+        CURRENT.set(self.traffic)
         found: Found = {}
         wanted, pause = {self._key(record): record for record in records}, _FIRST_PAUSE
         while wanted:

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import labeler
 from labeler.audit import audit_labels, select_checks
 from labeler.calculators.tally import unsupported_as_published
 from labeler.comparing.compare import compare
 from labeler.labels.record import LabelRecord
-from support.real_data import needs_ragbench, published_labels
+from labeler.sentences.keys import document_key, response_key
+from labeler.sentences.splitting import SPLITTERS
+from support.real_data import needs_ragbench, published_labels, ragbench_rows
 
 pytestmark = needs_ragbench
 
-COLUMNS = {
-    "relevance:ragbench": "relevance_score",
-    "utilization:ragbench": "utilization_score",
-    "completeness:ragbench": "completeness_score",
-    "adherence:ragbench": "adherence_score",
-}
+
+def texts(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [piece.text for piece in SPLITTERS["ragbench"].split(text)]
 
 
-def test_published_columns_are_reproduced_exactly() -> None:
-    """All four metrics of all rows at hand are float-equal to the published columns."""
-    outcomes = published_labels()
-    assert len({outcome.id for outcome in outcomes}) == len(outcomes)
-    wrong = []
-    for outcome, row in zip(outcomes, labeler.metrics(outcomes, COLUMNS), strict=True):
-        columns = outcome.example.metadata["published"]
-        wrong += [
-            (row.id, metric)
-            for metric, column in COLUMNS.items()
-            if row.metrics[metric].value != float(columns[column])
-        ]
-    assert wrong == []
+def test_the_published_sentences_and_keys_are_reproduced() -> None:
+    """Every document and every response of the subsets at hand, byte for byte."""
+    documents = responses = 0
+    for row in ragbench_rows():
+        published = zip(row["documents"], row["documents_sentences"], strict=True)
+        for d, (document, pairs) in enumerate(published):
+            assert [[document_key(d, s), t] for s, t in enumerate(texts(document))] == pairs
+            documents += 1
+        ours = [[response_key(s), t] for s, t in enumerate(texts(row["response"]))]
+        assert ours == row["response_sentences"]
+        responses += 1
+    assert (documents, responses) == (13_864, 3_017)
 
 
 def test_the_unsupported_list_is_reproduced_too() -> None:
