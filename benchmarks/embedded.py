@@ -22,8 +22,7 @@ from typing import NamedTuple
 import labeler
 from judge_figures import area
 from judges import ask, line, shown, split_of, true_labels
-from labeler.judges.embedded.features import describe
-from labeler.judges.embedded.weights import load_weights
+from labeler.judges.embedded.features import describe, load_weights
 from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks

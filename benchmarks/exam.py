@@ -24,8 +24,8 @@ from labeler.evidence.anchors import LEVEL, find_change, look_level
 from labeler.evidence.asking import as_example
 from labeler.evidence.damage import DAMAGED, KINDS
 from labeler.evidence.exam import Exam
+from labeler.judges.embedded.features import load_weights
 from labeler.judges.embedded.opinion import second_opinion
-from labeler.judges.embedded.weights import load_weights
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answers import judged_sentences

@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from judge_dialects import write_block
 from judges import line, shown, true_labels
-from labeler.judges.embedded.features import SUPPORT, describe
-from labeler.judges.embedded.weights import load_weights
+from labeler.judges.embedded.features import SUPPORT, describe, load_weights
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import KeyedExample
 from ragbench_data import ragbench_files, ragbench_folder

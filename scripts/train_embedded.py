@@ -24,9 +24,8 @@ import numpy as np
 from scipy.optimize import minimize  # type: ignore[import-untyped]  # not installed here
 from sklearn.metrics import roc_auc_score  # type: ignore[import-not-found]
 
-from labeler.judges.embedded.features import RANK, SUPPORT, describe
+from labeler.judges.embedded.features import FILE, RANK, SUPPORT, describe, record_features
 from labeler.judges.embedded.judge import MODEL
-from labeler.judges.embedded.weights import FILE, record_features
 from labeler.labels.record import LabelRecord
 from labeler.plugins.ragbench.importing import read_ragbench
 

@@ -38,10 +38,10 @@ def reject_overwrite(inputs: list[str], output: str) -> None:
     Raises:
         UsageError: the output is one of these.
     """
-    from labeler.data.corrections.file import keep_corrections
-
     reject_own_input(inputs, output)
-    if output != STDIO:
+    if output != STDIO and (is_remote(output) or Path(output).exists()):
+        from labeler.data.corrections.file import keep_corrections
+
         keep_corrections(output)
 
 

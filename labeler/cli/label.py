@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
@@ -27,12 +28,13 @@ from labeler.cli.terminal import (
     plural,
     print_display,
 )
+from labeler.data.label_files import write_outcomes
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge, open_judges, price_of_run
-from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import BLIND, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
+from labeler.labeling.starting import label_rows
 from labeler.labels.metering import UNKNOWN_TOKENS
 
 if TYPE_CHECKING:
@@ -137,21 +139,18 @@ def _label_here(
     otel_events: str | None,
 ) -> int:
     """Label in this process, print the conclusion, counts and cost, and return the exit code."""
-    from labeler import api
-
     announce_grace("; press Ctrl-C again to drop them")
     votes = None
     if given.are_voting:
         from labeler.calculators.rater_agreement import Votes
 
         votes = Votes()
-    opened = {"judges": judges} if given.are_voting else {"judge": judges[0]}
-    asked = vars(given) | vars(JudgeOptions()) | opened  # in place of what opened them
     measured = _Measured(output)
     report = RunReport("labeling", price_of_run(judges))
     with report as progress, events_file(otel_events) as written:
-        also = {"votes": votes, "progress": False, "on_event": [progress, *written]}
-        run = api.iter_labels(rows, **asked | also)
+        listeners: list[OnEvent] = [progress, *written]
+        options = replace(given, votes=votes, progress=False, on_event=listeners)
+        run = label_rows(rows, options, judges)
         counts = partial(_counts, progress, judges, given.repeat)
         write_run(run, output or STDIO, progress, counts, consume=measured.consume)
     measured.print(str(given.store))
@@ -185,7 +184,6 @@ class _Measured:
         """Write and measure the outcomes of a run."""
         from labeler.calculators import select_metrics, summarize
         from labeler.calculators.outcomes import measure_outcomes
-        from labeler.data.label_files import write_outcomes
 
         shown = self._output is None
         outcomes = run if self._output is None else write_outcomes(run, self._output)
@@ -198,7 +196,8 @@ class _Measured:
         from labeler.calculators.headline import conclusions
 
         if self._output is None:
-            from labeler.cli.measure import View, print_summary
+            from labeler.calculators.summary_table import View
+            from labeler.cli.measure import print_summary
 
             view = View(self._intervals, worst=self._worst, next_command=False)
             print_summary(self._summary, view, store)
@@ -380,15 +379,13 @@ def write_run(
     Raises:
         ReaderGone: the reader closed standard output.
     """
-    from labeler import api
-
     try:
         with closing(run):
             outcomes: Iterator[T] = _calling(each, run)
             if consume:
                 consume(outcomes)
             else:
-                api.write_labels(outcomes, output)
+                deque(write_outcomes(outcomes, output), maxlen=0)
     except BrokenPipeError:
         progress.break_off()
         raise ReaderGone(

@@ -1,46 +1,42 @@
-"""The ``metrics`` command, and summaries in a terminal: no judge, no network, no key."""
+"""The commands ``metrics`` and ``report``, which read labels: no judge, no network, no key."""
 
 from __future__ import annotations
 
-import shlex
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics, summarize
-from labeler.calculators.headline import (
-    PLAIN_NAMES,
-    WorstIds,
-    conclusions,
-    configuration_names,
-    headline_metrics,
-    in_words,
-    plain_name,
-)
+from labeler.calculators.headline import WorstIds, conclusions
 from labeler.calculators.metrics_row import Collected, split_collected
 from labeler.calculators.outcomes import checked_outcomes, measure_outcomes, numbers_of
 from labeler.calculators.registry import ALL, LABEL
 from labeler.calculators.row_facts import DistinctRows
-from labeler.calculators.summary_table import (
-    alias_note,
-    floor_note,
-    measured_rows,
-    not_finite_notes,
-    summary_cells,
-    summary_notes,
-)
+from labeler.calculators.summary_table import View, alias_note, summary_sections
 from labeler.cli.files import (
     at_threshold,
     check_target,
+    outcomes_at,
     reject_overwrite,
     reject_repeats,
     reject_thresholds,
+    watching,
 )
-from labeler.cli.options import By, Details, Group, Level, MetricIds, OtelEvents, Threshold
+from labeler.cli.options import (
+    By,
+    Details,
+    Group,
+    Json,
+    Labels,
+    Level,
+    MetricIds,
+    OtelEvents,
+    Threshold,
+)
 from labeler.cli.terminal import (
     LineWriter,
     next_command,
@@ -51,17 +47,14 @@ from labeler.cli.terminal import (
     print_catalog,
     print_declared,
     print_json,
+    print_lines,
     print_sections,
 )
 from labeler.data.lines import STDIO
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import AnsweringModel, AnsweringModels
-from labeler.labels.signature import selection_warnings
-from labeler.sentences.display import NONE, Column, Grid, Section, arrow, reason_counts
+from labeler.sentences.display import arrow
 from labeler.version import __version__
-
-_SMALL_SAMPLE = "* few records: the range may be too narrow or too wide"
-Cells = dict[Column, "Callable[[SummaryRow], str]"]
 
 
 def metrics(
@@ -84,7 +77,7 @@ def metrics(
     ] = None,
     ids: MetricIds = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print one JSON object per record.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
     by: By = None,
     intervals: Annotated[bool, typer.Option(help="Add a confidence interval to each mean.")] = True,
     level: Level = 0.95,
@@ -364,29 +357,6 @@ def _write_events(rows: Iterable[MetricsRow], path: str) -> None:
     notify(f"events of {plural(written.records, 'record')} written to {path}{without}")
 
 
-@dataclass(frozen=True)
-class View:
-    """How summaries are shown.
-
-    Attributes:
-        intervals: settings of the rows' intervals, if they have any.
-        by: the metadata column of the groups.
-        every: True for all metrics, False for headline metrics.
-        details: True for counts, methods, configurations and reasons of missing values.
-        worst: ids of the records with the least support.
-        asked: all requested metrics; a note counts those that need richer labels.
-        next_command: True to print the command to run next below the conclusion.
-    """
-
-    intervals: Intervals | None = None
-    by: str | None = None
-    every: bool = False
-    details: bool = False
-    worst: WorstIds | None = None
-    asked: Sequence[Metric] = ()
-    next_command: bool = True
-
-
 def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> None:
     """Print the conclusion of each judge configuration, then its metrics and notes.
 
@@ -395,116 +365,68 @@ def print_summary(rows: Sequence[SummaryRow], view: View, source: str = "") -> N
         view: what is shown.
         source: label file or store that the next command reads; empty for none.
     """
-    if not rows:
-        return
-    out = LineWriter()
-    out.write("\n".join(conclusions(rows, view.worst)), bold=True)
-    for line in next_command(rows, source if view.next_command else ""):
-        out.write(line)
-    names = configuration_names(rows)
-    for label, name in names.items():
-        own = [row for row in rows if row.label == label]
-        if len(names) > 1:
-            out.write(f"\n{name}:")
-        measured = measured_rows(own)
-        shown = _shown(measured, view)
-        notes = [*_notes(own, shown, view)]
-        if left := len({row.metric for row in measured} - {row.metric for row in shown}):
-            command = f"labeler metrics {shlex.quote(source)} " if source else ""
-            notes.append(f"{left} more metrics: {command}--all (--details: counts and methods)")
-        print_sections([*_tables(shown, view), Section(lines=notes)])
+    if rows:
+        out = LineWriter()
+        out.write("\n".join(conclusions(rows, view.worst)), bold=True)
+        for line in next_command(rows, source if view.next_command else ""):
+            out.write(line)
+        print_sections(summary_sections(rows, view, source))
 
 
-def _shown(rows: Sequence[SummaryRow], view: View) -> list[SummaryRow]:
-    """Return the rows of the metrics to show; of groups only the metric of the headline."""
-    if view.every:
-        return list(rows)
-    chosen = headline_metrics(row.metric for row in rows)
-    if view.by is not None:
-        chosen = chosen[:1]
-    return [row for metric in chosen for row in rows if row.metric is metric]
+def report(
+    labels: Labels,
+    *,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Page to write, or a folder (report/) for over 10,000 records.",
+        ),
+    ] = "report.html",
+    by: By = None,
+    ids: MetricIds = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    sort: Annotated[
+        Literal["worst", "doubt", "file"],
+        typer.Option(
+            help="Order of records: worst (least support first), doubt (most suspicious first) or "
+            "file."
+        ),
+    ] = "worst",
+    level: Level = 0.95,
+    group: Group = None,
+    threshold: Threshold = None,
+    human: Annotated[
+        str | None,
+        typer.Option(help="Human labels or corrections, for plots of stated probabilities."),
+    ] = None,
+) -> None:
+    """Write an HTML report: metrics, findings, records."""
+    from labeler.report import write_report
 
+    if output == STDIO:
+        raise UsageError("a report is a page or a folder: name it, such as -o report.html")
+    reject_overwrite([labels, *([human] if human else [])], output)
+    calibration = None
+    if human:
+        from labeler.cli.compare import calibrated
+        from labeler.comparing.options import HumanOptions
 
-def _tables(rows: Sequence[SummaryRow], view: View) -> Iterator[Section]:
-    """Yield a row for each metric, or a table of groups for each."""
-    cells = summary_cells(view.intervals) if view.details else plain_cells(rows, view.intervals)
-    if view.by is None:
-        yield Section(None, [_filled(cells, rows)])
-        return
-    groups: Cells = {Column(view.by, words=True): lambda row: row.group or NONE}
-    cells = groups | {one: cell for one, cell in cells.items() if one.head not in _OF_METRIC}
-    by_metric: dict[Metric, list[SummaryRow]] = {}
-    for row in rows:
-        by_metric.setdefault(row.metric, []).append(row)
-    for metric, own in by_metric.items():
-        yield Section(_heading(metric), [_filled(cells, own)])
-
-
-_OF_METRIC = {"", "metric", "better"}
-"""Headings of columns that say the same of all groups."""
-
-
-def _heading(metric: Metric) -> str:
-    name = plain_name(metric)
-    return name if name == metric.id else f"{name} ({metric.id})"
-
-
-def _filled(cells: Cells, rows: Iterable[SummaryRow]) -> Grid:
-    return Grid([*cells], [[cell(row) for cell in cells.values()] for row in rows])
-
-
-def plain_cells(rows: Sequence[SummaryRow], intervals: Intervals | None) -> Cells:
-    """Return functions that make a row's cells in words and percent, by column."""
-    cells: Cells = {}
-    named = any(row.metric.name in PLAIN_NAMES for row in rows)
-    if named:
-        cells[Column("", words=True)] = lambda row: plain_name(row.metric)
-    cells[Column("mean")] = lambda row: in_words(row)[0]
-    if intervals:
-        head = f"{intervals.level * 100:g} % range"
-        cells[Column(head)] = lambda row: (
-            in_words(row)[1] + (row.interval.mark if row.interval else NONE)
+        calibration = calibrated(labels, HumanOptions(human=human))
+    with watching("reporting") as watched:
+        written = write_report(
+            outcomes_at(labels, threshold).through(watched),
+            output,
+            name="standard input" if labels == STDIO else Path(labels).name,
+            by=by,
+            metrics=ids,
+            intervals=Intervals(level, group),
+            title=title,
+            order=sort,
+            calibration=calibration,
         )
-    cells[Column("records")] = _records
-    if not all(row.metric.higher_is_better for row in rows):
-        cells[Column("better", drop=1, words=True)] = lambda row: (
-            "higher" if row.metric.higher_is_better else "lower"
-        )
-    ids = {Column("metric", drop=2 * named, words=True): lambda row: row.metric.id}
-    return cells | ids if named else ids | cells
-
-
-def _records(row: SummaryRow) -> str:
-    """Return the records with a value, and all labeled ones if some have none."""
-    lacking = row.labeled > row.defined
-    return f"{row.defined:,} of {row.labeled:,}" if lacking else f"{row.defined:,}"
-
-
-def _notes(rows: Sequence[SummaryRow], shown: Sequence[SummaryRow], view: View) -> Iterator[str]:
-    """Yield notes on one configuration: warnings, and details if asked for."""
-    label = rows[0].label
-    if view.details:
-        yield from summary_notes(rows, view.intervals)
-        yield from _unavailable(rows, view.asked)
-        labeled = sum(row.labeled for row in rows if row.metric is rows[0].metric)
-        made_by = f"{labeled} records by {label}" if label else "no record has a label"
-        yield f"{made_by}|labeler:{__version__}"
-        return
-    for row in shown:
-        if not row.defined and row.undefined:
-            why = f"no value of {row.metric.id}: {reason_counts(row.undefined)}"
-            yield "; ".join((why, *row.metric.remedies(row.undefined)))
-    if any(row.interval and row.interval.small_sample for row in shown):
-        yield _SMALL_SAMPLE
-    yield from floor_note([label])
-    yield from selection_warnings([label])
-    yield from (note for row in rows for note in not_finite_notes(row.metric.id, row.not_finite))
-
-
-def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield a note that counts the metrics without their label fields, by profile."""
-    present = {row.metric.id for row in rows}
-    missing = Counter(metric.profile.name for metric in metrics if metric.id not in present)
-    if missing and present.intersection(metric.id for metric in metrics):
-        more = ", ".join(f"{count} with --profile {name}" for name, count in missing.items())
-        yield f"metrics that need richer labels: {more} (labeler metrics --list)"
+    print_lines(written.conclusions)
+    page, *files = ((path, path.stat().st_size / 1e6) for path in written)
+    more = f", and {plural(len(files), 'file')} of records, {sum(mb for _, mb in files):.1f} MB"
+    notify(f"{page[0]}: {page[1]:.1f} MB{more if files else ''}")

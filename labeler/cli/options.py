@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -144,11 +144,17 @@ def _place(kind: type, field: Field[Any]) -> tuple[int, bool]:
     return PANELS.index(panel_of(kind, field)), not option_of(field).first
 
 
-def expand_options(command: Callable[..., T]) -> Callable[..., T]:
+def expand_options(
+    command: Callable[..., T], flags: Mapping[str, object] | None = None
+) -> Callable[..., T]:
     """Replace each parameter whose type is an options class by options for its fields.
 
     The command still receives the options as one value. Their defaults may come from a
     configuration file, see :mod:`labeler.cli.config`.
+
+    Args:
+        command: the function of the command.
+        flags: types of further flags by name, which the function does not receive.
     """
     from labeler.cli.config import Config, idle_defaults
 
@@ -166,9 +172,13 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
 
     if kinds:
         parameters.append(_keyword("config", Config, None))
+    flags = flags or {}
+    parameters += [_keyword(name, kind, default=False) for name, kind in flags.items()]
 
     @functools.wraps(command)
     def run(**values: Any) -> T:  # noqa: ANN401 - the command's parameters
+        for name in flags:
+            values.pop(name, None)
         idle = idle_defaults(values, values.pop("config", None) or {})
         collected = {name: _collect(kind, values, idle) for name, kind in kinds.items()}
         return command(**values, **collected)

@@ -169,6 +169,7 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
     judged = {name: value for name, value in row.items() if _is_field(name)}
     others = [name for name in row if name not in _FRAME and name not in judged]
     if not judged and "answer" in row and _place(_text(row, "sentence", where)) == "response":
+        others.remove("answer")
         return {RESPONSE_FIELDS[0]: row["answer"]} if row["answer"] is not None else {}, others
     if not judged:
         raise BadRow(

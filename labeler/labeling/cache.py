@@ -265,7 +265,7 @@ class LabelCache:
         if health is not None and health.labels and (certain or not stopped):
             self._failed.add(key)
             try:
-                new = await _saved(self.store.put_failure(outcome))
+                new = await _saved(self.store.put(outcome))
             except UnstorableRecord:
                 self._failed.discard(key)
             else:

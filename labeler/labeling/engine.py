@@ -280,7 +280,6 @@ class Engine:
         finally:
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
-            await self._loop.shutdown_default_executor()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

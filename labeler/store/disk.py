@@ -21,7 +21,7 @@ from typing import Any
 from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
 from labeler.errors import StoreError, UsageError
-from labeler.labels.record import AnyOutcome, AnyRecord
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
 from labeler.store.checksums import DamagedRecord, decode, encode, name_of
 from labeler.store.database import Database
 from labeler.store.faults import damaged, require_private
@@ -102,7 +102,8 @@ class DiskStore(LabelStore):
         except DamagedRecord as error:
             raise damaged(self.directory, name, error) from error
 
-    def _save(self, outcome: AnyOutcome, *, replaces: bool) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+        replaces = isinstance(outcome, LabelFailure)
         return self._opened().put(name_of(outcome), encode(outcome), replaces=replaces)
 
     def lease(self, key: str) -> Lease | None:
@@ -128,6 +129,11 @@ class DiskStore(LabelStore):
 
     def __len__(self) -> int:
         return self._database.count()
+
+    def leave_thread(self) -> None:
+        """Close the connection of the calling thread."""
+        if self._writer is not None:
+            self._writer.leave_thread()
 
     @property
     def extent(self) -> tuple[int, int]:

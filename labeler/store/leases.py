@@ -100,9 +100,7 @@ class LockFiles:
             # A store may be closed, and a forked child holds nothing of its parent.
             if self._holders.get(place) is holder:
                 del self._holders[place]
-                with suppress(
-                    OSError
-                ):  # the lock ends with the process, and others wait until then
+                with suppress(OSError):  # others wait until the process ends
                     _set_lock(self._opened[place[0]], place[1], free=True)
 
 
@@ -110,9 +108,9 @@ def lock_files(directory: Path) -> LockFiles:
     """Return the lock files of a directory, the same for all stores of this process there."""
     facts = directory.stat()
     with _GUARD:
-        found = _OPEN.setdefault((facts.st_dev, facts.st_ino), LockFiles(directory))
-        found.directory = directory  # a new folder may have the number of one that was removed
-        return found
+        files = _OPEN.setdefault((facts.st_dev, facts.st_ino), LockFiles(directory))
+        files.directory = directory  # the folder was moved, or a new one has its number
+        return files
 
 
 _GUARD = threading.RLock()

@@ -82,10 +82,9 @@ class Imported:
         """Put outcomes into a store, and count them; a key that it holds keeps its outcome."""
         queued: deque[tuple[AnyOutcome, Future[bool]]] = deque()
         for outcome in outcomes:
-            if not isinstance(outcome, LabelFailure):
+            is_failure = isinstance(outcome, LabelFailure)
+            if not (is_failure and store.failure(str(outcome.key))):
                 queued.append((outcome, store.put(outcome)))
-            elif store.failure(str(outcome.key)) is None:
-                queued.append((outcome, store.put_failure(outcome)))
             if len(queued) >= _QUEUED:
                 self._count(*queued.popleft(), store)
         for one in queued:

@@ -44,8 +44,8 @@ class LabelStore(ABC):
         """Return the outcome of a name (:func:`name_of`), or ``None``."""
 
     @abstractmethod
-    def _save(self, outcome: AnyOutcome, *, replaces: bool) -> Future[bool]:
-        """Save an outcome; unless it replaces one, the first of its name stays."""
+    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+        """Save a record if it is the first of its key, or the latest failure of a key."""
 
     @abstractmethod
     def lease(self, key: str) -> Lease | None:
@@ -67,6 +67,9 @@ class LabelStore(ABC):
     def close(self) -> None:
         """Make everything durable and release resources; calling it again has no effect."""
 
+    def leave_thread(self) -> None:  # noqa: B027 - most stores keep nothing
+        """Close what is kept for the calling thread, which ends; only a slow search finds it."""
+
     def get(self, key: str) -> AnyRecord | None:
         """Return the record of a key, or ``None``.
 
@@ -74,19 +77,6 @@ class LabelStore(ABC):
             StoreError: the stored bytes are damaged or were tampered with.
         """
         return self._find(key)
-
-    def put(self, record: AnyRecord) -> Future[bool]:
-        """Save a record; the future is done once it is durable.
-
-        A key that is stored already keeps its first record; the result is true if that is this
-        one. On disk, a record waits while the file is locked or the disk is full, as long as the
-        store is open. Never blocks: the caller limits how many records wait.
-
-        The future's exception is an :class:`UnstorableRecord` if only this record is at fault, and
-        a :class:`StoreError` if the store is damaged, must not be written, or was closed before
-        the write succeeded.
-        """
-        return self._put(record, replaces=False)
 
     def failure(self, key: str) -> LabelFailure | None:
         """Return the latest lasting failure of a key, or ``None``.
@@ -96,17 +86,21 @@ class LabelStore(ABC):
         """
         return self._find(FAILURE + key)
 
-    def put_failure(self, failure: LabelFailure) -> Future[bool]:
-        """Save a failure; the future is done once it is durable, as of :meth:`put`.
+    def put(self, outcome: AnyOutcome) -> Future[bool]:
+        """Save a record or a failure; the future is done once it is durable.
 
-        Replaces an earlier failure of the key, never a label. A label of the key takes precedence,
-        no matter which was saved first.
+        A key that is stored already keeps its first record; the result is true if that is this
+        one. A failure replaces an earlier failure of the key, never a label, which takes
+        precedence no matter which was saved first. On disk, what is put waits while the file is
+        locked or the disk is full, as long as the store is open. Never blocks: the caller limits
+        how many records wait.
+
+        The future's exception is an :class:`UnstorableRecord` if only this record is at fault, and
+        a :class:`StoreError` if the store is damaged, must not be written, or was closed before
+        the write succeeded.
         """
-        return self._put(failure, replaces=True)
-
-    def _put(self, outcome: AnyOutcome, *, replaces: bool) -> Future[bool]:
         try:
-            return self._save(outcome, replaces=replaces)
+            return self._save(outcome)
         except UnstorableRecord as error:
             failed = Future[bool]()
             failed.set_exception(error)
@@ -144,10 +138,10 @@ class MemoryStore(LabelStore):
     def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
         return self._outcomes().get(name)
 
-    def _save(self, outcome: AnyOutcome, *, replaces: bool) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome) -> Future[bool]:
         held, name, saved = self._outcomes(), name_of(outcome), Future[bool]()
         require_valid(outcome)
-        if replaces:
+        if isinstance(outcome, LabelFailure):
             held[name] = outcome
         saved.set_result(held.setdefault(name, outcome) is outcome)
         return saved

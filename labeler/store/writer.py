@@ -103,7 +103,7 @@ class Writer:
         if threading.current_thread() is self._thread or self._cache is None:
             return
         self._thread.join()
-        self._disconnect()
+        self.leave_thread()
         self._cache = None
         if Path(self._directory, f"{STORE_FILE}-wal").exists():
             gc.collect()  # of another thread's connection; the last one empties SQLite's log
@@ -116,7 +116,7 @@ class Writer:
                 reason = _first_sqlite_error(error)
                 text = described(reason) if reason else f"{type(error).__name__}: {error}"
                 self._fail(rows, f"{text}; these records were not saved")
-        self._disconnect()
+        self.leave_thread()
 
     def _next_rows(self) -> list[_Row]:
         """Return queued rows; waits for the first one, returns none after the close."""
@@ -135,7 +135,7 @@ class Writer:
                 break
             except Exception as error:
                 # If COMMIT fails, diskcache does not roll back: it opens another connection.
-                self._disconnect()
+                self.leave_thread()
                 reason = _first_sqlite_error(error)
                 if reason is None or not is_transient(reason):
                     raise
@@ -184,10 +184,11 @@ class Writer:
         with suppress(Exception):
             self._notice(f"label store {self._directory}: {text}")
 
-    def _disconnect(self) -> None:
+    def leave_thread(self) -> None:
         """Close this thread's connection; acknowledged rows do not depend on its success."""
         with suppress(sqlite3.Error):
-            self._cache.close()
+            if self._cache is not None:
+                self._cache.close()
 
 
 def _first_sqlite_error(error: BaseException | None) -> sqlite3.Error | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import labeler
-from labeler.cli import measure, report
+from labeler.cli import measure
 from labeler.comparing.compare import compare
 from labeler.data.label_files import to_line
 from labeler.labels.answering import is_version, joined
@@ -72,7 +72,7 @@ def test_the_command_shows_who_answered(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_report_has_each_model_apart(tmp_path: Path) -> None:
     """With a line on the mixture."""
     path = written(tmp_path, answered(0, OLD), answered(1, NEW), failed("lost"))
-    report.report(path, output=str(tmp_path / "report.html"))
+    measure.report(path, output=str(tmp_path / "report.html"))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"<dt>answered</dt><dd>{NEW}</dd>" in page
     assert "2 models answered" in page

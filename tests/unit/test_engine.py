@@ -119,6 +119,17 @@ def test_patience_ends(farewells: list[str]) -> None:
         engine.wait(job)
 
 
+def test_a_thread_of_a_job_that_never_ends_holds_up_no_stop(farewells: list[str]) -> None:
+    """As of a judge that is a plain function, and hangs."""
+    engine, going_on = engine_of(1, farewells, grace=0.05), threading.Event()
+    engine.submit(lambda: asyncio.to_thread(going_on.wait))
+    stopping = threading.Thread(target=engine.stop)
+    stopping.start()
+    stopping.join(10)
+    assert not stopping.is_alive()
+    going_on.set()
+
+
 def test_the_first_failure_ends_the_wait_for_all(engine: Engine) -> None:
     """It is raised at once, behind whatever slow job it happened, and nothing more is started."""
 

@@ -133,7 +133,7 @@ def test_every_row_is_accounted_for() -> None:
     """Read, unusable, alike, stored, failed and to be asked."""
     store = MemoryStore()
     store.put(label(asked(row(1)))).result()
-    store.put_failure(failure(asked(row(2)))).result()
+    store.put(failure(asked(row(2)))).result()
     rows = [
         row(1),
         row(2),
@@ -152,7 +152,7 @@ def test_every_row_is_accounted_for() -> None:
 def test_stored_failures_are_asked_again_on_request() -> None:
     """As a run would with the same option."""
     store = MemoryStore()
-    store.put_failure(failure(asked(row(2)))).result()
+    store.put(failure(asked(row(2)))).result()
     counts = reckon([row(2)], store, retry_failed=True).rows
     assert (counts.failed, counts.asked) == (0, 1)
 
@@ -529,7 +529,7 @@ def test_the_command_looks_into_the_store(command: Run, tmp_path: Path) -> None:
     how = label_tasks(Unasked(spec_of("m", {"seed": 7})), LabelOptions())
     with DiskStore(tmp_path / ".labeler") as store:
         store.put(label(asked(row(0), how))).result()
-        store.put_failure(failure(asked(row(1), how))).result()
+        store.put(failure(asked(row(1), how))).result()
     rows = row_file(tmp_path, [*map(row, range(4))])
     _, out, _ = command(rows, "--model", "m", "--seed", "7", "--json")
     counts = json.loads(out)["rows"]

@@ -79,3 +79,39 @@ def test_an_id_that_a_frame_made_a_float_of_says_so() -> None:
     (outcome,) = labeler.label([ROW | {"id": 1.0}], judge="embedded", store=labeler.MemoryStore())
     assert isinstance(outcome, labeler.LabelFailure)
     assert "'id' is a number; it must be a text or a whole number (data frames" in outcome.message
+
+
+@pytest.mark.parametrize("name", ["empty.jsonl", "blank.jsonl", "empty.csv", "folder", ""])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("metrics",),
+        ("audit",),
+        ("check", "--min", "adherence=0"),
+        ("worst",),
+        ("report",),
+        ("compare", "labels.jsonl"),
+        ("review", "--port", "0"),
+    ],
+    ids=" ".join,
+)
+def test_labels_that_are_not_there_are_wrong_use(
+    labels: Path, labeler_command: Command, command: tuple[str, ...], name: str
+) -> None:
+    """In the same words for every command, and never another folder's labels."""
+    for empty, text in (("empty.jsonl", ""), ("blank.jsonl", "\n\n"), ("empty.csv", "")):
+        labels.with_name(empty).write_text(text)
+    labels.with_name("folder").mkdir()
+    says = {"": "got ''", "folder": "folder without a label store"}.get(
+        name, f"no labels in {name}"
+    )
+    code, _, err = labeler_command(*command, name)
+    assert (code, says in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["none.jsonl", "none.parquet", "none.csv", "none"])
+def test_a_missing_file_is_named_by_every_reader(labeler_command: Command, name: str) -> None:
+    """Labels and rows alike."""
+    says = f"labeler: cannot read {name}: No such file or directory; check the path and the file\n"
+    for command in (("metrics",), ("label", "--judge", "embedded")):
+        assert labeler_command(*command, name) == (2, "", says)

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 import labeler
 from labeler.errors import UnknownName, UsageError
-from labeler.judges.embedded.explain import QUOTED_LETTERS, QUOTED_WORDS
-from labeler.judges.embedded.features import RANK, SUPPORT
-from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.embedded.plain_text import PlainText
-from labeler.judges.embedded.weights import FILE, load_weights
+from labeler.judges.embedded.features import FILE, RANK, SUPPORT, load_weights
+from labeler.judges.embedded.index import PlainText
+from labeler.judges.embedded.judge import QUOTED_LETTERS, QUOTED_WORDS, EmbeddedJudge
 from labeler.judges.judge import JUDGES
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
@@ -28,7 +26,7 @@ from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
+from labeler.sentences.example import KeyedExample, Piece, key_sentences
 from labeler.sentences.statements import affirms, denials, negations
 from labeler.sentences.words import stem, stems, surface_words
 from support.samples import keyed_example, request
@@ -58,8 +56,8 @@ def keyed(
     return KeyedExample(
         id="row",
         question=question,
-        documents=key_documents([pieces(document) for document in documents]),
-        response=key_response(pieces(response)),
+        documents=tuple(key_sentences(str(d), pieces(one)) for d, one in enumerate(documents)),
+        response=key_sentences("", pieces(response)),
         splitter="given/1",
     )
 

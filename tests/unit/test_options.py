@@ -144,11 +144,11 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
         "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
         f"labeler.metrics(done); labeler.api.write_labels(done, {str(path)!r})"
     )
-    assert loaded_by(program) <= 118
+    assert loaded_by(program) <= 100
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(ROW))
     label = ["labeler", "label", str(rows), "--judge", "embedded", "--store", str(tmp_path / "s")]
     numpy = f"import sys; sys.argv = {label!r}\nfrom labeler.cli import run; run()\n"
-    assert loaded_by(f"{numpy}assert 'numpy' not in sys.modules") <= 142
+    assert loaded_by(f"{numpy}assert 'numpy' not in sys.modules") <= 126
     command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
-    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 51
+    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 49

@@ -30,6 +30,7 @@ from labeler.judges.task import JudgeReply, Task
 from labeler.labeling import tasks
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import (
+    AnyOutcome,
     AnyRecord,
     LabelFailure,
     LabelRecord,
@@ -213,13 +214,13 @@ class SlowStore(MemoryStore):
         super().__init__()
         self.durable: list[str] = []
 
-    def put(self, record: AnyRecord) -> Future[bool]:
+    def put(self, outcome: AnyOutcome) -> Future[bool]:
         """Save it a little later."""
         saved: Future[bool] = Future()
 
         def save() -> None:
-            super(SlowStore, self).put(record)
-            self.durable.append(record.id)
+            super(SlowStore, self).put(outcome)
+            self.durable.append(outcome.id)
             saved.set_result(True)
 
         threading.Timer(0.05, save).start()
@@ -279,10 +280,10 @@ def test_one_judge_may_serve_two_runs_at_once() -> None:
 class FailingStore(MemoryStore):
     """Its disk is full from the third label on."""
 
-    def put(self, record: AnyRecord) -> Future[bool]:
+    def put(self, outcome: AnyOutcome) -> Future[bool]:
         """Save it, or say why not."""
         if len(self) < 2:
-            return super().put(record)
+            return super().put(outcome)
         saved: Future[bool] = Future()
         saved.set_exception(StoreError("disk full"))
         return saved
@@ -327,13 +328,11 @@ class PickyStore(MemoryStore):
         super().__init__()
         self._keeps = failures
 
-    def put(self, record: AnyRecord) -> Future[bool]:
-        """Refuse the label of one row."""
-        return refused() if record.id == "r1" else super().put(record)
-
-    def put_failure(self, failure: LabelFailure) -> Future[bool]:
-        """Keep it, or not."""
-        return super().put_failure(failure) if self._keeps else refused()
+    def put(self, outcome: AnyOutcome) -> Future[bool]:
+        """Refuse the label of one row, and failures or not."""
+        if isinstance(outcome, LabelFailure):
+            return super().put(outcome) if self._keeps else refused()
+        return refused() if outcome.id == "r1" else super().put(outcome)
 
 
 def refused() -> Future[bool]:
@@ -365,15 +364,15 @@ def test_nothing_is_bought_while_nothing_can_be_saved() -> None:
 
         def __init__(self) -> None:
             super().__init__()
-            self.waiting: list[tuple[Future[bool], AnyRecord]] = []
+            self.waiting: list[tuple[Future[bool], AnyOutcome]] = []
             self.full, self.free = threading.Event(), threading.Event()
 
-        def put(self, record: AnyRecord) -> Future[bool]:
+        def put(self, outcome: AnyOutcome) -> Future[bool]:
             """Save it later."""
             saved: Future[bool] = Future()
             if self.free.is_set():
-                return super().put(record)
-            self.waiting.append((saved, record))
+                return super().put(outcome)
+            self.waiting.append((saved, outcome))
             if len(self.waiting) == 2:
                 self.full.set()
             return saved
@@ -401,10 +400,10 @@ def test_a_stopped_run_does_not_wait_for_a_disk() -> None:
     class Never(MemoryStore):
         """Is not done in this life."""
 
-        def put(self, record: AnyRecord) -> Future[bool]:
+        def put(self, outcome: AnyOutcome) -> Future[bool]:
             """Take it, and no more."""
             reached.set()
-            return super().put(record) if record.id == "r0" else Future()
+            return super().put(outcome) if outcome.id == "r0" else Future()
 
     reached = threading.Event()
     run = iter_labels(rows(4), judge=CountingJudge(), store=Never(), concurrency=1)
@@ -421,9 +420,9 @@ def test_a_run_that_fails_leaves_a_label_to_the_store() -> None:
     class Queued(MemoryStore):
         """Saves later."""
 
-        def put(self, record: AnyRecord) -> Future[bool]:
+        def put(self, outcome: AnyOutcome) -> Future[bool]:
             """Take it, and no more."""
-            del record
+            del outcome
             given.set()
             return unsaved
 

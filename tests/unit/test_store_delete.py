@@ -58,8 +58,8 @@ def filled(folder: Path) -> Path:
         for record in (VICTIM, *KEPT):
             store.put(record).result(10)
         failed = sample_failure(7, message=f"{PRIVATE} failed")
-        store.put_failure(failed.model_copy(update={"id": VICTIM.id})).result(10)
-        store.put_failure(sample_failure(8)).result(10)
+        store.put(failed.model_copy(update={"id": VICTIM.id})).result(10)
+        store.put(sample_failure(8)).result(10)
     CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
     return folder
 

@@ -25,7 +25,7 @@ def made(
     """A closed store."""
     with DiskStore(folder) as store:
         saved = [store.put(one) for one in records]
-        saved += [store.put_failure(one) for one in failures]
+        saved += [store.put(one) for one in failures]
         for future in saved:
             future.result(10)
     return folder

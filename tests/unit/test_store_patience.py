@@ -94,7 +94,7 @@ PASSING = ["SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_BUSY"
 def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -> None:
     """After some failed tries the same records are written, and only then acknowledged."""
     disk.once = [code] * 3
-    waiting = [store.put(sample_record(1)), store.put_failure(sample_failure(2))]
+    waiting = [store.put(sample_record(1)), store.put(sample_failure(2))]
     assert all(saved.result(10) for saved in waiting)
     assert list(store) == [sample_record(1)]
     assert store.failure(sample_record(2).key) == sample_failure(2)
@@ -301,9 +301,17 @@ def nested(depth: int) -> dict[str, Any]:
         {"example": keyed_example(1).model_copy(update={"metadata": nested(10_000)})},
         {"example": keyed_example(1).model_copy(update={"metadata": {"t": 10**4400}})},
         {"example": keyed_example(1).model_copy(update={"question": "\ud800"})},
+        {"example": keyed_example(1).model_copy(update={"metadata": {"t": "\ud800"}})},
         {"key": "f" * 64},
     ],
-    ids=["no JSON", "too deep", "too many digits", "a lone surrogate", "a foreign key"],
+    ids=[
+        "no JSON",
+        "too deep",
+        "too many digits",
+        "a lone surrogate",
+        "one in metadata",
+        "a foreign key",
+    ],
 )
 def test_a_record_alone_at_fault_is_unstorable(store: DiskStore, changes: dict[str, Any]) -> None:
     """What no store could keep has an error of its own kind, and its neighbors are saved."""
@@ -327,4 +335,4 @@ def test_a_failure_alone_at_fault_is_unstorable(store: DiskStore) -> None:
     """The same holds for a failure with a server's broken text."""
     broken = sample_failure(1).model_copy(update={"message": "\ud800"})
     with pytest.raises(UnstorableRecord, match="failure 'row-1'"):
-        store.put_failure(broken).result(10)
+        store.put(broken).result(10)

@@ -132,7 +132,7 @@ def make_failed_store(directory: Path) -> Path:
     """A sound store of five records and two failures, closed."""
     with DiskStore(make_store(directory)) as store:
         for n in (1, 2):
-            store.put_failure(sample_failure(n)).result(10)
+            store.put(sample_failure(n)).result(10)
     return directory
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_a_failures_row_names_is_left_alone(tmp_path: Path) -> None:
     with DiskStore(directory) as store:
         with pytest.raises(StoreError, match="in a file"):
             store.failure(str(FAILED.key))
-        waiting = [store.put_failure(sample_failure(n)) for n in (1, 2, 3)]
+        waiting = [store.put(sample_failure(n)) for n in (1, 2, 3)]
         assert [saved.exception(10) for saved in waiting] == [None] * 3
         assert store.failure(str(FAILED.key)) == FAILED
     assert (tmp_path / "outside.txt").read_text() == "mine"
@@ -558,16 +558,6 @@ def test_a_rollback_journal_is_refused(tmp_path: Path) -> None:
         DiskStore(directory)
 
 
-def test_a_merge_leaves_the_damaged_behind(tmp_path: Path) -> None:
-    """Sound records are copied to a new store; each other one is returned as an error."""
-    directory = make_store(tmp_path / "s")
-    set_value(directory, flipped())
-    (error,) = merge_stores([directory], tmp_path / "new").damaged
-    assert VICTIM.key in str(error)
-    with DiskStore(tmp_path / "new") as new:
-        assert list(new) == [record for record in RECORDS if record is not VICTIM]
-
-
 def test_a_merge_carries_failures(tmp_path: Path) -> None:
     """Sound failures are copied beside the sound records; a damaged one is returned."""
     directory = make_failed_store(tmp_path / "s")
@@ -618,7 +608,7 @@ def use(directory):
                 store.lease(sample_record(n).key).release()
             except StoreError as error:
                 str(error)
-            store.put_failure(sample_failure(n)).exception()
+            store.put(sample_failure(n)).exception()
         for n in range(8):
             try:
                 store.get(sample_record(n).key)
@@ -630,7 +620,7 @@ def use(directory):
 
 with DiskStore(sys.argv[1] + "-warm") as store:
     store.put(sample_record(1)).result()
-    store.put_failure(sample_failure(1)).result()
+    store.put(sample_failure(1)).result()
 use(sys.argv[1] + "-warm")  # What is imported late is imported now.
 
 seen = []

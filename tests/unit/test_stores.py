@@ -82,7 +82,7 @@ def test_a_closed_store_refuses(store: LabelStore) -> None:
     uses: list[Callable[[], object]] = [
         lambda: store.put(sample_record()),
         lambda: store.get("0" * 64),
-        lambda: store.put_failure(sample_failure()),
+        lambda: store.put(sample_failure()),
         lambda: store.failure("0" * 64),
         lambda: store.lease("0" * 64),
         lambda: len(store),
@@ -123,7 +123,7 @@ def test_many_threads_share_a_store(store: LabelStore) -> None:
 def test_a_failure_comes_back_equal(store: LabelStore) -> None:
     """What is put is got, and a key that did not fail has none."""
     failure = sample_failure(3)
-    assert store.put_failure(failure).result(10)
+    assert store.put(failure).result(10)
     assert store.failure(sample_record(3).key) == failure
     assert store.failure(sample_record(4).key) is None
 
@@ -131,8 +131,8 @@ def test_a_failure_comes_back_equal(store: LabelStore) -> None:
 def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
     """A later failure takes an earlier one's place, whether they wait together or not."""
     key = sample_record().key
-    store.put_failure(sample_failure(message="first")).result(10)
-    waiting = [store.put_failure(sample_failure(message=str(n))) for n in range(50)]
+    store.put(sample_failure(message="first")).result(10)
+    waiting = [store.put(sample_failure(message=str(n))) for n in range(50)]
     for saved in waiting:
         saved.result(10)
     assert store.failure(key) == sample_failure(message="49")
@@ -144,7 +144,7 @@ def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> N
     record, failure = sample_record(1), sample_failure(1)
     puts: list[Callable[[], Future[bool]]] = [
         lambda: store.put(record),
-        lambda: store.put_failure(failure),
+        lambda: store.put(failure),
     ]
     for put in reversed(puts) if failure_first else puts:
         put().result(10)
@@ -155,7 +155,7 @@ def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> N
 def test_failures_are_not_among_the_labels(store: LabelStore) -> None:
     """Length and iteration know labels alone."""
     for n in range(5):
-        store.put_failure(sample_failure(n)).result(10)
+        store.put(sample_failure(n)).result(10)
     store.put(sample_record(2)).result(10)
     assert len(store) == 1
     assert list(store) == [sample_record(2)]
@@ -167,7 +167,7 @@ def test_a_failure_without_a_label_key_is_refused(store: LabelStore, key: str | 
     """No key, or one that no label can have, fails alone."""
     failure = sample_failure().model_copy(update={"key": key})
     with pytest.raises(UnstorableRecord, match="64 hexadecimal digits"):
-        store.put_failure(failure).result(10)
+        store.put(failure).result(10)
 
 
 # Leases, in every store; those on disk have tests of their own.
@@ -218,35 +218,11 @@ def test_close_drains_what_was_put(tmp_path: Path) -> None:
         assert len(list(store)) == 1200
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"metadata": {"t": "\ud800"}}, {"question": "\ud800"}, {"metadata": {"t": object()}}, None],
-    ids=["surrogate in metadata", "surrogate in the question", "no JSON", "a failure"],
-)
-def test_a_record_that_is_no_json_fails_alone(
-    tmp_path: Path, changes: dict[str, object] | None
-) -> None:
-    """What has no JSON form fails its own future and none of its neighbors'."""
-    with DiskStore(tmp_path / "s") as store:
-        waiting = [store.put(sample_record(0))]
-        if changes is None:
-            lost = sample_failure(1).model_copy(update={"message": "\ud800"})
-            waiting.append(store.put_failure(lost))
-        else:
-            example = keyed_example(1).model_copy(update=changes)
-            waiting.append(store.put(sample_record(1).model_copy(update={"example": example})))
-        waiting.append(store.put(sample_record(2)))
-        with pytest.raises(StoreError, match="row-1"):
-            waiting[1].result(10)
-        assert [saved.exception(10) for saved in (waiting[0], waiting[2])] == [None, None]
-        assert len(store) == 2
-
-
 def test_failures_are_no_labels_on_disk(tmp_path: Path) -> None:
     """Another store object reads every failure by its key, and lists no failure as a label."""
     with DiskStore(tmp_path / "s") as store:
         for n in range(20):
-            store.put_failure(sample_failure(n))
+            store.put(sample_failure(n))
             store.put(sample_record(n))
     with DiskStore(tmp_path / "s", create=False) as store:
         assert len(store) == len(list(store)) == 20
@@ -308,7 +284,7 @@ def test_a_store_opened_for_reading_takes_no_records(tmp_path: Path) -> None:
     with DiskStore(tmp_path / "s", create=False) as store:
         uses: list[Callable[[], object]] = [
             lambda: store.put(sample_record()),
-            lambda: store.put_failure(sample_failure()),
+            lambda: store.put(sample_failure()),
             lambda: store.lease(sample_record().key),
         ]
         for use in uses:

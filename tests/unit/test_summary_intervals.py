@@ -30,8 +30,9 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.statistics.intervals import mean_interval
+from labeler.calculators.summary_table import View
 from labeler.cli.check import check
-from labeler.cli.measure import View, metrics, print_summary
+from labeler.cli.measure import metrics, print_summary
 from labeler.cli.terminal import print_sections
 from labeler.comparing.agreement import compare_labels
 from labeler.comparing.agreement_text import labels_in_full

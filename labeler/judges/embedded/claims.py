@@ -17,10 +17,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from labeler.judges.embedded.index import DocumentIndex, closest_part, most_compared
-from labeler.judges.embedded.plain_text import PlainText
+from labeler.judges.embedded.features import Scores
+from labeler.judges.embedded.index import DocumentIndex, PlainText, closest_part, most_compared
 from labeler.judges.embedded.support import SAME_STATEMENT, Evidence, compare
-from labeler.judges.embedded.weights import Scores
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,

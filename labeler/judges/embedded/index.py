@@ -6,15 +6,46 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from labeler.judges.embedded.plain_text import PlainText
+from labeler.sentences.citations import without_markers
 from labeler.sentences.example import KeyedExample, Sentence
+from labeler.sentences.numbers import decimal_marks, read_number, with_plain_numbers
 from labeler.sentences.statements import negations
 from labeler.sentences.words import STOP_WORDS, is_number, stems, surface_words
+
+
+@dataclass(frozen=True)
+class PlainText:
+    """Texts as they are compared.
+
+    Attributes:
+        marks: what may be the decimal mark of the record.
+    """
+
+    marks: str = "."
+
+    @classmethod
+    def of(cls, example: KeyedExample) -> PlainText:
+        """Return the reading of a record's texts."""
+        texts = (*example.evidence_sentences(), *example.response, *(example.reference or ()))
+        return cls(decimal_marks([example.question, *(one.text for one in texts)]))
+
+    def __call__(self, text: str) -> str:
+        """Return a text without citation markers and with its numbers in plain digits."""
+        return with_plain_numbers(without_markers(text), self.marks)
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """Return a sentence with its text as it is compared."""
+        return replace(sentence, text=self(sentence.text))
+
+    def values(self, number: str) -> tuple[str, ...]:
+        """Return the values that a compared number may have."""
+        return read_number(number, self.marks)
+
 
 _AROUND = 2
 THOUSAND = 1000

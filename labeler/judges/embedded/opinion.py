@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from labeler.judges.embedded.features import load_weights
 from labeler.judges.embedded.judge import scored, supporting_keys
-from labeler.judges.embedded.weights import load_weights
 from labeler.labels.opinion import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord
 

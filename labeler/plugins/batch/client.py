@@ -12,14 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
-from pydantic import (
-    AliasPath,
-    BaseModel,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AliasPath, BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
 from labeler.data.lines import durable
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
@@ -128,18 +121,14 @@ class _Page(BaseModel, strict=True):
     """A page of the provider's list of batches."""
 
     data: list[RemoteBatch]
-    has_more: bool | None = None
+    has_more: bool = False
 
-    @property
-    def is_last(self) -> bool:
-        """True if no further page follows.
-
-        Raises:
-            ValueError: one is said to follow none.
-        """
-        if self.has_more and not self.data:
+    @field_validator("has_more")
+    @classmethod
+    def _follows_some(cls, has_more: bool, info: ValidationInfo) -> bool:
+        if has_more and not info.data.get("data"):
             raise ValueError("more batches are said to follow none")
-        return not (len(self.data) == _PAGE if self.has_more is None else self.has_more)
+        return has_more
 
 
 class OpenAIBatches:
@@ -213,14 +202,13 @@ class OpenAIBatches:
                 return found
             unsure = True
             async with asyncio.timeout(self.timeout):
-                return await _described(
-                    self._batches().create(
-                        completion_window="24h",
-                        endpoint=ENDPOINT,
-                        input_file_id=file_id,
-                        metadata={_MARKER: marker},
-                    )
+                making = self._batches().create(
+                    completion_window="24h",
+                    endpoint=ENDPOINT,
+                    input_file_id=file_id,
+                    metadata={_MARKER: marker},
                 )
+                return await _described(making)
 
         return await self._step("start the batch", send, _TRANSFER_SECONDS)
 
@@ -278,18 +266,17 @@ class OpenAIBatches:
         """Yield the batches that the provider lists."""
         after: str | Omit = omit
 
-        async def read() -> tuple[list[RemoteBatch], bool]:
+        async def read() -> _Page:
             answer = await self._batches().list(limit=_PAGE, after=after)
-            page = _Page.model_validate_json(answer.http_response.content)
-            return page.data, page.is_last
+            return _Page.model_validate_json(answer.http_response.content)
 
         for _ in range(_MOST_PAGES):
-            found, is_last = await self._step(_LIST, read)
-            for one in found:
+            page = await self._step(_LIST, read)
+            for one in page.data:
                 yield one
-            if is_last:
+            if not page.has_more:
                 return
-            after = found[-1].id
+            after = page.data[-1].id
         raise JudgeError(
             f"could not {_LIST} at {self.host}: it lists more than {_PAGE * _MOST_PAGES}, and the "
             f"one that was to be started is not among them; {_UNCLEAR}",
@@ -347,10 +334,7 @@ async def _described(call: Awaitable[Any]) -> RemoteBatch:
     return RemoteBatch.model_validate_json((await call).http_response.content)
 
 
-def run(
-    work: Callable[[], Coroutine[Any, Any, T]],
-    client: OpenAIBatches | None,
-) -> T:
+def run(work: Callable[[], Coroutine[Any, Any, T]], client: OpenAIBatches | None) -> T:
     """Return the result of a coroutine, and close the client's connections.
 
     It runs on a thread of its own, also in a notebook, whose loop is already running. A signal

@@ -59,13 +59,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
 """Seconds before the second look, and to which the pauses grow."""
 
 
-class Collection(Frozen):
+class Collection(Frozen, frozen=False):
     """The outcome of one collection."""
 
-    parts: int
+    parts: int = 0
     """Batches that it collected."""
-    results: Results
-    still_open: int
+    results: Results = Results(cost=Decimal(0))
+    still_open: int = 0
     """Batches that have not ended, including those that send requests again."""
     failures: tuple[LabelFailure, ...] = ()
     """The first few records without a label."""
@@ -124,10 +124,7 @@ class _Collector:
     name: str | None
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
-    _open: int = 0
-    _stuck: int = 0
-    _results: list[Results] = field(default_factory=list)
-    _failures: list[LabelFailure] = field(default_factory=list)
+    done: Collection = field(default_factory=Collection)
     _notices: set[str] = field(default_factory=set)
     _fatal: list[FatalJudgeError] = field(default_factory=list)
 
@@ -135,18 +132,12 @@ class _Collector:
         """Look once, or until every batch has ended."""
         pause = _FIRST_PAUSE
         await self._look()
-        while wait and self._open > self._stuck:
+        while wait and self.done.still_open > self.done.stuck:
             # Jitter on the upper half, so that many waiting processes do not ask together.
             await self.client.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
             pause = min(pause * 1.5, _LONGEST_PAUSE)
             await self._look()
-        return Collection(
-            parts=len(self._results),
-            results=total(self._results),
-            still_open=self._open,
-            failures=tuple(self._failures[:_SHOWN]),
-            stuck=self._stuck,
-        )
+        return self.done
 
     def report(self, message: str) -> None:
         """Give a notice, once."""
@@ -160,14 +151,14 @@ class _Collector:
 
     async def _look(self) -> None:
         """Look at every open batch once, and send what is unsent."""
-        self._stuck = 0
+        self.done.stuck = 0
         with locked(self.store.directory):
             for batch in self._here():
                 if batch.state == "created":
                     await self._try(self._collect(batch))
             for batch in unsent(self._here()):
                 await self._try(send(batch, self.client))
-            self._open = sum(batch.is_open for batch in self._here())
+            self.done.still_open = sum(batch.is_open for batch in self._here())
         if self._fatal:
             raise self._fatal[0]
 
@@ -180,7 +171,7 @@ class _Collector:
         except JudgeError as error:
             # A failed look loses nothing: the next one may succeed.
             self.report(str(error))
-            self._stuck += error.reason in _NEEDS_USER
+            self.done.stuck += error.reason in _NEEDS_USER
 
     async def _collect(self, batch: Batch) -> None:
         """Collect a batch if it has ended."""
@@ -210,8 +201,9 @@ class _Collector:
                     await self.client.download(file_id, path)
             answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
             answers.collect(list(files))
-        self._results.append(answers.results)
-        self._failures += answers.failures
+        self.done.parts += 1
+        self.done.results = total([self.done.results, answers.results])
+        self.done.failures = (*self.done.failures, *answers.failures)[:_SHOWN]
         if remote.problems:
             self.report(f"{batch.name}: refused by the provider: {', '.join(remote.problems)}")
         for kind, count in answers.results.odd.items():
@@ -362,7 +354,7 @@ class _Answers:
         labels = self._pace.health.labels
         is_certain = labels > 0 and labels != self._stopped_at
         lasting = [one for one, before in self._lasting if before < labels or is_certain]
-        for written in [self.store.put_failure(failure) for failure in lasting]:
+        for written in [self.store.put(failure) for failure in lasting]:
             with suppress(UnstorableRecord):
                 written.result()
 

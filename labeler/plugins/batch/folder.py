@@ -42,10 +42,8 @@ from labeler.sentences.example import Frozen
 from labeler.store.leases import lock_files
 
 FOLDER, BATCH_FILE = "batches", "batch.json"
-
 NEW = ".new-"
 """Begins the name of a folder that is not complete."""
-
 State = Literal["prepared", "uploaded", "created", "collected", "dropped"]
 """``uploaded``: a batch may have been started; ``dropped``: canceled by its user without asking the
 provider."""
@@ -124,11 +122,7 @@ class Batch(Frozen, frozen=False):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a batch.
-
-        Raises:
-            StoreError: its state cannot be read.
-        """
+        """Read a batch from its folder."""
         file = path / BATCH_FILE
         try:
             found = cls.model_validate_json(file.read_bytes().removeprefix(BOM))
@@ -183,11 +177,7 @@ class Batch(Frozen, frozen=False):
             setattr(self, name, value)
 
     def offsets(self) -> dict[str, int]:
-        """Return the label keys that the batch asks for, and where each saved request begins.
-
-        Raises:
-            StoreError: the file of saved requests does not hold those of the batch.
-        """
+        """Return the label keys that the batch asks for, and where each saved request begins."""
         path, found, start = self.file("asked"), dict[str, int](), 0
         try:
             with path.open("rb") as lines:
@@ -215,15 +205,8 @@ class Batch(Frozen, frozen=False):
             raise kind(message, reason=error.reason) from None
 
 
-# The batches of a store
-
-
 def batches(store: Path, name: str | None = None) -> list[Batch]:
-    """Return the batches of a store, the oldest first.
-
-    Args:
-        store: the store's folder.
-        name: of a batch or a submission, whose further batches belong to it; by default all.
+    """Return the batches of a store, or those of one submission or batch; the oldest first.
 
     Raises:
         UsageError: there is no batch of this name.
@@ -250,11 +233,7 @@ def _names(store: Path) -> list[str]:
 
 
 def pending_keys(store: Path) -> dict[str, str]:
-    """Return the label keys that a batch of this store may still answer, each with its batch.
-
-    Raises:
-        StoreError: the state of a batch cannot be read: asking would risk paying twice.
-    """
+    """Return the label keys that a batch of this store may still answer, each with its batch."""
     opened = [batch for batch in batches(store) if batch.is_open]
     return {key: batch.name for batch in opened for key in batch.offsets()}
 
@@ -278,7 +257,7 @@ class PendingKeys:
         """Return the name of the batch that may still answer a key, or ``None``.
 
         Raises:
-            StoreError: the state of a batch cannot be read.
+            StoreError: the state of a batch cannot be read: asking would risk paying twice.
         """
         return self._present().get(key)
 
@@ -293,14 +272,7 @@ class PendingKeys:
 
 
 def command(action: str, *words: str, store: str | Path, server: ServerOptions) -> str:
-    """Return a complete ``labeler batch`` command line, quoted for a shell.
-
-    Args:
-        action: such as ``collect``.
-        words: further arguments.
-        store: the store's folder.
-        server: as it was given, with the address of its batches.
-    """
+    """Return a complete ``labeler batch`` command line, quoted for a shell."""
     line = ["labeler", "batch", action, *words]
     if str(store) != DEFAULT_STORE or "LABELER_STORE" in os.environ:
         line += ["--store", str(store)]
@@ -321,19 +293,8 @@ def batches_at(
 ) -> tuple[list[Batch], dict[str, ServerOptions]]:
     """Return the batches of a store at an address, and the servers of its other open ones.
 
-    A key is never sent to an address that only a folder names.
-
-    Args:
-        store: the store's folder.
-        base_url: the given address; by default OpenAI's.
-        action: the command that is about to run, such as ``collect``.
-        words: further arguments of the command.
-        name: as for :func:`batches`.
-
-    Raises:
-        UsageError: there is no such folder or batch, or all open batches are elsewhere; the message
-            names the address and the command.
-        StoreError: the state of a batch cannot be read.
+    A key is never sent to an address that only a folder names: if all open batches are elsewhere,
+    the error names the address and the command, which are ``action`` and ``words``.
     """
     store, base_url = Path(store), base_url or OFFICIAL_URL
     if not store.is_dir():

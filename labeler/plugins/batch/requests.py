@@ -63,11 +63,7 @@ class BatchRequest(Frozen):
 
     @cached_property
     def task(self) -> Task[Any]:
-        """The task, rebuilt.
-
-        Raises:
-            StoreError: the request was changed, or its prompt or schema has changed since.
-        """
+        """The task, rebuilt; an error if the request, its prompt or its schema has changed."""
         signature = self.signature
         try:
             prompt = self.prompt or load_prompt(signature.prompt.name if signature.prompt else "")
@@ -98,11 +94,7 @@ class BatchRequest(Frozen):
 
 
 def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
-    """Read the saved request with a key, which begins at this place.
-
-    Raises:
-        StoreError: it is damaged.
-    """
+    """Read the saved request with a key, which begins at this place, and check it."""
     file.seek(offset)
     try:
         request = BatchRequest.model_validate_json(file.readline().removeprefix(BOM))
@@ -117,10 +109,8 @@ def write_batches(
 ) -> list[Batch]:
     """Write requests aside to as many batches as the limits of files force; make them durable.
 
-    Args:
-        like: the batch that they are made after; their names are its name and a number.
-        requests: written as they come.
-        too_large: called with a request that alone exceeds the size of a file.
+    Their names are that of the batch that they are like, and a number. ``too_large`` is called with
+    a request that alone exceeds the size of a file.
     """
     limits, found = like.limits, list[Batch]()
 

@@ -23,7 +23,6 @@ from labeler.plugins.batch.folder import (
 )
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.sentences.example import Frozen
-from labeler.store.disk import DiskStore
 from labeler.store.maintenance import RowSelection
 
 _KEY = re.compile(rb"[0-9a-f]{64}")
@@ -143,13 +142,12 @@ def cancel_batch(
     else:
         batches_at(store, client.base_url, "cancel", name=name)
 
-    async def cancel(directory: Path) -> list[str]:
-        with locked(directory):
-            opened = [batch for batch in batches(directory, name) if batch.is_open]
+    async def cancel() -> list[str]:
+        with locked(Path(store)):
+            opened = [batch for batch in batches(Path(store), name) if batch.is_open]
             return [await _cancel(batch, client, drop=drop) for batch in opened]
 
-    with DiskStore(store) as opened:
-        return run(lambda: cancel(opened.directory), client)
+    return run(cancel, client)
 
 
 async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:
