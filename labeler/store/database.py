@@ -186,6 +186,10 @@ class Database:
         found = self._rows("key = ? AND raw = 1", name)
         return found[0].data() if found else None
 
+    def holds(self, name: str) -> bool:
+        """Return whether there is a row of a name, sound or not."""
+        return bool(self.all("SELECT 1 FROM Cache WHERE key = ? AND raw = 1", name))
+
     def row(self, rowid: int) -> Row:
         """Return a row by its number.
 

@@ -75,6 +75,19 @@ def test_a_command_loads_neither_the_others_nor_what_few_labels_do_without(label
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
 
 
+def test_labeling_by_the_embedded_judge_loads_no_client(tmp_path: Path) -> None:
+    """Looking for batches of the store included."""
+    program = (
+        f"import sys; sys.argv = ['labeler', 'label', {str(EXAMPLES)!r}, '-o', 'labels.jsonl']\n"
+        "from labeler.cli import run; code = run()\n"
+        "print('LOADED', [n for n in ('openai', 'instructor', 'httpx') if n in sys.modules], code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
+
+
 def groups_of(group: TyperGroup) -> Iterator[TyperGroup]:
     """A group of commands, and those in it."""
     yield group
