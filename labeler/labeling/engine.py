@@ -213,6 +213,7 @@ class Engine:
         """Run a job; its error is the engine's."""
         work, job.work = job.work, None
         self._started += 1
+        self._moved()
         assert work is not None  # noqa: S101 - each job runs once
         with contextlib.suppress(Exception, asyncio.CancelledError):
             job.result = await self._watched(work)

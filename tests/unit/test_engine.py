@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -78,15 +78,15 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     assert farewells == ["closed"]
 
 
-@pytest.mark.parametrize(("pauses", "most"), [(False, 40), (True, 320)])
-def test_no_more_jobs_are_made_than_soon_begin(pauses: bool, most: int) -> None:
-    """Jobs that only wait for a slot are few; those that pause hold none up."""
+@pytest.mark.parametrize(("wait", "most"), [("slot", 40), ("pause", 320), ("lease", 320)])
+def test_no_more_jobs_are_made_than_soon_begin(wait: str, most: int) -> None:
+    """Jobs that only wait for a slot are few; those that pause, or wait before, hold none up."""
     engine, going_on = engine_of(20, []), threading.Event()
 
     async def placed() -> None:
-        async with current().slot():
+        async with current().slot() if wait != "lease" else nullcontext():
             while not going_on.is_set():
-                await (current().sleep(0.01) if pauses else asyncio.sleep(0.01))
+                await (current().sleep(0.01) if wait == "pause" else asyncio.sleep(0.01))
 
     def submit() -> None:
         while not going_on.is_set():
