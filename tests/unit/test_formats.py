@@ -243,6 +243,12 @@ def test_an_entry_of_an_array_fails_alone(
     assert re.search(says, bad.content.message)
 
 
+def test_a_comma_before_the_end_of_an_array_is_no_row(tmp_path: Path) -> None:
+    """As editors and scripts leave it; it would count as a failed row."""
+    path = write_text(tmp_path / "rows.json", f"[{json.dumps(GOOD)}, {json.dumps(OTHER)},\n]")
+    assert [type(row.content) for row in open_rows(path)] == [Example, Example]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -166,7 +166,7 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
     Raises:
         UsageError: the array does not end, or the file continues after it.
     """
-    depth, several = 1, False
+    depth = 1
     entry = bytearray()
     tokens = _Tokens(file)
     for piece in tokens:
@@ -178,13 +178,13 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
                 depth -= 1
             elif depth == 1:
                 _extend(entry, piece[start:position])
-                if token == b"," or several or entry.strip():
+                if token == b"," or entry.strip():  # a comma before the end is no row
                     yield bytes(entry)
                 if token != b",":
                     _expect_end(name, token, piece[position + 1 :], file)
                     return
                 entry.clear()
-                start, several = position + 1, True
+                start = position + 1
         _extend(entry, piece[start:])
     raise UsageError(f"{name} ends before its array does: it may be cut off; write it again")
 
