@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from labeler.calculators import Intervals
-from labeler.cli.files import outcomes_or_numbers
+from labeler.cli.files import outcomes_or_numbers, place_of
 from labeler.cli.options import Config, Details, Group, Json, Labels, Level, Threshold
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
 from labeler.comparing import gate_reports
@@ -162,6 +162,11 @@ def _check_options(
         )
     if labels == against == STDIO:
         raise UsageError("standard input (-) can be read once; give the labels as a file")
+    if against and place_of(labels) == place_of(against):
+        raise UsageError(
+            f"{labels} is checked against itself, so nothing can drop: name the labels of another "
+            "run with --against"
+        )
     if context.params["junit_per_record"] and not context.params["junit"]:
         raise UsageError("--junit-per-record is for --junit, which names the file")
     typed = (context.get_parameter_source(option) for option in ("level", "group"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from labeler.cli.files import outcomes_or_numbers, reject_overwrite
+from labeler.cli.files import outcomes_or_numbers, place_of, reject_overwrite
 from labeler.cli.options import Details, Json, LabelsA, Level, MetricIds, Threshold, expand_options
 from labeler.cli.terminal import (
     LineWriter,
@@ -173,7 +173,7 @@ def check_sides(a: str, b: str, options: SideOptions) -> None:
     """
     if a == b == STDIO:
         raise UsageError("standard input (-) can be read once; give one side as a file")
-    if a == b and options.same_choice:
+    if place_of(a) == place_of(b) and options.same_choice:
         raise UsageError(
             f"{a} is compared with itself; name two files, or two trials (--trial 0 --b-trial 1) "
             "or signatures (--a-signature, --b-signature) of one"

@@ -147,14 +147,19 @@ def reject_repeats(names: Sequence[str]) -> None:
     for name in names:
         alone = name == STDIO or is_store(Path(name))
         for part in [name] if alone else parts_of(name) or [name]:
-            here = part.removeprefix("file://")
-            place = part if is_remote(here) or part == STDIO else os.path.realpath(here)
+            place = place_of(part)
             if place in named:
                 raise UsageError(
                     f"{part} and {named[place]} are the same file: its rows would count twice; "
                     "name each file once"
                 )
             named[place] = part
+
+
+def place_of(name: str) -> str:
+    """Return what all names of a file or folder have in common."""
+    here = name.removeprefix("file://")
+    return name if is_remote(here) or name == STDIO else os.path.realpath(here)
 
 
 def outcomes_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOutcomes:

@@ -224,6 +224,7 @@ def test_a_side_without_a_label_to_compare_is_an_error(
         (["a.jsonl"], "name a second label file to compare with, or human labels"),
         (["a.jsonl", "b.jsonl", "--human", "h.csv"], "exclude each other"),
         (["a.jsonl", "a.jsonl"], "compared with itself"),
+        (["a.jsonl", "./a.jsonl"], "compared with itself"),
         (["a.jsonl", "a.jsonl", "--trial", "1"], "compared with itself"),
         (["a.jsonl", "b.jsonl", "--random-sample"], "goes with --human"),
         (["a.jsonl", "b.jsonl", "--blind-only"], "goes with --human"),

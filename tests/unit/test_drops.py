@@ -230,6 +230,15 @@ def test_wrong_use_of_the_command_is_no_missed_gate(check: Check, options: Seque
     assert check(run_of(1), run_of(1), *options)[0] == 2
 
 
+@pytest.mark.parametrize("base", ["labels.jsonl", "./labels.jsonl"])
+def test_labels_are_not_their_own_base(labeler_command: Command, base: str) -> None:
+    """Such a gate would always be passed."""
+    write_labels(run_of(1), "labels.jsonl")
+    options = ("--against", base, "--max-drop", "adherence=0")
+    code, _, err = labeler_command("check", "labels.jsonl", *options)
+    assert (code, "checked against itself" in err) == (2, True)
+
+
 def test_an_assertion_compares_with_a_base() -> None:
     """The same in a test, with the ids."""
     new, base = run_of(48, 2), run_of(50)
