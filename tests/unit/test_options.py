@@ -20,7 +20,7 @@ from labeler import MemoryStore, api
 from labeler.cli import app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
-from labeler.errors import UsageError
+from labeler.errors import UsageError, on_command_line
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.keywords import LabelOptionsDict
@@ -152,3 +152,26 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
     assert loaded_by(f"{numpy}assert 'numpy' not in sys.modules") <= 121
     command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
     assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 48
+
+
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("pass --preset=ragas or --preset=mine", "pass preset='ragas' or preset='mine'"),
+        (
+            "Pass --map documents=a,b --map 'response=the answer'; or so",
+            "Pass columns={'documents': 'a,b', 'response': 'the answer'}; or so",
+        ),
+        ("run 'labeler label ROWS --judge embedded'", "run 'labeler label ROWS --judge embedded'"),
+        (
+            "--judge names one judge (--id, --max-failed)",
+            "judge names one judge (id_from, max_failed)",
+        ),
+        ("give --ca-file FILE, or --trial=3", "give ca_file=FILE, or trial=3"),
+    ],
+)
+def test_messages_name_options_as_their_reader_writes_them(written: str, spoken: str) -> None:
+    """Keywords in Python, options on the command line; commands stay commands."""
+    assert str(UsageError(written)) == spoken
+    with on_command_line():
+        assert str(UsageError(written)) == written
