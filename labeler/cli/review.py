@@ -175,6 +175,7 @@ def _session(
     log = CorrectionsLog(CorrectionsFile(path))
     log.file.check_appendable()
     if not log.file.path.parent.is_dir():
+        next(iter(api.read_labels(labels)), None)  # report labels that are not there first
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
     if settings.queue == "doubtful":
         notify("auditing all labels, to rank them")
