@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from labeler.calculators.row_facts import DigestMap, text_digest
 from labeler.errors import UsageError
@@ -17,7 +17,7 @@ _MASK = (1 << _BITS) - 1
 
 
 class RowTexts:
-    """Where each id was first read and with what texts, in 36 to 80 bytes an id.
+    """Where each id was first read and with what texts, in 48 to 72 bytes an id.
 
     Labels that other splitters cut are not compared: they differ in their sentences alone. Records
     of other kinds than labels are compared within their printed signature.
@@ -63,7 +63,7 @@ class RowTexts:
         return f"{name}:{line}" if line else name
 
 
-def other_texts(where: str, id_: str, parts: Iterable[str], first: str) -> UsageError:
+def other_texts(where: str, id_: str, parts: Sequence[str], first: str) -> UsageError:
     """Return the error about an id that names two rows.
 
     Args:
@@ -79,8 +79,10 @@ def other_texts(where: str, id_: str, parts: Iterable[str], first: str) -> Usage
         else "compare two runs with 'labeler compare A B'; label rows that belong together with an "
         "id each (--id)"
     )
+    *others, last = parts
+    named = f"{', '.join(others)} and {last}" if others else last
     return UsageError(
-        f"{where}: record {id_!r:.80} differs in {' and '.join(parts)} from the record of the same "
+        f"{where}: record {id_!r:.80} differs in {named} from the record of the same "
         f"id at {first}. An id names one row: {remedy}"
     )
 

@@ -293,9 +293,7 @@ def show(
     shown: Sequence[AnyOutcome] = scores if several else found[:1]
     others = len(found) - len(shown)
     if others:
-        notify(
-            f"the first of {others + 1} records of that id, which were labeled in different ways"
-        )
+        notify(f"the first of {others + 1} records of that id, which differ in texts or settings")
     for outcome in shown:
         if as_json:
             sys.stdout.write(plain_json(outcome.model_dump_json(indent=2)) + "\n")
