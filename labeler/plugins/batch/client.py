@@ -111,12 +111,6 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
         return self.status in ENDED and (self.output_file is not None or not self.completed)
 
 
-class _Made(BaseModel, strict=True):
-    """A new file."""
-
-    id: str = Field(min_length=1)
-
-
 class _Page(BaseModel, strict=True):
     """A page of the provider's list of batches."""
 
@@ -175,7 +169,8 @@ class OpenAIBatches:
             with path.open("rb") as file:
                 files = self._client().files.with_raw_response
                 made = await files.create(file=file, purpose="batch")
-            return _Made.model_validate_json(made.http_response.content).id
+            # A file has an id and a status, as a batch has.
+            return RemoteBatch.model_validate_json(made.http_response.content).id
 
         return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
 
