@@ -33,7 +33,7 @@ from labeler.labels.profiles import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.schemas import load_schema
 from labeler.plugins.ragbench.importing import read_ragbench
-from labeler.sentences.example import KeyedExample, Piece, key_reference
+from labeler.sentences.example import KeyedExample, Piece, key_sentences
 from o200k import tokens, words
 from ragbench_data import ragbench_files
 from wire.decider import KEY, Asked, Decider, Json
@@ -57,7 +57,7 @@ def published(every: int) -> list[LabelRecord]:
         records = [one for one in read_ragbench(file) if isinstance(one, LabelRecord)]
         for record in records[::every]:
             pieces = [Piece(s.text, s.start, s.end) for s in record.example.response]
-            shown = record.example.model_copy(update={"reference": key_reference(pieces)})
+            shown = record.example.model_copy(update={"reference": key_sentences("ref.", pieces)})
             found.append(record.model_copy(update={"example": shown}))
     return found
 

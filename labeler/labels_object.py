@@ -250,7 +250,7 @@ class Labels(Outcomes[Outcome]):
         level: float = 0.95,
         seed: int = 0,
         population: bool = False,
-        doubt: Doubt | None = None,
+        doubt: Doubt | str | Path | None = None,
     ) -> Plan:
         """Plan which sentences people read, so that a metric gets an interval that holds.
 
@@ -261,7 +261,8 @@ class Labels(Outcomes[Outcome]):
             level: confidence level.
             seed: seed of the draws.
             population: True for the stream that the records are a sample of.
-            doubt: forecasts answers better than bare verdicts, see :meth:`doubt`.
+            doubt: forecasts answers better than bare verdicts: a result of :meth:`doubt`, or the
+                file that it was saved to.
 
         Returns:
             The plan: its ``sentences``, and ``certificate(answers)``.
@@ -280,6 +281,12 @@ class Labels(Outcomes[Outcome]):
         from labeler.evidence.plan import make_plan
 
         goal = Goal(metric, within, at_least, level, seed, population)
+        if isinstance(doubt, str | Path):
+            from labeler.evidence.doubt import Doubt
+
+            doubt = Doubt.load(doubt)
+        if doubt is not None and not doubt.verdicts:  # it was read from a file
+            doubt = doubt.of(self)
         return make_plan(self, goal, doubt.by_sentence() if doubt else None)
 
     def doubt(

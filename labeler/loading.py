@@ -81,10 +81,9 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
     elif _is_plain(name):
         view = LabelView(name)
         # What a run has just written is read when it is needed.
-        if cost is None and not view and view.others:
-            raise UsageError(
-                f"{name} has no labels; numbers of other records: labeler metrics {name}"
-            )
+        if cost is None and not view:
+            others = f"; numbers of other records: labeler metrics {name}" if view.others else ""
+            raise UsageError(f"{name} has no labels{others}")
     else:
         view = _Streamed(name)
         next(iter(view), None)  # a path that cannot be read is reported here

@@ -57,8 +57,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 LONGEST = {
-    *("test_runs.py", "test_cli_process.py", "test_blocks.py"),
-    *("test_batches.py", "test_native_judges.py", "test_dialects.py"),
+    *("test_faults.py", "test_runs.py", "test_cli_process.py", "test_batches.py"),
+    *("test_native_judges.py", "test_pace.py", "test_blocks.py", "test_similarity.py"),
 }
 """Files that take longest: whoever took one of them last would be at it alone in the end."""
 

@@ -33,7 +33,7 @@ from labeler.data.label_files import (
     outcome_of,
     parts_of,
 )
-from labeler.errors import UsageError
+from labeler.errors import UsageError, path_in
 from labeler.labels.record import (
     RECORDS,
     AnyOutcome,
@@ -211,14 +211,33 @@ def _placed(outcomes: Iterable[AnyOutcome], name: str) -> Iterator[Located]:
 
 
 def _located(outcomes: str | Path) -> Iterator[Located]:
-    name = str(outcomes)
-    parts = None if is_store(Path(name)) else parts_of(name)
-    if parts is None and Path(name).is_dir():
-        from labeler.store.disk import DiskStore  # noqa: PLC0415 - not needed for files
+    name = str(outcomes or path_in("labels", outcomes))
+    found = _of_store(name) if is_store(Path(name)) else _of_files(name)
+    first = next(found, None)
+    if first is None:
+        raise UsageError(
+            f"no labels in {name}: it is empty; label rows first, with 'labeler label', or check "
+            "that it is the right file"
+        )
+    yield first
+    yield from found
 
-        with DiskStore(name, create=False) as store:
-            yield from (Located(name, outcome) for outcome in store)
-        return
+
+def _of_store(name: str) -> Iterator[Located]:
+    from labeler.store.disk import DiskStore  # noqa: PLC0415 - not needed for files
+
+    with DiskStore(name, create=False) as store:
+        yield from (Located(name, outcome) for outcome in store)
+
+
+def _of_files(name: str) -> Iterator[Located]:
+    parts = parts_of(name)
+    if parts is None and Path(name).is_dir():
+        near = next((f", such as {one}" for one in sorted(Path(name).glob("*.jsonl*"))), "")
+        raise UsageError(
+            f"{name} is a folder without a label store and without Parquet files: name a label "
+            f"file{near}"
+        )
     for part in parts or [name]:
         for line in lines_of(part):
             yield Located(line.where, outcome_of(line))

@@ -27,11 +27,11 @@ from functools import cache
 from typing import Annotated, Any, ParamSpec, TextIO, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from labeler.cli.help import HelpfulCommand, PlainGroup
+from labeler.cli.help import SHORT, HelpAll, HelpfulCommand
 from labeler.cli.terminal import TRY_LATER, WRONG_USE, Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused, on_command_line
 from labeler.extensions import load, offered, package_of
@@ -62,13 +62,13 @@ _COMMANDS = {
     "audit": (_AUDIT, "audit.audit"),
     "show": (_AUDIT, "audit.show"),
     "worst": (_AUDIT, "audit.worst"),
-    "exam": (_EVIDENCE, "exams.exam"),
+    "exam": (_EVIDENCE, "evidence.exam"),
     "review": (_REVIEW, "review.review"),
-    "certify": (_EVIDENCE, "certifying.certify"),
-    "doubt": (_EVIDENCE, "certifying.doubt"),
+    "certify": (_EVIDENCE, "evidence.certify"),
+    "doubt": (_EVIDENCE, "evidence.doubt"),
     "prompt": (_STORE, "store.prompt"),
-    "anchors.make": (None, "exams.make_anchors"),
-    "anchors.check": (None, "exams.check_anchors"),
+    "anchors.make": (None, "evidence.make_anchors"),
+    "anchors.check": (None, "evidence.check_anchors"),
     "corrections.apply": (None, "review.apply"),
     "store.merge": (None, "store.merge"),
     "store.verify": (None, "store.verify"),
@@ -131,12 +131,15 @@ class LazyCommand(TyperCommand):
 
 
 def _first_line(module: str, function: str) -> str:
-    """Return the first line of a function's help, without importing its module."""
-    source = (pkgutil.get_data(__name__, f"{module}.py") or b"").decode()
-    found = re.search(
-        rf'^def {function}\(.*?^    """(.*?)(""")?$', source, re.MULTILINE | re.DOTALL
-    )
-    return found[1] if found else ""
+    """Return the first line of a function's help, if possible without importing its module."""
+    try:
+        source = (pkgutil.get_data(__name__, f"{module}.py") or b"").decode()
+    except OSError:  # a program that is frozen into one file has no sources
+        found = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+        return str(found.__doc__).partition("\n")[0]
+    pattern = rf'^def {function}\(.*?^    """(.*?)(""")?$'
+    line = re.search(pattern, source, re.MULTILINE | re.DOTALL)
+    return line[1] if line else ""
 
 
 @cache
@@ -145,7 +148,8 @@ def _made(function: Callable[..., Any], name: str, pipe_closed: str) -> Any:  # 
     from labeler.cli.options import expand_options
 
     single = _typer(add_completion=False)
-    runnable = _raise_closed_pipe(expand_options(function), pipe_closed)
+    expanded = expand_options(function, {"help_all": HelpAll} if name in SHORT else None)
+    runnable = _raise_closed_pipe(expanded, pipe_closed)
     single.command(name, cls=HelpfulCommand)(runnable)
     return get_command(single)
 
@@ -170,7 +174,7 @@ def _raise_closed_pipe(command: Callable[P, T], message: str) -> Callable[P, T]:
     return run_command
 
 
-class _Group(PlainGroup):
+class _Group(TyperGroup):
     """Lists the commands, then the subgroups; shows its help if no command is given."""
 
     prefix = ""
@@ -188,9 +192,14 @@ class _Group(PlainGroup):
         return super().parse_args(ctx, ["--help"] if bare else args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own
-        self._listing = True
+        from rich.markup import escape
+
+        self._listing, self._listed = True, {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            command.help = escape(command.help)
         super().format_help(ctx, formatter)
-        self._listing = False
+        self._listing, self._listed = False, {}
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own
         return [*super().list_commands(ctx), *sorted(self._own(offered("commands")))]

@@ -1,18 +1,15 @@
-"""Help on two levels: the options that most people need, and all of them.
+"""Commands with help on two levels: the options that most people need, and all of them.
 
 Help texts are plain: rich would take ``[tool.labeler]`` for markup and drop it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from copy import copy
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+from typer.core import TyperCommand
 
 from labeler.errors import UsageError
 
@@ -63,20 +60,10 @@ SHORT = {
 """By command; the help of other commands shows all options."""
 
 
-class PlainGroup(TyperGroup):
-    """A group whose help shows brackets as they are."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer passes them
-        """Print help."""
-        shown = [self.get_command(ctx, name) for name in self.list_commands(ctx)]
-        with _plain(self, *shown):
-            super().format_help(ctx, formatter)
-
-
 class HelpfulCommand(TyperCommand):
-    """A command whose ``--help`` is short, and ``--help-all`` complete."""
+    """A command whose ``--help`` is short; an option that takes one value is given once."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as typer passes them
         """Parse the options; a repeated one is an error, unless it takes all of its values.
 
         Raises:
@@ -92,13 +79,6 @@ class HelpfulCommand(TyperCommand):
             merge_with_file(ctx)
         return rest
 
-    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as typer passes them
-        """Return the parameters, with ``--help-all`` where help is short."""
-        params = super().get_params(ctx)
-        if self.name not in SHORT:
-            return params
-        return [*params, _help_all()]
-
     def format_help(self, ctx: Any, formatter: Any, *, complete: bool = False) -> None:  # noqa: ANN401 - as above
         """Print help.
 
@@ -107,9 +87,16 @@ class HelpfulCommand(TyperCommand):
             formatter: of typer.
             complete: True for all options.
         """
-        short = None if complete else SHORT.get(str(self.name))
-        with _plain(self), _shortened(self, short):
-            super().format_help(ctx, formatter)
+        from rich.markup import escape
+
+        shown = copy(self)
+        shown.params = [copy(one) for one in self.params]
+        if not complete and self.name in SHORT:
+            _shorten(shown, SHORT[self.name])
+        texts: Any = (shown, *shown.params)
+        for one in texts:
+            one.help = one.help and escape(one.help)
+        super(HelpfulCommand, shown).format_help(ctx, formatter)
 
 
 def _repeated(command: Any, ctx: Any, args: list[str]) -> list[tuple[Any, list[str]]]:  # noqa: ANN401 - of typer
@@ -148,54 +135,22 @@ def _print_all(context: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
-def _with_help_all(
-    _: Annotated[
-        bool,
-        typer.Option(
-            "--help-all",
-            callback=_print_all,
-            is_eager=True,
-            expose_value=False,
-            help="Show all options and exit.",
-        ),
-    ] = False,
-) -> None: ...
+HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        callback=_print_all,
+        is_eager=True,
+        expose_value=False,
+        help="Show all options and exit.",
+    ),
+]
+"""An option of each command whose help is short."""
 
 
-@cache  # typer compares options by identity
-def _help_all() -> Any:  # noqa: ANN401 - an option of typer
-    app = typer.Typer(add_completion=False)
-    app.command()(_with_help_all)
-    return get_command(app).params[0]
-
-
-@contextmanager
-def _plain(*commands: Any) -> Iterator[None]:  # noqa: ANN401 - commands of typer
-    """Escape the markup of help texts while help is printed."""
-    from rich.markup import escape
-
-    texts: list[tuple[Any, str, str]] = []
-    for command in commands:
-        for one in (command, *command.params):
-            for name in ("help", "short_help"):
-                if text := getattr(one, name, None):
-                    texts.append((one, name, text))
-                    setattr(one, name, escape(text))
-    try:
-        yield
-    finally:
-        for one, name, text in texts:
-            setattr(one, name, text)
-
-
-@contextmanager
-def _shortened(command: Any, short: Short | None) -> Iterator[None]:  # noqa: ANN401 - a command of typer
+def _shorten(command: Any, short: Short) -> None:  # noqa: ANN401 - a command of typer
     """Hide the options that short help leaves out, and show examples below."""
-    if short is None:
-        yield
-        return
-    before = command.params, [vars(one).copy() for one in command.params]
-    order = [*short.options.split(), "help"]
+    order = [*short.options.split(), "help_all"]
     options = [one for one in command.params if one.param_type_name == "option"]
     hidden = [one for one in options if one.name not in order and not one.hidden]
     for one in options:
@@ -206,9 +161,3 @@ def _shortened(command: Any, short: Short | None) -> Iterator[None]:  # noqa: AN
     command.params = [*(one for one in command.params if one not in options), *listed, *hidden]
     lines = "\n\n".join(("Examples:", *short.examples))
     command.epilog = f"{lines}\n\n{len(hidden)} more options: --help-all"
-    try:
-        yield
-    finally:
-        command.epilog, command.params = None, before[0]
-        for one, fields in zip(*before, strict=True):
-            vars(one).update(fields)

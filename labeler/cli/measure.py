@@ -26,7 +26,17 @@ from labeler.cli.files import (
     reject_thresholds,
     watching,
 )
-from labeler.cli.options import By, Details, Group, Labels, Level, MetricIds, OtelEvents, Threshold
+from labeler.cli.options import (
+    By,
+    Details,
+    Group,
+    Json,
+    Labels,
+    Level,
+    MetricIds,
+    OtelEvents,
+    Threshold,
+)
 from labeler.cli.terminal import (
     LineWriter,
     next_command,
@@ -67,7 +77,7 @@ def metrics(
     ] = None,
     ids: MetricIds = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print one JSON object per record.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
     by: By = None,
     intervals: Annotated[bool, typer.Option(help="Add a confidence interval to each mean.")] = True,
     level: Level = 0.95,

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.models import OptionInfo
 
+from labeler.cli.files import CONFIG_FILES
 from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
 
@@ -58,6 +60,25 @@ def _folder(name: str) -> str:
     return name
 
 
+def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
+    """Return the defaults of a configuration file, named or found."""
+    found = value or next((one for one in CONFIG_FILES if Path(one).is_file()), None)
+    if context.resilient_parsing or not found:
+        return {}
+    from labeler.cli.config import use_file
+
+    return use_file(context, found, explicit=value is not None)
+
+
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        help="File of defaults; else labeler.toml, or [tool.labeler] of pyproject.toml.",
+        is_eager=True,
+        callback=_use_file,
+    ),
+]
 Rows = Annotated[
     list[str],
     typer.Argument(
@@ -144,14 +165,18 @@ def _place(kind: type, field: Field[Any]) -> tuple[int, bool]:
     return PANELS.index(panel_of(kind, field)), not option_of(field).first
 
 
-def expand_options(command: Callable[..., T]) -> Callable[..., T]:
+def expand_options(
+    command: Callable[..., T], flags: Mapping[str, object] | None = None
+) -> Callable[..., T]:
     """Replace each parameter whose type is an options class by options for its fields.
 
     The command still receives the options as one value. Their defaults may come from a
     configuration file, see :mod:`labeler.cli.config`.
-    """
-    from labeler.cli.config import Config, idle_defaults
 
+    Args:
+        command: the function of the command.
+        flags: types of further flags by name, which the function does not receive.
+    """
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
     kinds = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
@@ -166,10 +191,18 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
 
     if kinds:
         parameters.append(_keyword("config", Config, None))
+    flags = flags or {}
+    parameters += [_keyword(name, kind, default=False) for name, kind in flags.items()]
 
     @functools.wraps(command)
     def run(**values: Any) -> T:  # noqa: ANN401 - the command's parameters
-        idle = idle_defaults(values, values.pop("config", None) or {})
+        for name in flags:
+            values.pop(name, None)
+        idle = frozenset[str]()
+        if defaults := values.pop("config", None):
+            from labeler.cli.config import idle_defaults
+
+            idle = idle_defaults(values, defaults)
         collected = {name: _collect(kind, values, idle) for name, kind in kinds.items()}
         return command(**values, **collected)
 

@@ -28,7 +28,7 @@ from labeler.comparing.flips import (
     decision_flips,
 )
 from labeler.comparing.options import SideKeywords, side_options
-from labeler.comparing.pairs import Pair, PairCounts, Pairs, read_pairs
+from labeler.comparing.pairs import Pair, PairCounts, Pairs, others_of, read_pairs
 from labeler.comparing.sides import Side
 from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -170,10 +170,13 @@ class LabelDiff(Displayed):
         verdicts = f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
         if not self.flipped:
             verdicts = f"no verdict differs in {total:,} records with the same sentences"
-        others = (f"{n:,} with other {parts}" for parts, n in self.counts.left_out.items())
-        left_out = ", ".join(others)
-        remarks = (self.counts.warning, verdicts, left_out and f"not compared: {left_out}")
-        return "; ".join(filter(None, remarks))
+        parts = self.counts.left_out
+        others = ", ".join(f"{n:,} with {others_of(part)}" for part, n in parts.items())
+        left_out = others and f"not compared: {others} (labeler compare counts them, too)"
+        remarks = [verdicts, left_out]
+        if sum(parts.values()) > total:  # most records say nothing about the judge
+            remarks.reverse()
+        return "; ".join(filter(None, (self.counts.warning, *remarks)))
 
     def _flips_of(self, group: str | None) -> list[FlipCount]:
         """Return the flips of a group, the most telling field first."""

@@ -92,6 +92,13 @@ def pair_by_question(
     return QuestionPairs(names, shared - len(names))
 
 
+def others_of(parts: str) -> str:
+    """Return parts that differ in words: ``other documents and another response``."""
+    single = {"question", "response"}
+    named = (f"{'another' if part in single else 'other'} {part}" for part in parts.split(" and "))
+    return " and ".join(named).replace("_", " ")
+
+
 SENTENCES = PARTS[:3]
 """Those whose sentences are judged."""
 _DIFFERS = "(differs)"
@@ -171,7 +178,7 @@ class PairCounts(Brief):
             (self.failed_a, "failed in A"),
             (self.failed_b, f"failed in {b}"),
             (self.failed_both, "failed in both"),
-            *((count, f"with other {parts} in {b}") for parts, count in self.left_out.items()),
+            *((count, f"with {others_of(parts)} in {b}") for parts, count in self.left_out.items()),
         )
         found = [f"{both} in both", *(f"{n:,} {what}" for n, what in others if n)]
         return ", ".join(filter(None, [*found, self.by_question.note()]))

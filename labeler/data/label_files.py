@@ -118,7 +118,8 @@ def holds_numbers(name: str) -> bool:
         UsageError: the file is CSV and holds rows, which have no labels yet.
     """
     is_csv = name.lower().removesuffix(".gz").endswith(".csv")
-    if not Path(name).is_file() and not (is_csv and is_remote(name)):
+    is_file = Path(name).is_file() and Path(name).stat().st_size > 0
+    if not is_file and not (is_csv and is_remote(name)):
         return False
     if is_csv:
         if _holds_rows(name):

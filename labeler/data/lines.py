@@ -108,8 +108,13 @@ def file_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot read {name}: {why}; check the path and the file") from error
+        raise unreadable(name, error) from error
+
+
+def unreadable(name: str, error: Exception) -> UsageError:
+    """Return the usage error about a file that cannot be read."""
+    why = getattr(error, "strerror", None) or error
+    return UsageError(f"cannot read {name}: {why}; check the path and the file")
 
 
 def open_bytes(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:

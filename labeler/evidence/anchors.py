@@ -42,7 +42,7 @@ from labeler.calculators.statistics.paired import mean_difference, paired_interv
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
-from labeler.evidence.asking import as_example, ask, asked_like
+from labeler.evidence.asking import Asking, as_example, asked_like
 from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown
@@ -193,7 +193,7 @@ class Anchors(Displayed):
             FatalJudgeError: no record can be labeled; answers that were paid for stay in the store.
         """
         rows = [as_example(one.example) for one in self.records]
-        asked = asked_like(self.records[0]) | options
+        asked, ask = asked_like(self.records[0]) | options, Asking(options.get("budget"))
         for _ in range(2 if len(self.rounds) == 1 else 1):
             self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()

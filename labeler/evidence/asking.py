@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from labeler.data.options import DEFAULT_STORE
+from labeler.labeling.options import dollars
 from labeler.labels.profiles import profile_of
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.sentences.example import Example, KeyedExample, Sentence
 
+_LEAST = Decimal("1e-9")
+"""A budget that covers no request."""
 COPIES = "copies"
 """Folder in that of a label store: answers that are labels of no row, which no number may count."""
 
 
 def as_example(example: KeyedExample, name: str | None = None) -> Example:
-    """Return a keyed example as a row with given sentences, so that it gets the same keys again.
-
-    Args:
-        example: the keyed example.
-        name: id of the row, if it is another one.
-    """
+    """Return a keyed example as a row with given sentences, so that it gets the same keys again."""
     documents = tuple(tuple(one.text for one in each) for each in example.documents)
     turns = [{"role": one.role, "text": _text(one.sentences)} for one in example.history]
     outputs = [
@@ -54,20 +53,33 @@ def asked_like(record: LabelRecord) -> dict[str, Any]:
     return asked | ({"instructions": signature.instructions} if signature.instructions else {})
 
 
-def ask(
-    rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
-) -> list[Outcome]:
-    """Return the judge's outcome for each row, in order; stored answers are free.
+class Asking:
+    """Asks judges in several runs within one budget.
 
     Args:
-        rows: the rows.
-        options: those of :func:`labeler.label`.
-        are_copies: True to store the answers in :data:`COPIES`.
+        budget: US dollars for all runs together, if they are limited.
     """
-    import labeler  # noqa: PLC0415 - the front door, which is above
 
-    store = options.get("store", DEFAULT_STORE)
-    folder = getattr(store, "directory", store)
-    if are_copies and isinstance(folder, str | Path):
-        options = {**options, "store": Path(folder) / COPIES}
-    return list(labeler.label(rows, **options)) if rows else []
+    def __init__(self, budget: Any = None) -> None:  # noqa: ANN401 - checked here
+        self._left = dollars("--budget", budget)
+
+    def __call__(
+        self, rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
+    ) -> list[Outcome]:
+        """Return the outcome for each row, in order; those of copies are in :data:`COPIES`."""
+        import labeler  # noqa: PLC0415 - the front door, which is above
+
+        options = dict(options)
+        store = options.get("store", DEFAULT_STORE)
+        folder = getattr(store, "directory", store)
+        if are_copies and isinstance(folder, str | Path):
+            options["store"] = Path(folder) / COPIES
+        if self._left is not None:
+            options["budget"] = max(self._left, _LEAST)
+        if not rows:
+            return []
+        labels = labeler.label(rows, **options)
+        if self._left is not None:
+            cost = labels.cost
+            self._left = _LEAST if cost.unmetered else self._left - Decimal(cost.dollars or 0)
+        return list(labels)

@@ -13,7 +13,7 @@ from labeler.calculators.headline import plain_name
 from labeler.calculators.registry import METRICS
 from labeler.calculators.statistics.intervals import LEVEL, check_level
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError
+from labeler.errors import UsageError, count_of
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, number, percent
 from labeler.version import __version__
 
@@ -49,6 +49,7 @@ class Goal:
 
     def __post_init__(self) -> None:
         check_level(self.level)
+        count_of("seed", self.seed)
         given = [one for one in (self.within, self.at_least) if one is not None]
         if len(given) != 1:
             raise UsageError(

@@ -55,15 +55,7 @@ _OTHERS = 20
 
 
 class Target(NamedTuple):
-    """A response sentence that a label calls supported by sentences of the record.
-
-    Attributes:
-        record: the label.
-        key: the sentence's key.
-        text: the sentence.
-        support: the sentences that support it.
-        evidence: all texts that may support it.
-    """
+    """A response sentence that a label calls supported, and all texts that may support it."""
 
     record: LabelRecord
     key: str
@@ -98,14 +90,7 @@ Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 
 
 class Kind(NamedTuple):
-    """One kind of copy.
-
-    Attributes:
-        group: damaged, harmless or evidence.
-        name: its name in tables.
-        says: what was done, in words.
-        copy: makes the copy.
-    """
+    """One kind of copy: its group and name in tables, what was done in words, and its maker."""
 
     group: str
     name: str

@@ -18,7 +18,7 @@ from labeler.calculators.statistics.intervals import Undefined, wilson_ends
 from labeler.calculators.statistics.paired import paired_interval
 from labeler.data.options import keywords
 from labeler.errors import UsageError, count_of
-from labeler.evidence.asking import as_example, ask
+from labeler.evidence.asking import Asking, as_example
 from labeler.evidence.damage import (
     AGAIN,
     DAMAGED,
@@ -241,10 +241,11 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     if options.against is not None:
         against = open_judge(JudgeOptions(judge=options.against))  # before the first one is paid
         every.append(every[0] | vars(JudgeOptions()) | {"judge": against})
+    ask = Asking(options.budget)
     judged = [ask(chosen, one, are_copies=False) for one in every]
     targets = _targets(judged)
     copies = list(_copies(targets, options.n))
-    verdicts = [_verdicts(copies, one) for one in every]
+    verdicts = [_verdicts(ask, copies, one) for one in every]
     names, rates = [_name(one) for one in judged], [_rates(one) for one in verdicts]
     if options.against is None:
         return Exam(names[0], len(targets), rates[0])
@@ -309,7 +310,7 @@ _Verdicts: TypeAlias = dict[Kind, list[bool | None]]
 """By kind, whether the judge is right about each copy; ``None`` without a label."""
 
 
-def _verdicts(copies: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
+def _verdicts(ask: Asking, copies: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
     """Ask about all copies; those of the same again under another trial."""
     found: _Verdicts = {kind: [] for kind in KINDS}
     for again in (False, True):

@@ -298,12 +298,6 @@ def make_plan(
 ) -> Plan:
     """Return the first plan of a certificate.
 
-    Args:
-        outcomes: labels of one judge configuration.
-        goal: what is to be certified.
-        doubts: probabilities that stored verdicts are wrong; see
-            :mod:`labeler.evidence.doubt`.
-
     Raises:
         UsageError: as for :class:`Units`, or the stream's interval can never be so narrow.
         UnknownName: the metric cannot be certified.

@@ -168,12 +168,7 @@ def read_header(path: str | Path) -> PlanHeader:
 def read_plan(
     path: str | Path, outcomes: Iterable[AnyOutcome], doubts: Mapping[Item, float] | None = None
 ) -> Plan:
-    """Read a plan again, and check that it follows from the labels.
-
-    Args:
-        path: the file.
-        outcomes: the labels that it was made from.
-        doubts: those that it was made with.
+    """Read a plan again, and check that it follows from the labels and doubts.
 
     Raises:
         UsageError: the file is not a plan, was changed, or the labels changed since it was written.

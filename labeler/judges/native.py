@@ -11,15 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from labeler.judges.openai.completion import (
-    NO_COMPLETION,
-    Completion,
-    at,
-    list_of,
-    read_completion,
-    text_of,
-)
-from labeler.judges.openai.reading import json_of, verbatim
+from labeler.judges.openai.completion import NO_COMPLETION, Completion, read_completion, text_of
+from labeler.judges.openai.reading import at, json_of, list_of, verbatim
 from labeler.judges.openai.request import Request
 
 _NO_TEXT = "{}"

@@ -311,7 +311,11 @@ class Pace:
         elif sent.end == "failed":
             slot.failed_at = min(slot.failed_at, self.clock())
             if self.outage.failed(sent, slot.failed_at, allowed=self.level.limit):
-                self._notice_outage()
+                self.notice(
+                    "the server does not answer: asking with one request at a time until it does; "
+                    f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run "
+                    "ends"
+                )
         else:
             self.outage.dropped(probe=sent.probe)
         self.budget.settle(sent.size.worst_cost, sent.cost)
@@ -394,12 +398,6 @@ class Pace:
         raise BudgetSpent(
             f"the budget of ${budget.cap} does not cover this request, which might cost "
             f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
-        )
-
-    def _notice_outage(self) -> None:
-        self.notice(
-            "the server does not answer: asking with one request at a time until it does; "
-            f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run ends"
         )
 
     def _notice_server_wait(self, seconds: float) -> None:

@@ -183,16 +183,6 @@ class Task(Generic[AnswerT]):
         return self.kind.answer_type
 
     @property
-    def rules(self) -> str | None:
-        """Rules of an answer, in words for a judge; ``None`` for the label contract."""
-        return self.kind.rules
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Request parameters besides the judge's own."""
-        return self.kind.parameters(self.signature)
-
-    @property
     def expected_tokens(self) -> int:
         """Estimated length of an answer, without reasoning."""
         return 0 if self.prompt.decides else self.kind.expected_tokens(self.example)

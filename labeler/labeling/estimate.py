@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -173,7 +174,8 @@ class _Tally:
         self.asked = self._prompts = self._largest = 0
         self._document_sentences = self._response_sentences = 0
         self._answers = 0.0
-        self._bills = [Bill(price), Bill(price.batched())] if price else []
+        prices = [price, price.batched()] if price else []
+        self._bills = [(one, defaultdict[str, Decimal](Decimal)) for one in prices]
         self._kinds: dict[str, _Kind] = {}
         self._rules = cache_rules(how.judge.spec)
 
@@ -184,24 +186,25 @@ class _Tally:
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
-        if kind.asked:
-            cached = {"cached_tokens": self._rules.cacheable(kind.same)}
-        else:
-            cached = {"cache_write_tokens": self._rules.first_written(kind.same)}
-        written = self._rules.most_written(prompt, kind.same)
+        marked, cacheable = self._rules.marked, self._rules.cacheable(kind.same)
+        first = {"cache_write_tokens": cacheable if marked else 0}
         at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
         cap = answer_cap(self._cap, request.expected_tokens)
         self.asked += 1
-        kind.asked += 1
         self._document_sentences += sum(map(len, request.example.documents))
         self._response_sentences += len(request.example.response)
         self._prompts += prompt
         self._largest = max(self._largest, prompt)
         self._answers += answer
         usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
-        for bill in self._bills:
-            bill.add(usage, cached, written)
-            bill.add_worst(at_most, cap)
+        cached = {"cached_tokens": cacheable} if kind.asked else first
+        written = {"cache_write_tokens": cacheable if marked else prompt}
+        for price, sums in self._bills:
+            sums["expected"] += price.cost(usage)
+            sums["cached"] += price.cost(usage.model_copy(update=cached))
+            sums["written"] += price.cost(usage.model_copy(update=written))
+            sums["at_most"] += price.worst(at_most, cap)
+        kind.asked += 1
 
     def _kind(self, request: Task[Any]) -> _Kind:
         """Count the common start of a profile's requests once."""
@@ -218,7 +221,7 @@ class _Tally:
 
     def result(self, options: EstimateOptions, selection: Selection) -> Estimate:
         """Return the estimate."""
-        costs = [bill.cost() for bill in self._bills]
+        costs = [_cost(sums) for _, sums in self._bills]
         same = min((kind.same for kind in self._kinds.values()), default=0)
         latency = self._past.seconds if options.latency is None else options.latency
         rounds = max(1.0, self.asked / options.concurrency) if self.asked else 0.0
@@ -254,6 +257,17 @@ class _Tally:
         )
 
 
+def _cost(sums: Mapping[str, Decimal]) -> Cost:
+    """Return the sums that differ from the expected cost."""
+    expected, cached, written = sums["expected"], sums["cached"], sums["written"]
+    return Cost(
+        expected=expected,
+        cached=cached if cached < expected else None,
+        written=written if written > expected else None,
+        at_most=sums["at_most"],
+    )
+
+
 @dataclass(frozen=True)
 class CacheRules:
     """How a provider caches the common start of prompts.
@@ -274,14 +288,6 @@ class CacheRules:
             return 0
         return same if self.marked else same // CACHED_STEP * CACHED_STEP
 
-    def first_written(self, same: int) -> int:
-        """Return the tokens that the first request writes, if the others read them."""
-        return self.cacheable(same) if self.marked else 0
-
-    def most_written(self, prompt: int, same: int) -> int:
-        """Return the most tokens of one prompt that are charged as written."""
-        return self.cacheable(same) if self.marked else prompt
-
 
 def cache_rules(spec: JudgeSpec) -> CacheRules:
     """Return the rules for requests of a judge.
@@ -293,37 +299,3 @@ def cache_rules(spec: JudgeSpec) -> CacheRules:
         return CacheRules()
     marked = marks_prefix(spec)
     return CacheRules(marked=marked, wasted=charges_writes(spec) and not marked)
-
-
-class Bill:
-    """Summed cost, online or in a batch."""
-
-    def __init__(self, price: Price) -> None:
-        self._price = price
-        self._expected = self._cached = self._written = self._at_most = Decimal(0)
-
-    def add(self, usage: Usage, cached: Mapping[str, int], written: int) -> None:
-        """Add one request.
-
-        Args:
-            usage: its tokens.
-            cached: usage of a cache that works as it should.
-            written: most tokens that are charged as written.
-        """
-        self._expected += self._price.cost(usage)
-        self._cached += self._price.cost(usage.model_copy(update=cached))
-        wasted = {"cache_write_tokens": written}
-        self._written += self._price.cost(usage.model_copy(update=wasted))
-
-    def add_worst(self, prompt_tokens: int, output_tokens: int) -> None:
-        """Add the upper bound of one request."""
-        self._at_most += self._price.worst(prompt_tokens, output_tokens)
-
-    def cost(self) -> Cost:
-        """Return the sums that differ from the expected cost."""
-        return Cost(
-            expected=self._expected,
-            cached=self._cached if self._cached < self._expected else None,
-            written=self._written if self._written > self._expected else None,
-            at_most=self._at_most,
-        )

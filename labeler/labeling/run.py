@@ -92,8 +92,8 @@ class Run:
         self.events, self.limits = events or RunEvents(), limits
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
-        self.served = ServedLabels(self.notice, same_host=same_host)
-        self.cache = LabelCache(store, retry_failed, pending, self.events, self.served)
+        served = ServedLabels(self.notice, same_host=same_host)
+        self.cache = LabelCache(store, retry_failed, pending, self.events, served)
         self._first = Pace(concurrency, limits, notice=self.notice)
         self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
@@ -142,7 +142,7 @@ class Run:
         finally:  # also if an interrupt ends the grace
             for outcome in self._judged:
                 self.events.judged(outcome)
-            self.served.report()
+            self.cache.served.report()
             self.events.finish(self.budget)
 
     @property

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Generic, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
@@ -174,19 +174,15 @@ class _Check:
         """Check the fields that labels of all profiles have."""
         support = tuple(self._sentences(answer.sentence_support_information))
         self._coverage([entry.response_sentence_key for entry in support])
-        keys = {
+        checked: dict[str, Any] = {
             name: self.keys(getattr(answer, name), name, self.documents)
             for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
         }
+        checked["sentence_support_information"] = support
         if type(answer) is GPTLabelingOutput:
-            return _with(answer, sentence_support_information=support, **keys)
-        return GPTLabelingOutput(
-            relevance_explanation=answer.relevance_explanation,
-            overall_supported_explanation=answer.overall_supported_explanation,
-            overall_supported=answer.overall_supported,
-            sentence_support_information=support,
-            **keys,
-        )
+            return _with(answer, **checked)
+        given = {name: getattr(answer, name) for name in GPTLabelingOutput.model_fields}
+        return GPTLabelingOutput(**given | checked)
 
     def _sentences(
         self, entries: Iterable[SentenceSupport | VerbatimSupport]
@@ -221,11 +217,8 @@ class _Check:
         keys = self.keys(entry.supporting_sentence_keys, field, self.evidence, special_allowed=True)
         if supported and not keys:
             self._violate("supported_without_support", field, [key])
-        if isinstance(entry, SentenceSupport) and (key, keys) == (
-            entry.response_sentence_key,
-            entry.supporting_sentence_keys,
-        ):
-            return entry
+        if isinstance(entry, SentenceSupport):
+            return _with(entry, response_sentence_key=key, supporting_sentence_keys=keys)
         return SentenceSupport(
             response_sentence_key=key,
             explanation=entry.explanation,

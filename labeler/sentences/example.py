@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from labeler.sentences.display import brief
-from labeler.sentences.keys import (
-    document_key,
-    history_key,
-    reference_key,
-    response_key,
-    tool_key,
-)
+from labeler.sentences.keys import letters
 
 Speaker = Literal["user", "assistant"]
 """Who speaks in a turn of a conversation."""
@@ -179,30 +172,11 @@ class Piece(NamedTuple):
     end: int
 
 
-def key_documents(documents: list[list[Piece]]) -> tuple[tuple[Sentence, ...], ...]:
-    """Assign keys to document sentences."""
-    return tuple(_keyed(pieces, partial(document_key, d)) for d, pieces in enumerate(documents))
+def key_sentences(prefix: str, pieces: Iterable[Piece]) -> tuple[Sentence, ...]:
+    """Assign keys to the sentences of a text; see :mod:`labeler.sentences.keys`.
 
-
-def key_response(pieces: list[Piece]) -> tuple[Sentence, ...]:
-    """Assign keys to response sentences."""
-    return _keyed(pieces, response_key)
-
-
-def key_reference(pieces: list[Piece]) -> tuple[Sentence, ...]:
-    """Assign keys to sentences of the reference answer."""
-    return _keyed(pieces, reference_key)
-
-
-def key_tool_output(number: int, name: str | None, pieces: list[Piece]) -> KeyedToolOutput:
-    """Assign keys to sentences of a tool output."""
-    return KeyedToolOutput(_keyed(pieces, partial(tool_key, number)), name)
-
-
-def key_turn(number: int, role: Speaker, pieces: list[Piece]) -> KeyedTurn:
-    """Assign keys to sentences of an earlier turn."""
-    return KeyedTurn(role, _keyed(pieces, partial(history_key, number)))
-
-
-def _keyed(pieces: list[Piece], key: Callable[[int], str]) -> tuple[Sentence, ...]:
-    return tuple([Sentence(key(s), *piece) for s, piece in enumerate(pieces)])
+    Args:
+        prefix: of the text's keys, such as ``0`` for the first document.
+        pieces: the sentences, in reading order.
+    """
+    return tuple([Sentence(prefix + letters(s), *piece) for s, piece in enumerate(pieces)])

@@ -82,21 +82,6 @@ def response_key(sentence: int) -> str:
     return letters(sentence)
 
 
-def reference_key(sentence: int) -> str:
-    """Return the key of a reference sentence: 0 → ``ref.a``."""
-    return REFERENCE_PREFIX + letters(sentence)
-
-
-def tool_key(output: int, sentence: int) -> str:
-    """Return the key of a sentence of a tool output: (0, 1) → ``t0b``."""
-    return "t" + document_key(output, sentence)
-
-
-def history_key(turn: int, sentence: int) -> str:
-    """Return the key of a sentence of an earlier turn: (0, 1) → ``h0b``."""
-    return "h" + document_key(turn, sentence)
-
-
 def is_key(text: str) -> bool:
     """Return True if a text is a key in its canonical spelling."""
     return _KEY.fullmatch(text) is not None

@@ -186,6 +186,10 @@ class Database:
         found = self._rows("key = ? AND raw = 1", name)
         return found[0].data() if found else None
 
+    def holds(self, name: str) -> bool:
+        """Return whether there is a row of a name, sound or not."""
+        return bool(self.all("SELECT 1 FROM Cache WHERE key = ? AND raw = 1", name))
+
     def row(self, rowid: int) -> Row:
         """Return a row by its number.
 
@@ -222,14 +226,10 @@ class Database:
         with self._lock, translated_errors(self.directory):
             return array("q", (number for (number,) in self._opened().execute(query)))
 
-    def count(self) -> int:
-        """Count the records' rows; diskcache's counter could have been tampered with."""
-        return self._count(_IS_RECORD)
-
     def extent(self) -> tuple[int, int]:
-        """Count all rows, and return the number of the last."""
-        ((every, last),) = self.all("SELECT COUNT(*), MAX(rowid) FROM Cache")
-        return int(every), int(last or 0)
+        """Count the records, as diskcache's counter does not, and return the last row's number."""
+        ((records, last),) = self.all(f"SELECT SUM({_IS_RECORD}), MAX(rowid) FROM Cache")  # noqa: S608
+        return int(records or 0), int(last or 0)
 
     def delete(self, rowids: Iterable[int]) -> None:
         """Delete rows in one transaction.

@@ -46,7 +46,7 @@ class LockFiles:
     """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._opened: dict[str, int] = {}
         self._holders: dict[_Place, object] = {}
 
@@ -63,7 +63,7 @@ class LockFiles:
                     return None
             except OSError as error:
                 raise StoreError(
-                    f"label store {self._directory}: {place[0]} gives no leases: {error}; keep the "
+                    f"label store {self.directory}: {place[0]} gives no leases: {error}; keep the "
                     "store on a local disk, in a directory that you may write to"
                 ) from error
             self._holders[place] = holder
@@ -85,7 +85,7 @@ class LockFiles:
 
     def _lock(self, name: str, offset: int) -> bool:
         """Lock a byte; ``False`` if another process has it."""
-        path = self._directory / name
+        path = self.directory / name
         if name not in self._opened:
             self._opened[name] = _opened(path)
         if not os.fstat(self._opened[name]).st_nlink:
@@ -108,7 +108,9 @@ def lock_files(directory: Path) -> LockFiles:
     """Return the lock files of a directory, the same for all stores of this process there."""
     facts = directory.stat()
     with _GUARD:
-        return _OPEN.setdefault((facts.st_dev, facts.st_ino), LockFiles(directory))
+        files = _OPEN.setdefault((facts.st_dev, facts.st_ino), LockFiles(directory))
+        files.directory = directory  # the folder was moved, or a new one has its number
+        return files
 
 
 _GUARD = threading.RLock()

@@ -10,7 +10,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,35 +31,47 @@ _QUEUED = 1000
 
 @dataclass
 class Reading:
-    """Faults that reading every row of a store has found.
+    """What reading every row of a store has found.
 
     Attributes:
+        sound: sound rows by kind.
         misplaced: an error for each row whose key is damaged, and whose outcome is sound: a record
             proves its own key.
         damaged: an error for each other damaged row.
+        repeated: ids of outcomes that are stored under two keys, one of them damaged: they were
+            bought again.
     """
 
+    sound: Counter[str] = field(default_factory=Counter)
     misplaced: list[StoreError] = field(default_factory=list)
     damaged: list[StoreError] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
 
-    def rows(self, database: Database) -> Iterator[tuple[int, Any, bool]]:
-        """Yield number and outcome of every readable row, and whether it has the outcome's key."""
+    def rows(self, database: Database) -> Iterator[tuple[int, Any]]:
+        """Yield number and outcome of every readable row."""
         numbers, faults = database.salvaged()
+        lost: dict[str, list[str]] = {}
         for rowid in numbers:
             try:
                 row = database.row(rowid)
                 outcome = decode_fully(row.data())
             except StoreError as error:
                 faults.append(error)
+                continue
             except DamagedRecord as error:
                 faults.append(damaged(database.directory, row.name, error))
+                continue
+            if row.name == (own := name_of(outcome)):
+                self.sound[outcome.kind] += 1
             else:
-                is_found = row.name == name_of(outcome)
-                if not is_found:
-                    fault = damaged(database.directory, row.name, misplaced(outcome))
-                    self.misplaced.append(fault)
-                yield rowid, outcome, is_found
+                lost.setdefault(own, []).append(outcome.id)
+                fault = damaged(database.directory, row.name, misplaced(outcome))
+                self.misplaced.append(fault)
+            yield rowid, outcome
         self.damaged += faults
+        with suppress(StoreError):  # of a broken index, which is among the faults
+            for own, ids in lost.items():
+                self.repeated += ids if database.holds(own) else ids[1:]
 
 
 @dataclass
@@ -158,33 +170,21 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
         for source in dict.fromkeys(found):
             result.stores += 1
             with closing(Database(source.absolute())) as opened:
-                result.put((outcome for _, outcome, _ in result.rows(opened)), store)
+                result.put((outcome for _, outcome in result.rows(opened)), store)
     return result
 
 
-@dataclass
-class StoreCheck(Reading):
-    """What :func:`verify_store` found; ``damaged`` begins with what SQLite reports.
-
-    Attributes:
-        sound: sound rows by kind.
-        repeated: ids of records that are stored under two keys, one of them damaged: they were
-            bought again.
-    """
-
-    sound: Counter[str] = field(default_factory=Counter)
-    repeated: list[str] = field(default_factory=list)
-
-
-def verify_store(store: str | Path) -> StoreCheck:
+def verify_store(store: str | Path) -> Reading:
     """Read every row of a store, and compare each with its checksum, its own key and the contract.
+
+    Returns:
+        What was found; ``damaged`` begins with what SQLite reports.
 
     Raises:
         UsageError: there is no store.
         StoreError: the store cannot be read at all.
     """
-    found, lost = StoreCheck(), dict[str, list[str]]()
-    """Ids of misplaced outcomes, by the name that their row should have."""
+    found = Reading()
     (folder,) = stores_in(store)
     with closing(Database(folder.absolute())) as database:
         try:
@@ -193,13 +193,7 @@ def verify_store(store: str | Path) -> StoreCheck:
             defects = [error]
         for defect in defects if defects != ["ok"] else ():
             found.damaged.append(StoreError(f"label store {store}: SQLite reports: {defect}"))
-        for _, outcome, is_found in found.rows(database):
-            if is_found:
-                found.sound[outcome.kind] += 1
-            else:
-                lost.setdefault(name_of(outcome), []).append(outcome.id)
-        for name, ids in lost.items():
-            found.repeated += ids if database.value_of(name) else ids[1:]
+        deque(found.rows(database), maxlen=0)
     return found
 
 
@@ -320,7 +314,7 @@ def find_rows(database: Database, selection: RowSelection) -> Found:
     """
     found, further = Found(), list[tuple[str, int, str, bool]]()
     rested, kept = set[str](), set[str]()
-    for rowid, outcome, _ in found.rows(database):
+    for rowid, outcome in found.rows(database):
         row, is_selected = (outcome.kind, rowid, str(outcome.key)), selection.matches(outcome)
         if outcome.kind in {"retrieval", "failure"}:
             further.append((*row, is_selected))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -20,6 +21,8 @@ from labeler.store.faults import closed_error, described, is_transient, translat
 
 _GROUP = 500
 """Most rows in one transaction: all of them share one flush to the disk."""
+_DELAY = 0.005
+"""Seconds that a row waits for more rows, because a flush costs the same for one as for many."""
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 """Seconds until the next attempt to write; pauses double up to this."""
@@ -122,6 +125,9 @@ class Writer:
         """Return queued rows; waits for the first one, returns none after the close."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._is_closed)
+        if not self._is_closed:
+            time.sleep(_DELAY)
+        with self._changed:
             rows, self._queue = self._queue[:_GROUP], self._queue[_GROUP:]
         return rows
 

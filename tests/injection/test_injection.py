@@ -40,7 +40,7 @@ from injection.trials import (
 from labeler import EmbeddedJudge
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.sentences.example import Example, KeyedExample, key_reference
+from labeler.sentences.example import Example, KeyedExample, key_sentences
 from labeler.sentences.splitting import SPLITTERS, key_example
 from support.samples import keyed_example, pieces, request
 
@@ -99,7 +99,11 @@ def test_id_metadata_and_reference_are_not_shown(ours: Render) -> None:
         text = " ".join(attack.write("middle"))
         hidden = {"title": text, text: {"note": [text]}}
         attacked = CLEAN.model_copy(
-            update={"id": text, "metadata": hidden, "reference": key_reference(pieces([text]))}
+            update={
+                "id": text,
+                "metadata": hidden,
+                "reference": key_sentences("ref.", pieces([text])),
+            }
         )
         assert ours(attacked) == ours(CLEAN), attack
 

@@ -38,7 +38,7 @@ from labeler import EmbeddedJudge
 from labeler.judges.prompting import Message, load_prompt
 from labeler.labels.answers import GPTLabelingOutput, ReferenceLabelingOutput, lowered
 from labeler.labels.contract import check_label
-from labeler.sentences.example import KeyedExample, key_reference
+from labeler.sentences.example import KeyedExample, key_sentences
 from support.samples import pieces, request
 
 REFERENCE = ("The lighthouse was first lit in 1874.", "Its keeper rowed ashore.")
@@ -47,7 +47,7 @@ richer = pytest.mark.parametrize("prompt", ["claims/v1", "reference/v1"])
 
 def referenced(example: KeyedExample, reference: Sequence[str] = REFERENCE) -> KeyedExample:
     """The record with a reference answer."""
-    return example.model_copy(update={"reference": key_reference(pieces(reference))})
+    return example.model_copy(update={"reference": key_sentences("ref.", pieces(reference))})
 
 
 def by(prompt: str) -> Render:

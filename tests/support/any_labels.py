@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import (
-    document_key,
-    history_key,
-    reference_key,
-    response_key,
-    tool_key,
-)
+from labeler.sentences.keys import document_key, letters, response_key
 from support.labeled import (
     claims_output,
     compared,
@@ -39,7 +33,7 @@ def trace_labels(draw: st.DrawFn) -> LabelRecord:
     keys = [document_key(d, s) for d, size in enumerate(documents) for s in range(size)]
     subset = st.lists(st.sampled_from(keys), unique=True) if keys else st.just([])
     turns = draw(st.integers(0, 2))
-    evidence = [*keys, *(key for n in range(turns) for key in (history_key(n, 1), tool_key(n, 0)))]
+    evidence = [*keys, *(key for n in range(turns) for key in (f"h{n}b", f"t{n}a"))]
     named = st.lists(st.sampled_from(evidence), unique=True) if evidence else st.just([])
     size = draw(st.integers(0, 4))
     support = {
@@ -89,7 +83,7 @@ def reference_labels(draw: st.DrawFn) -> LabelRecord:
         for _ in range(draw(st.integers(0, 5)))
     ]
     reference = [
-        expects(draw(subset), found=draw(st.booleans()), sentence=reference_key(number))
+        expects(draw(subset), found=draw(st.booleans()), sentence=f"ref.{letters(number)}")
         for number in range(draw(st.integers(0, 4)))
     ]
     return with_claims(documents, claims, reference, draw(CITING))
@@ -104,7 +98,7 @@ def with_claims(
     """The record of a label; sentences without claims are said to make none."""
     made = {claim.response_sentence_key for claim in claims}
     silent = [key for key in map(response_key, range(3)) if key not in made]
-    unsaid = [] if reference else [reference_key(0)]
+    unsaid = [] if reference else ["ref.a"]
     answer = reference_output(claims, reference, silent=silent, silent_reference=unsaid)
     found = record(documents=documents, answer=answer, citing=citing)
     assert found.violations == ()
@@ -157,7 +151,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
         size = random.randint(0, 4)
         judged = [response_key(s) for s in range(size) if random.random() < 0.8]
         turns = random.randint(0, 1)
-        spoken = [history_key(0, 0), tool_key(0, 0)] if turns else []
+        spoken = ["h0a", "t0a"] if turns else []
         support = {
             key: [*some(), *random.sample(spoken, len(spoken) and random.randint(0, 2))]
             or [random.choice(SPECIAL_SUPPORT)]
@@ -179,7 +173,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
     ]
     verdicts = [random.choice(get_args(Verdict)) for _ in claims]
     reference = [
-        expects(some(), found=random.random() < 0.5, sentence=reference_key(place))
+        expects(some(), found=random.random() < 0.5, sentence=f"ref.{letters(place)}")
         for place in range(random.randint(0, 4))
     ]
     if profile == "reference":

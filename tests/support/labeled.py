@@ -23,7 +23,7 @@ from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES, Profile
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.signature import Signature, label_key
-from labeler.sentences.example import KeyedExample, key_reference, key_tool_output, key_turn
+from labeler.sentences.example import KeyedExample, KeyedToolOutput, KeyedTurn, key_sentences
 from labeler.sentences.keys import letters, position
 from support.samples import keyed_example, pieces, signature
 
@@ -302,9 +302,11 @@ def _asked(
     )
     if reference is not None:
         truths = pieces([f"Truth {letters(s)}." for s in range(reference)])
-        example = example.model_copy(update={"reference": key_reference(truths)})
-    spoken = tuple(key_turn(n, "user", pieces(["Hello.", "Why?"])) for n in range(turns))
-    returned = tuple(key_tool_output(n, None, pieces(["18"])) for n in range(turns))
+        example = example.model_copy(update={"reference": key_sentences("ref.", truths)})
+    spoken = tuple(
+        KeyedTurn("user", key_sentences(f"h{n}", pieces(["Hello.", "Why?"]))) for n in range(turns)
+    )
+    returned = tuple(KeyedToolOutput(key_sentences(f"t{n}", pieces(["18"]))) for n in range(turns))
     example = example.model_copy(update={"history": spoken, "tool_outputs": returned})
     made_by = signature(prompt=f"{profile}/v1", schema=PROFILES[profile].schema)
     return _Asked(label_key(example, made_by), example, made_by)

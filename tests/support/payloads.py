@@ -8,7 +8,7 @@ from collections.abc import Callable
 from labeler.judges.judge import JudgeSpec
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.labels.signature import label_key
-from labeler.sentences.example import KeyedExample, key_documents, key_response
+from labeler.sentences.example import KeyedExample, key_sentences
 from support.labeled import output
 from support.samples import SPLITTER, pieces, signature
 
@@ -130,8 +130,8 @@ def _record(
     example = KeyedExample(
         id=name,
         question=text,
-        documents=key_documents([pieces([text, f"It says {text}"])]),
-        response=key_response(pieces([text])),
+        documents=(key_sentences("0", pieces([text, f"It says {text}"])),),
+        response=key_sentences("", pieces([text])),
         splitter=SPLITTER,
         metadata=columns,
     )

@@ -10,7 +10,7 @@ from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
 from labeler.judges.task import Task, judged_task
 from labeler.labels.schemas import DEFAULT_SCHEMA, load_schema
 from labeler.labels.signature import Signature
-from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
+from labeler.sentences.example import KeyedExample, Piece, key_sentences
 
 SPLITTER = "given/1"
 
@@ -39,8 +39,8 @@ def keyed_example(
     return KeyedExample(
         id=id,
         question=question,
-        documents=key_documents([pieces(document) for document in documents]),
-        response=key_response(pieces(response)),
+        documents=tuple(key_sentences(str(d), pieces(one)) for d, one in enumerate(documents)),
+        response=key_sentences("", pieces(response)),
         splitter=SPLITTER,
         metadata=dict(metadata or {}),
     )

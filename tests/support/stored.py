@@ -8,21 +8,18 @@ from pathlib import Path
 from labeler.errors import StoreError
 from labeler.labels.record import LabelFailure
 from labeler.store.database import Database
-from labeler.store.maintenance import Reading
+from labeler.store.maintenance import Reading, verify_store
 
 
 def failures_in(folder: Path) -> list[LabelFailure]:
     """The failures of a store by key, which may be in use."""
     with closing(Database(folder)) as database:
-        outcomes = [outcome for _, outcome, _ in Reading().rows(database)]
+        outcomes = [outcome for _, outcome in Reading().rows(database)]
         found = [one for one in outcomes if isinstance(one, LabelFailure)]
     return sorted(found, key=lambda failure: str(failure.key))
 
 
 def faults_in(folder: Path) -> list[StoreError]:
     """An error for each damaged row of a store."""
-    reading = Reading()
-    with closing(Database(folder)) as database:
-        for _ in reading.rows(database):
-            pass
+    reading = verify_store(folder)
     return reading.damaged + reading.misplaced

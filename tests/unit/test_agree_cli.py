@@ -199,7 +199,7 @@ ONLY = record(id="r1", documents=[3])
         ),
         ([scored.record()], "b.jsonl: no labels, but records 1 of kind 'score'"),
         ([failure("r1")], "b.jsonl: no label: all 1 records failed"),
-        ([], "b.jsonl: no label is there"),
+        ([], "no labels in b.jsonl: it is empty"),
         ([record(id="q1")], "no labeled record in common: a.jsonl has 1 labels ('r1')"),
         (
             [record(id="r1", documents=[2])],

@@ -15,10 +15,12 @@ import labeler
 from labeler.calculators.statistics.intervals import Interval
 from labeler.errors import UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
-from labeler.evidence.asking import ask
+from labeler.evidence.asking import Asking
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
+from labeler.labels.metering import RunCost
+from labeler.labels.record import Usage
 from support.answers import answer
 from support.command import Command
 
@@ -138,16 +140,34 @@ def test_interrupted_check_asks_under_the_same_trial(
     asked = {"judge": noisy(calls=calls), "store": labeler.MemoryStore()}
     labels_of(noisy(), 20).anchors(n=20).save(tmp_path / "anchors.jsonl")
 
-    def interrupted(rows: list[labeler.Example], options: dict[str, Any]) -> list[Any]:
-        ask(rows[:5], options)
+    label = labeler.label
+
+    def interrupted(rows: list[labeler.Example], **options: Any) -> None:
+        label(rows[:5], **options)
         raise UsageError("the judge broke")
 
     with monkeypatch.context() as patched:
-        patched.setattr("labeler.evidence.anchors.ask", interrupted)
-        with pytest.raises(UsageError):
+        patched.setattr(labeler, "label", interrupted)
+        with pytest.raises(UsageError, match="the judge broke"):
             Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
     Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
     assert len(calls) == 2 * 20
+
+
+def test_runs_share_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one run spent is missing in the next; of unknown usage nothing is left."""
+    budgets: list[float] = []
+
+    def label(_: object, **options: Any) -> labeler.Labels:
+        budgets.append(float(options["budget"]))
+        unmetered = int(len(budgets) == 2)
+        return labeler.Labels([], cost=RunCost(1, Usage(), 0.25, unmetered=unmetered))
+
+    monkeypatch.setattr(labeler, "label", label)
+    ask = Asking("1.5")
+    for _ in range(3):
+        ask(rows(1), {"store": labeler.MemoryStore()})
+    assert budgets == pytest.approx([1.5, 1.25, 0], abs=1e-8)
 
 
 def test_choice_has_every_kind_and_no_order() -> None:

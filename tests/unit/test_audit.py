@@ -414,7 +414,7 @@ def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
     """It says what is there instead."""
     file = tmp_path / "scores.jsonl"
     file.write_text("")
-    with pytest.raises(UsageError, match="no label is there"):
+    with pytest.raises(UsageError, match="it is empty"):
         audit.audit(str(file))
     file.write_text(f"{score_record().model_dump_json()}\n")
     with pytest.raises(UsageError, match="1 scores and no labels; name what labeler label wrote"):

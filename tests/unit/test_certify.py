@@ -254,7 +254,17 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
         Units(labels(3), ["adherence"])  # type: ignore[arg-type]  # as a changed plan may have it
 
 
-@pytest.mark.parametrize("goal", [{}, {"within": 0.1, "at_least": 0.9}, {"within": 0.0}])
+@pytest.mark.parametrize(
+    "goal",
+    [
+        {},
+        {"within": 0.1, "at_least": 0.9},
+        {"within": 0.0},
+        {"within": "x"},
+        {"within": 0.1, "level": 1.0},
+        {"within": 0.1, "seed": "x"},
+    ],
+)
 def test_a_goal_is_one_number(goal: dict[str, Any]) -> None:
     """A width or a threshold, between 0 and 1."""
     with pytest.raises(UsageError):

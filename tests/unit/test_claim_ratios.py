@@ -16,7 +16,7 @@ import labeler
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import ComparedClaim, ReferenceClaim, ResponseClaim
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, reference_key, response_key
+from labeler.sentences.keys import document_key, letters, response_key
 from peers.undefined_run import OF_RAGCHECKER
 from support.command import Command
 from support.labeled import (
@@ -411,7 +411,9 @@ def as_label(result: Mapping[str, Any]) -> LabelRecord:
         )
     ]
     reference = [
-        expects(chunks(by, "Entailment"), found=verdict == "Entailment", sentence=reference_key(n))
+        expects(
+            chunks(by, "Entailment"), found=verdict == "Entailment", sentence=f"ref.{letters(n)}"
+        )
         for n, (by, verdict) in enumerate(
             zip(result["retrieved2answer"], result["response2answer"], strict=True)
         )

@@ -75,6 +75,19 @@ def test_a_command_loads_neither_the_others_nor_what_few_labels_do_without(label
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
 
 
+def test_labeling_by_the_embedded_judge_loads_no_client(tmp_path: Path) -> None:
+    """Looking for batches of the store included."""
+    program = (
+        f"import sys; sys.argv = ['labeler', 'label', {str(EXAMPLES)!r}, '-o', 'labels.jsonl']\n"
+        "from labeler.cli import run; code = run()\n"
+        "print('LOADED', [n for n in ('openai', 'instructor', 'httpx') if n in sys.modules], code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
+
+
 def groups_of(group: TyperGroup) -> Iterator[TyperGroup]:
     """A group of commands, and those in it."""
     yield group
@@ -99,6 +112,17 @@ def test_every_command_is_where_it_is_said_to_be() -> None:
             if not isinstance(command, TyperGroup):
                 listed = LazyCommand(f"{vars(type(group))['prefix']}{name}")
                 assert listed.get_short_help_str(200) == command.get_short_help_str(200) != ""
+
+
+def test_a_program_without_sources_lists_commands_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is frozen into one file."""
+    listed = LazyCommand("store.merge").help
+
+    def missing(package: str, resource: str) -> bytes:
+        raise FileNotFoundError(package, resource)
+
+    monkeypatch.setattr("pkgutil.get_data", missing)
+    assert LazyCommand("store.merge").help == listed != ""
 
 
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:

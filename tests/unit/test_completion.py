@@ -20,7 +20,15 @@ from wire.runs import KEY, reasons, rows, run
 FIELDS = (
     *("type", "text", "content", "value", "function", "arguments", "index", "message", "error"),
     *("token", "logprob", "bytes", "top_logprobs", "code", "metadata", "raw", "details"),
-    *("retryDelay", "status", "param", "reasoning_content", "cached_tokens"),
+    *(
+        "tool_calls",
+        "function_call",
+        "retryDelay",
+        "status",
+        "param",
+        "reasoning_content",
+        "cached_tokens",
+    ),
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -70,6 +78,14 @@ def test_a_completion_of_any_shape_is_read(place: tuple[str | int, ...], value: 
     assert isinstance(read.content, str)
     if place[0] != "usage":
         assert read.usage is not None
+
+
+@given(st.lists(VALUES, max_size=4))
+def test_a_stream_of_any_pieces_is_read(deltas: list[object]) -> None:
+    """Whatever stands where a piece of a message or of a call belongs."""
+    lines = (json.dumps({"choices": [{"index": 0, "delta": delta}]}) for delta in deltas)
+    body = "".join(f"data: {line}\n\n" for line in lines)
+    assert isinstance(parse_completion(body.encode()).content, str)
 
 
 @given(VALUES | st.binary())

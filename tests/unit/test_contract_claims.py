@@ -20,7 +20,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import CLAIMS, SUPPORT, USE, overrule
-from labeler.sentences.example import key_reference
+from labeler.sentences.example import key_sentences
 from support.labeled import (
     claims_output,
     compared,
@@ -34,7 +34,7 @@ from support.labeled import (
 from support.samples import keyed_example, pieces
 
 EXAMPLE = keyed_example().model_copy(
-    update={"reference": key_reference(pieces(["Paris.", "It is up north."]))}
+    update={"reference": key_sentences("ref.", pieces(["Paris.", "It is up north."]))}
 )
 """Documents 0a 0b and 1a, response a b, reference ref.a ref.b."""
 BOTH = (says("a", ["0a"]), says("b", ["0b"]))

@@ -79,6 +79,8 @@ def test_model_is_saved_and_applied_to_other_labels(tmp_path: Path) -> None:
     found = fit_doubt(labels, truth)
     path = found.save(tmp_path / "m.json")
     assert Doubt.load(path).of(labels) == found
+    plans = [Labels(labels).certify("adherence", within=0.1, doubt=one) for one in (found, path)]
+    assert plans[0].units.doubted == plans[1].units.doubted is not None
     for text in ("{}", "[]", "nonsense", path.read_text().replace("doubt/v1", "doubt/v0")):
         path.write_text(text)
         with pytest.raises(UsageError, match=r"m\.json"):

@@ -27,7 +27,7 @@ from labeler.labels.contract import check_label
 from labeler.labels.non_answers import overrule
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
-from labeler.sentences.example import KeyedExample, Sentence, key_reference
+from labeler.sentences.example import KeyedExample, Sentence, key_sentences
 from support.samples import keyed_example, pieces, request
 
 TOWER = (
@@ -44,7 +44,7 @@ QUESTION = "How tall is the Kestrel Tower?"
 def tower(response: Sequence[str], reference: Sequence[str] | None = None) -> KeyedExample:
     """A record about the tower."""
     example = keyed_example(question=QUESTION, documents=TOWER, response=response)
-    keyed = None if reference is None else key_reference(pieces(reference))
+    keyed = None if reference is None else key_sentences("ref.", pieces(reference))
     return example.model_copy(update={"reference": keyed})
 
 
@@ -246,7 +246,9 @@ def test_any_text_keeps_the_contract(
 ) -> None:
     """The label needs no repair, holds the very trace label, and stays sound when overruled."""
     example = keyed_example(question=question, documents=documents, response=response).model_copy(
-        update={"reference": None if reference is None else key_reference(pieces(reference))}
+        update={
+            "reference": None if reference is None else key_sentences("ref.", pieces(reference))
+        }
     )
     trace = judged(example, "trace").model_dump_json()
     for profile in ("claims", "reference"):
@@ -270,7 +272,7 @@ def test_hostile_repetition_does_not_stall_the_judge(unit: str) -> None:
     """Long repetitions of separators, and of all that the patterns match."""
     text = unit * (20_000 // len(unit))
     example = keyed_example(question=text, documents=[[text]], response=[text, text])
-    example = example.model_copy(update={"reference": key_reference(pieces([text]))})
+    example = example.model_copy(update={"reference": key_sentences("ref.", pieces([text]))})
     assert check_label(judged(example, "reference"), example).violations == ()
 
 

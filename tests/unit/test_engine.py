@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 
@@ -78,15 +78,15 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     assert farewells == ["closed"]
 
 
-@pytest.mark.parametrize(("pauses", "most"), [(False, 40), (True, 320)])
-def test_no_more_jobs_are_made_than_soon_begin(pauses: bool, most: int) -> None:
-    """Jobs that only wait for a slot are few; those that pause hold none up."""
+@pytest.mark.parametrize(("wait", "most"), [("slot", 40), ("pause", 320), ("lease", 320)])
+def test_no_more_jobs_are_made_than_soon_begin(wait: str, most: int) -> None:
+    """Jobs that only wait for a slot are few; those that pause, or wait before, hold none up."""
     engine, going_on = engine_of(20, []), threading.Event()
 
     async def placed() -> None:
-        async with current().slot():
+        async with current().slot() if wait != "lease" else nullcontext():
             while not going_on.is_set():
-                await (current().sleep(0.01) if pauses else asyncio.sleep(0.01))
+                await (current().sleep(0.01) if wait == "pause" else asyncio.sleep(0.01))
 
     def submit() -> None:
         while not going_on.is_set():
@@ -117,6 +117,17 @@ def test_patience_ends(farewells: list[str]) -> None:
     engine.stop()
     with pytest.raises(CancelledError):
         engine.wait(job)
+
+
+def test_a_thread_of_a_job_that_never_ends_holds_up_no_stop(farewells: list[str]) -> None:
+    """As of a judge that is a plain function, and hangs."""
+    engine, going_on = engine_of(1, farewells, grace=0.05), threading.Event()
+    engine.submit(lambda: asyncio.to_thread(going_on.wait))
+    stopping = threading.Thread(target=engine.stop)
+    stopping.start()
+    stopping.join(10)
+    assert not stopping.is_alive()
+    going_on.set()
 
 
 def test_the_first_failure_ends_the_wait_for_all(engine: Engine) -> None:

@@ -14,8 +14,13 @@ from labeler.calculators.worst import worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_page
-from labeler.report.comparison_page import MOST_MOVED, write_page
-from labeler.report.moved import flip_kinds, moved_ids, moved_records
+from labeler.report.comparison_page import (
+    MOST_MOVED,
+    flip_kinds,
+    moved_ids,
+    moved_records,
+    write_page,
+)
 from labeler.sentences.display import in_percent, percent
 from support.labeled import claims_output, output, record, says
 from support.pages import read_page

@@ -178,11 +178,12 @@ def test_answers_of_a_plan_say_whether_a_response_sentence_is_supported(tmp_path
     """Blank answers say nothing; an answer about a document sentence needs its field's name."""
     path = tmp_path / "answers.csv"
     path.write_text("id,sentence,answer\nr1,a,yes\nr1,b,\nr2,a,no\n")
-    found = read_human_labels(path).labels
-    assert [(one.id, one.field, one.value) for one in found] == [
+    found = read_human_labels(path)
+    assert [(one.id, one.field, one.value) for one in found.labels] == [
         ("r1", "supported", 1.0),
         ("r2", "supported", 0.0),
     ]
+    assert found.ignored == ()
     path.write_text("id,sentence,answer\nr1,0a,yes\n")
     with pytest.raises(UsageError, match="give 'field' and 'value', or a column"):
         read_human_labels(path)

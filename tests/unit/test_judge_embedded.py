@@ -26,7 +26,7 @@ from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
+from labeler.sentences.example import KeyedExample, Piece, key_sentences
 from labeler.sentences.statements import affirms, denials, negations
 from labeler.sentences.words import stem, stems, surface_words
 from support.samples import keyed_example, request
@@ -56,8 +56,8 @@ def keyed(
     return KeyedExample(
         id="row",
         question=question,
-        documents=key_documents([pieces(document) for document in documents]),
-        response=key_response(pieces(response)),
+        documents=tuple(key_sentences(str(d), pieces(one)) for d, one in enumerate(documents)),
+        response=key_sentences("", pieces(response)),
         splitter="given/1",
     )
 

@@ -27,7 +27,7 @@ from labeler.labels.signature import (
 )
 from labeler.plugins.scores.records import Criterion, score_key, steps_key
 from labeler.plugins.similarity.records import questions_key
-from labeler.sentences.example import KeyedExample, key_turn
+from labeler.sentences.example import KeyedExample, KeyedTurn, key_sentences
 from support.samples import keyed_example, pieces, signature
 
 
@@ -195,7 +195,7 @@ def test_keys_stay() -> None:
         splitter="general/1",
     )
     example = keyed_example().model_copy(
-        update={"history": (key_turn(0, "user", pieces(["Hello."])),)}
+        update={"history": (KeyedTurn("user", key_sentences("h0", pieces(["Hello."]))),)}
     )
     criterion = Criterion(name="tone", criteria="Is it kind?", shows=("question", "response"))
     assert {

@@ -348,3 +348,12 @@ def test_a_closed_store_gives_no_lease(directory: Path) -> None:
     with pytest.raises(UsageError, match="closed"):
         store.lease(KEYS[0])
     assert not any(files._opened for files in leases._OPEN.values())
+
+
+def test_a_moved_store_gives_leases_where_it_is(directory: Path) -> None:
+    """A closed store object that is still referenced does not keep the old place."""
+    with DiskStore(directory) as before:
+        before.lease(KEYS[0])
+    with DiskStore(directory.rename(directory.with_name("moved"))) as store:
+        assert all(store.lease(key) for key in KEYS)
+    assert not before.directory.exists()

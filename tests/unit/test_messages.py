@@ -102,11 +102,11 @@ PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {
     ),
     "a misspelled option of a comparison": (
         lambda labels: labels.compare(labels, trail=1),
-        "unknown option 'trail'; did you mean 'trial'",
+        "no option 'trail'; did you mean 'trial'",
     ),
     "a misspelled option of a report": (
         lambda labels: labels.report("x.html", sort="worst"),
-        "unknown option 'sort'.*order",
+        "no option 'sort'.*order",
     ),
     "a misspelled order": (lambda labels: labels.report("x.html", order="wurst"), "mean 'worst'"),
     "a file name for rows": (lambda _: labeler.label("nothing.jsonl", judge="embedded"), "nothing"),

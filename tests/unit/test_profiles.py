@@ -16,7 +16,7 @@ from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput, lowered
 from labeler.labels.profiles import PROFILES, profile_of
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.sentences.example import KeyedExample, key_reference
+from labeler.sentences.example import KeyedExample, key_sentences
 from support.samples import keyed_example, pieces, request
 
 ROWS: list[dict[str, Any]] = [
@@ -52,7 +52,9 @@ def records(rows: list[dict[str, Any]], profile: str, judge: Any = None) -> list
 
 def told(*reference: str) -> KeyedExample:
     """An example with a reference answer."""
-    return keyed_example().model_copy(update={"reference": key_reference(pieces(reference))})
+    return keyed_example().model_copy(
+        update={"reference": key_sentences("ref.", pieces(reference))}
+    )
 
 
 def key(example: KeyedExample, profile: str) -> str:
@@ -91,7 +93,7 @@ def test_a_row_without_a_reference_answer_is_told() -> None:
     assert isinstance(labeled, LabelRecord)
     assert isinstance(failed, LabelFailure)
     assert (failed.reason, failed.attempts, failed.key) == ("no_reference", 0, None)
-    assert "--profile auto" in failed.message
+    assert "profile auto" in failed.message
 
 
 def test_a_prompt_must_fit_its_profile() -> None:

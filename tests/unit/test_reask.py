@@ -9,7 +9,7 @@ from labeler.calculators.headline import HEADLINES, headline_metrics, plain_name
 from labeler.judges.openai.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import Violation
-from labeler.sentences.example import key_reference
+from labeler.sentences.example import key_sentences
 from support import samples
 
 
@@ -102,7 +102,7 @@ def test_a_reask_for_claims_names_the_rules_for_claims(
     output: type[GPTLabelingOutput], rules: str
 ) -> None:
     """Golden texts too: they stand before the last sentence, and nothing else changes."""
-    reference = key_reference(samples.pieces(["Paris.", "It is up north."]))
+    reference = key_sentences("ref.", samples.pieces(["Paris.", "It is up north."]))
     example = samples.keyed_example().model_copy(update={"reference": reference})
     found = [Violation(kind="claims_and_none", field="f", keys=("ref.a",))]
     plain = complaint(found, samples.keyed_example())

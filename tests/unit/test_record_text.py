@@ -9,7 +9,7 @@ from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
 from labeler.report.record_text import print_outcome
-from labeler.sentences.example import key_reference
+from labeler.sentences.example import key_sentences
 from support.labeled import claims_output, compared, expects, record, reference_output, says
 from support.samples import keyed_example, pieces, request
 
@@ -20,7 +20,7 @@ def shown(
     label: GPTLabelingOutput, profile: str, capsys: pytest.CaptureFixture[str]
 ) -> tuple[str, list[str]]:
     """What is printed of a label: as it is, and line by line without the space between words."""
-    told = key_reference(pieces(["Paris.", HOSTILE]))
+    told = key_sentences("ref.", pieces(["Paris.", HOSTILE]))
     example = keyed_example().model_copy(update={"reference": told})
     chosen = PROFILES[profile]
     asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)

@@ -13,7 +13,6 @@ from labeler.sentences.keys import (
     is_key,
     letters,
     position,
-    reference_key,
     response_key,
 )
 from labeler.sentences.splitting import SPLITTERS, align, key_example
@@ -328,14 +327,16 @@ def test_keys_round_trip(document: int, sentence: int) -> None:
     """A key names exactly the position that it was made of, in each part of a record."""
     assert position(document_key(document, sentence)) == (0, document, sentence)
     assert position(response_key(sentence)) == (1, 0, sentence)
-    assert position(reference_key(sentence)) == (2, 0, sentence)
+    assert position(f"ref.{letters(sentence)}") == (2, 0, sentence)
 
 
 @given(INDEX, INDEX)
 def test_what_is_written_is_a_key(document: int, sentence: int) -> None:
     """Whatever part it names a sentence of."""
-    written = [document_key(document, sentence), response_key(sentence), reference_key(sentence)]
-    assert all(map(is_key, written))
+    written = [document_key(document, sentence), response_key(sentence)]
+    assert all(
+        map(is_key, [*written, *(f"{part}{written[0]}" for part in "th"), f"ref.{written[1]}"])
+    )
 
 
 @given(st.lists(st.tuples(INDEX, INDEX), unique=True))

@@ -343,6 +343,17 @@ def test_a_damaged_key_buys_nothing_and_costs_no_label(tmp_path: Path, key: str)
         assert rescued.failure(str(FAILED.key)) == FAILED
 
 
+def test_a_copy_under_another_key_is_rescued_where_its_own_row_is_damaged(tmp_path: Path) -> None:
+    """The row of its own key names a file, which stays unread."""
+    directory = make_store(tmp_path / "s")
+    change(directory, PLANT.replace("x'00'", "?"), "0" * 64, 1, encode(VICTIM))
+    statement = "UPDATE Cache SET mode = 2, filename = '../outside.txt' WHERE key = ?"
+    change(directory, statement, VICTIM.key)
+    merged = merge_stores([directory], tmp_path / "new")
+    assert (merged.new, merged.repeated) == (5, [VICTIM.id])
+    assert (len(merged.damaged), len(merged.misplaced)) == (1, 1)
+
+
 def test_a_key_changed_into_another_is_found_by_reading_its_record(tmp_path: Path) -> None:
     """No check of keys alone can tell; what was bought again meanwhile is named."""
     directory = make_store(tmp_path / "s")

@@ -28,10 +28,11 @@ from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.plugins.batch import client
-from labeler.plugins.batch.client import OpenAIBatches, RemoteBatch
+from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection
 from labeler.plugins.batch.folder import Batch, FileLimits, pending_keys
 from labeler.plugins.batch.folder import batches as folders
+from labeler.plugins.batch.remote import RemoteBatch
 from labeler.plugins.batch.status import delete_requests
 from labeler.plugins.batch.submit import Submission
 from labeler.store.disk import DiskStore

@@ -22,7 +22,7 @@ from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.sentences.example import Frozen, key_reference
+from labeler.sentences.example import Frozen, key_sentences
 from labeler.store.disk import DiskStore
 from support import samples
 from wire.calls import Json
@@ -30,7 +30,7 @@ from wire.provider import Call, Provider, answers, completes, format_problems
 
 KEY = "sk-SENTINEL-0123456789"
 EXAMPLE = samples.keyed_example().model_copy(
-    update={"reference": key_reference(samples.pieces(["Paris.", "It is up north."]))}
+    update={"reference": key_sentences("ref.", samples.pieces(["Paris.", "It is up north."]))}
 )
 """Documents 0a 0b and 1a, response a b, reference ref.a ref.b."""
 OUTPUTS: dict[str, type[GPTLabelingOutput]] = {

@@ -27,7 +27,7 @@ from labeler.data.lines import (
     parse_object,
     read_lines,
 )
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow, UsageError, path_in
 from labeler.version import install_command
 
 _NEED_PYARROW = frozenset({"parquet", "arrow", "dataset"})
@@ -136,7 +136,7 @@ def row_files(name: str) -> list[str]:
     Files are known by their suffixes; hidden files, other files and folders are left out. A folder
     without such files, or with a saved data set, stands for itself.
     """
-    folder = Path(name)
+    folder = path_in("rows", name)
     if name.startswith(HUB) or is_remote(name) or not folder.is_dir():
         return [name]
     if any((folder / saved).is_file() for saved in _SAVED):

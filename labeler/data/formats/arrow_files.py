@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeler.data.formats import MOST_COLUMNS, Raw, plain_row, twice
-from labeler.data.lines import LONGEST_LINE, open_bytes
+from labeler.data.lines import LONGEST_LINE, open_bytes, unreadable
 from labeler.errors import BadRow, UsageError
 
 BATCH = 1024
@@ -113,6 +113,8 @@ def arrow_errors(name: str) -> Iterator[None]:
         RecursionError,
         UnicodeError,
     ) as error:
+        if getattr(error, "strerror", None):  # of the system, not of the content
+            raise unreadable(name, error) from error
         shown = str(error)[:300] or type(error).__name__
         raise UsageError(
             f"cannot read {name}: {shown}; check that it is whole, and of the format that its name "

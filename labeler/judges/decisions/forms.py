@@ -1,4 +1,4 @@
-"""The two APIs of models that decide: a table of their forms, and readers of their answers.
+"""The two APIs of models that decide: the forms of their questions, and readers of their answers.
 
 Sources: types of openai 3.57.0 (``decision.py``, ``decision_create_params.py``), and the
 specification in jevcompat 0.1.1. Servers deviate, so nothing is taken for granted: an answer that
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from labeler.judges.decisions.questions import Question
 from labeler.judges.openai.attempts import cut_prompt
@@ -20,13 +20,12 @@ from labeler.judges.openai.completion import (
     NO_COMPLETION,
     Completion,
     fact_of,
-    object_of,
     stated_error,
-    text_of,
     usage_of,
 )
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
-from labeler.judges.openai.reading import parse_object
+from labeler.judges.openai.reading import at, list_of, parse_object
+from labeler.judges.openai.request import Request
 
 Decision = float | dict[str, float]
 """The probability of yes, or the probabilities of a choice by option."""
@@ -38,31 +37,24 @@ _LEAST_TOLERANCE, _FEWEST_DIGITS = 0.05, 2
 class Unfit(Exception):
     """An answer that does not fit its question; the message names the question and the fault."""
 
-    kind: ErrorKind = "undecided"
-
-
-class _Refused(Unfit):
-    kind = "refusal"
+    def __init__(self, fault: str, *, kind: ErrorKind = "undecided") -> None:
+        super().__init__(fault)
+        self.kind = kind
 
 
 @dataclass(frozen=True)
-class DecisionForm:
-    """The form of requests and answers of one API.
+class QuestionForm:
+    """The form of questions and answers in one API.
 
     Attributes:
-        version: begin of the path, which an address may end with; added if it does not. Empty for
-            an address that is complete.
-        path: path of the request after that.
         text: field of the request with the record.
         most_questions: questions that some server takes in one request.
         most_options: options that some server takes in one choice.
         asked: makes the value of ``questions``.
-        answers: yields a question's name and its answer, of the value of ``answers``.
+        answers: returns answers by the name of their question, of the value of ``answers``.
         fields: type of an answer to a question of yes or no, and the field of its probability.
     """
 
-    version: str
-    path: str
     text: str
     most_questions: int
     most_options: int
@@ -70,25 +62,24 @@ class DecisionForm:
     answers: Callable[[Any, Sequence[Question]], Mapping[str, Any]]
     fields: tuple[str, str]
 
-    def read(self, body: bytes, text: str, asked: Sequence[Question]) -> Completion:
-        """Read an answer.
+    def body(self, request: Request) -> dict[str, Any]:
+        """Return a record with the questions that stand in for messages."""
+        text = {self.text: request.task.messages[0]["content"]}
+        return {**request.spec.parameters(), **text, "questions": self.asked(_questions(request))}
 
-        Args:
-            body: of the response.
-            text: the record, as it was sent.
-            asked: the questions, as they were sent.
-        """
+    def read(self, body: bytes, request: Request) -> Completion:
+        """Read an answer."""
         values, has_twins = parse_object(body.decode("utf-8", "replace"))
         if values is None:
             return NO_COMPLETION
-        usage = object_of(values.get("usage"))
+        asked = _questions(request)
         error, decisions = self._decided(values, asked, has_twins=has_twins)
-        texts = [text, *(question.instructions for question in asked)]
-        reported = usage.get("input_tokens")
-        counted = usage_of(
-            {"prompt_tokens": reported, "completion_tokens": usage.get("output_tokens")},
-            is_empty=True,
-        )
+        usage = {
+            "prompt_tokens": at(values, "usage", "input_tokens"),
+            "completion_tokens": at(values, "usage", "output_tokens"),
+        }
+        counted = usage_of(usage, is_empty=True)
+        texts = [request.task.messages[0]["content"], *(one.instructions for one in asked)]
         return Completion(
             # Checked here: a request holds some of a task's questions.
             error=error or cut_prompt(counted.prompt_tokens if counted else 0, texts),
@@ -114,16 +105,19 @@ class DecisionForm:
             return ObservedError(unfit.kind, facts=str(unfit)), {}
 
     def _decision(self, answer: object, question: Question) -> Decision:
-        fields, where = object_of(answer), f"question {question.name!r}"
-        kind, field = self.fields
-        stated = text_of(fields.get("type"))
+        where, (kind, field) = f"question {question.name!r}", self.fields
+        stated = at(answer, "type")
         if stated == "refusal":
-            raise _Refused(where)
+            raise Unfit(where, kind="refusal")
         if stated != ("choice" if question.options else kind):
             raise Unfit(f"{where}: its answer has another type")
         if not question.options:
-            return _probability(fields.get(field), where)
-        return _distribution(fields.get("probabilities"), question.options, where)
+            return _probability(at(answer, field), where)
+        return _distribution(at(answer, "probabilities"), question.options, where)
+
+
+def _questions(request: Request) -> Sequence[Question]:
+    return cast("Sequence[Question]", request.messages)
 
 
 def _probability(value: object, where: str) -> float:
@@ -147,7 +141,7 @@ def _distribution(given: object, options: Sequence[str], where: str) -> dict[str
 
 
 def _by_value(given: list[object]) -> dict[str, object] | None:
-    pairs = [(object_of(one).get("value"), object_of(one).get("probability")) for one in given]
+    pairs = [(at(one, "value"), at(one, "probability")) for one in given]
     found = {value: probability for value, probability in pairs if isinstance(value, str)}
     return found if len(found) == len(pairs) else None
 
@@ -172,8 +166,8 @@ def _listed_questions(asked: Sequence[Question]) -> list[dict[str, Any]]:
 
 def _listed_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]:  # noqa: ANN401 - a JSON value
     """Return answers by name; those without a name are in the order of the questions."""
-    answers = given if isinstance(given, list) else []
-    own: list[Any] = [object_of(answer).get("name") for answer in answers]
+    answers = list_of(given)
+    own: list[Any] = [at(answer, "name") for answer in answers]
     names: list[Any] = [one.name for one in asked]
     if own == [None] * len(names):
         own = names
@@ -202,26 +196,22 @@ def _named_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]: 
     return given
 
 
-FORMS: Mapping[str, DecisionForm] = {
-    "decisions": DecisionForm(
-        version="",
-        path="decisions",
-        text="input",
-        most_questions=400,
-        most_options=255,
-        asked=_listed_questions,
-        answers=_listed_answers,
-        fields=("predicate", "probability"),
-    ),
-    "systemone": DecisionForm(
-        version="/v1",
-        path="systemone",
-        text="state",
-        most_questions=1000,
-        most_options=255,
-        asked=_named_questions,
-        answers=_named_answers,
-        fields=("noul", "noul"),
-    ),
-}
-"""Forms by judge. Where a server takes less, it says so, and the run keeps to that."""
+# Where a server takes less than here, it says so, and the run keeps to that.
+LISTED = QuestionForm(
+    text="input",
+    most_questions=400,
+    most_options=255,
+    asked=_listed_questions,
+    answers=_listed_answers,
+    fields=("predicate", "probability"),
+)
+"""The form of OpenAI's decisions."""
+NAMED = QuestionForm(
+    text="state",
+    most_questions=1000,
+    most_options=255,
+    asked=_named_questions,
+    answers=_named_answers,
+    fields=("noul", "noul"),
+)
+"""The form of TypeSafe's systemone."""

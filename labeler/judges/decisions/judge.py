@@ -6,18 +6,17 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from labeler.errors import UsageError
-from labeler.judges.decisions.forms import FORMS
+from labeler.judges.decisions.forms import LISTED, NAMED, QuestionForm
 from labeler.judges.decisions.questions import DecisionPrompt, Question, shown
 from labeler.judges.decisions.verdicts import THRESHOLDS, Decisions, answer_of, scores_of
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.request import Form, Request
+from labeler.judges.openai.request import Form
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.sentences.example import Frozen
 
@@ -92,30 +91,15 @@ class DecisionsJudge(HostedJudge):
 
     provider = "decisions"
     answers = frozenset({"trace", "reference", "retrieval"})
+    questions: ClassVar[QuestionForm] = LISTED
+    form = Form("/decisions", LISTED.body, LISTED.read, model_path="/models/{model}")
 
     def __init__(self, model: str, **settings: Any) -> None:  # noqa: ANN401 - checked by HostedJudge
         super().__init__(model, **settings)
         self.auto = False
         if settings.get("price") is None and self.price is not None:
             self.price = self.price.of_input()
-        self._form = FORMS[self.provider]
-        self.form = Form(
-            f"/{self._form.path}",
-            self._body,
-            self._read,
-            model_path="/models/{model}",
-            version=self._form.version,
-        )
-        self._limits = RequestLimits(self._form.most_questions, self._form.most_options)
-
-    def _body(self, asked: Request) -> dict[str, Any]:
-        """Return a record with the questions that stand in for messages."""
-        questions = self._form.asked(cast("Sequence[Question]", asked.messages))
-        text = {self._form.text: _input(asked.task)}
-        return {**asked.spec.parameters(), **text, "questions": questions}
-
-    def _read(self, body: bytes, asked: Request) -> Completion:
-        return self._form.read(body, _input(asked.task), cast("Sequence[Question]", asked.messages))
+        self._limits = RequestLimits(self.questions.most_questions, self.questions.most_options)
 
     async def label(self, task: Task[Any]) -> JudgeReply[Frozen]:
         """Judge one record, as :class:`HostedJudge` does."""
@@ -151,16 +135,12 @@ class DecisionsJudge(HostedJudge):
 
     def _size(self, log: AttemptLog, messages: Messages) -> Size:
         asked = cast("Sequence[Question]", messages)
-        texts = [_input(log.task), "\n".join(map(shown, asked))]
-        tokens = self._counter.request(texts, "")
+        text = log.task.messages[0]["content"]
+        tokens = self._counter.request([text, "\n".join(map(shown, asked))], "")
         if self.price is None:
             return Size(tokens)
-        sent = [texts[0], json.dumps(self._form.asked(asked))]
+        sent = [text, json.dumps(self.questions.asked(asked))]
         return Size(tokens, self.price.worst(self._counter.request_at_most(sent, ""), 0))
-
-
-def _input(task: Task[Any]) -> str:
-    return task.messages[0]["content"]
 
 
 def _prompt_of(task: Task[Any]) -> DecisionPrompt:
@@ -173,3 +153,5 @@ class SystemOneJudge(DecisionsJudge):
     """The same before TypeSafe's ``/v1/systemone``, or a server that speaks it."""
 
     provider = "systemone"
+    questions = NAMED
+    form = Form("/systemone", NAMED.body, NAMED.read, model_path="/models/{model}", version="/v1")

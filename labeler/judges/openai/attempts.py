@@ -137,7 +137,7 @@ class AttemptLog:
 
     def reask_message(self) -> str:
         """Return the message that asks the judge to correct its latest answer."""
-        rules = self.task.rules
+        rules = self.task.kind.rules
         if rules is not None:
             return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:

@@ -16,7 +16,14 @@ from labeler.judges.limits import LONGEST_WAIT
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import number_of, seconds_of
 from labeler.judges.openai.masking import masked, masked_json
-from labeler.judges.openai.reading import find_object, json_of, parse_object, verbatim
+from labeler.judges.openai.reading import (
+    at,
+    find_object,
+    json_of,
+    list_of,
+    parse_object,
+    verbatim,
+)
 from labeler.judges.task import Token
 from labeler.labels.record import Usage
 
@@ -377,19 +384,6 @@ def _text_in(part: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-# JSON values: any part may be missing or of another type.
-
-
-def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
-    """Return the value at a path; ``None`` if there is none."""
-    for step in path:
-        try:
-            value = value[step]  # type: ignore[index]  # anything that a server sends
-        except (LookupError, TypeError):
-            return None
-    return value
-
-
 def text_of(value: object) -> str:
     """Return an external value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
@@ -398,8 +392,3 @@ def text_of(value: object) -> str:
 def object_of(value: object) -> Mapping[str, Any]:
     """Return an external value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
-
-
-def list_of(value: object) -> list[Any]:
-    """Return an external value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []

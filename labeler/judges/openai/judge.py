@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
@@ -20,21 +21,15 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import UsageError
+from labeler.judges.judge import ModeRejected
 from labeler.judges.limits import Size
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.connections import LentResponse
-from labeler.judges.openai.error_rules import AttemptFailed
-from labeler.judges.openai.modes import ModeChoice
-from labeler.judges.openai.request import (
-    CHAT,
-    Form,
-    Request,
-    rejects_caching,
-    spec_of,
-)
+from labeler.judges.openai.error_rules import FORMAT_NAMES, AttemptFailed
+from labeler.judges.openai.request import CHAT, Form, Request, rejects_caching, spec_of
 from labeler.judges.openai.retries import (
     concluded,
     final_error,
@@ -53,7 +48,7 @@ from labeler.judges.tokens import TokenCounter, answer_cap
 from labeler.sentences.example import Frozen
 
 
-class HostedJudge(ModeChoice):
+class HostedJudge:
     """Labels records with a hosted model; each provider is a subclass.
 
     A judge serves any number of runs, also at once: each event loop has its own clients until
@@ -67,6 +62,11 @@ class HostedJudge(ModeChoice):
         price: price of the model's tokens; by default from the price table, if listed.
         sleep: waits between attempts.
         settings: the other fields of :class:`~labeler.judges.openai.request.OpenAISpec`.
+
+    Attributes:
+        spec: settings of the judge, with the output modes that are known.
+        auto: False if the user has chosen the output mode; otherwise the judge tries those of its
+            provider in turn where the server rejects them.
 
     Raises:
         UsageError: a setting is unknown or out of range, the address is not safe, or the key
@@ -89,7 +89,8 @@ class HostedJudge(ModeChoice):
     ) -> None:
         self.spec = spec_of(model, settings, self.provider)
         self.auto = settings.get("output_mode", "auto") == "auto"
-        self._mode = self.spec.output_mode or "strict"
+        self._mode: str = self.spec.output_mode or "strict"
+        self._kept = frozenset[str]()  # schemas whose mode stays, whatever the server accepts
         if api_key is None and self.spec.api_key_command is None:
             api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
@@ -131,9 +132,11 @@ class HostedJudge(ModeChoice):
 
     async def _begin(self, task: Task) -> AttemptLog:
         """Return the log of a record that may be sent."""
-        pace = current()
-        cap = self.spec.max_output_tokens
-        self._begin_task(task, pace.health)
+        pace, cap = current(), self.spec.max_output_tokens
+        if self._may_change(task):
+            mode, modes = self._begin_mode(task.schema.name), self.spec.provider.modes
+            if not pace.health.labels:  # each further mode would cost a request
+                pace.health.doubt(len(modes) - 1 - modes.index(mode))
         if pace.budget.cap is not None:
             self.require_bounds()
         if pace.budget.cap is not None or self.spec.provider.requires_cap:
@@ -237,7 +240,11 @@ class HostedJudge(ModeChoice):
         """
         opened = self._opened()
         async with log.pace.request(log.task.key, self._size(log, messages)) as sent:
-            self._require_mode(log, sent)
+            if not log.answers and self._may_change(log.task):
+                mode, own = log.task.mode, self._begin_mode(log.task.schema.name)
+                if mode != own:  # another record was rejected meanwhile
+                    sent.answered(tokens=0, cost=Decimal(0))
+                    raise ModeRejected(mode, own, attempts=log.attempts)
             log.attempts += 1
             cached = self.spec.prompt_cache != "off" and not log.pace.health.rejects_caching
             asked = Request(self.spec, log.task, messages, log.cap, cached)
@@ -317,14 +324,51 @@ class HostedJudge(ModeChoice):
             cause = AttemptFailed(*log.rejection(cause))
         if not isinstance(cause, AttemptFailed | BudgetSpent | Stopped):
             return cause
-        if isinstance(cause, AttemptFailed):
-            if rejected := self._rejected_mode(log, cause):
-                return rejected
-            cause.detail = self._server.key_hint(cause.observed) or cause.detail
-        failed = concluded(cause, log.pace, log.task.key)
+        if isinstance(cause, AttemptFailed) and (rejected := self._rejected_mode(log, cause)):
+            return rejected
+        failed = concluded(cause, log.pace, log.task.key, self._server)
         who = f"judge {self.spec.judge}, model {self.spec.model!r} at {self.host}"
-        sent = 0 if failed.observed.kind == "no_key" else log.attempts
-        return final_error(failed, who, sent, self.spec.timeout, **log.in_vain())
+        return final_error(failed, who, log.attempts, self.spec.timeout, **log.in_vain())
+
+    def choose_modes(self, known: Mapping[str, str], others: str | None) -> None:
+        """Ask in the output modes of stored labels.
+
+        Args:
+            known: by schema; they stay, whatever the server accepts.
+            others: first mode of other schemas, if any is known; it may change.
+        """
+        if self.auto:
+            self._kept = frozenset(known)
+            self._mode = others or self._mode
+            self.spec = self.spec.in_modes(known, others)
+
+    def _may_change(self, task: Task) -> bool:
+        """Return True if the output mode of a task is the judge's choice."""
+        return self.auto and task.schema.name not in self._kept
+
+    def _begin_mode(self, schema: str) -> str:
+        """Return the output mode of a schema; at first, that in which the last one ended."""
+        if schema not in self.spec.schema_modes:
+            self.spec = self.spec.in_modes({schema: self._mode})
+        return self.spec.schema_modes[schema]
+
+    def _rejected_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRejected | None:
+        """Return the error that names another output mode, if the server rejects that of a task."""
+        task, mode, schema = log.task, log.task.mode, log.task.schema.name
+        if not (self._may_change(task) and failed.rule.names_format) or _quotes(task, failed):
+            return None
+        if mode == self._begin_mode(schema):  # no other record was rejected before
+            modes = self.spec.provider.modes
+            if mode == modes[-1] or schema in log.pace.health.schemas:
+                return None
+            self._mode = modes[modes.index(mode) + 1]
+            self.spec = self.spec.in_modes({schema: self._mode})
+            log.pace.health.doubt()
+            log.pace.notice(
+                f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
+                "which is part of the labels' signatures"
+            )
+        return ModeRejected(mode, self._begin_mode(schema), attempts=log.attempts)
 
     def _opened(self) -> _OpenClient:
         """Return the client of the running event loop; a client cannot change loops."""
@@ -348,6 +392,14 @@ class _OpenClient:
     checking: asyncio.Lock = field(default_factory=asyncio.Lock)
     checked: bool = False
     """True once the model has been looked up."""
+
+
+def _quotes(task: Task, failed: AttemptFailed) -> bool:
+    """Return True if an error may name a format only because it quotes the record."""
+    message = f"{failed.observed.code} {failed.observed.message}"
+    words = {found[0].lower() for found in FORMAT_NAMES.finditer(message)}
+    shown = task.messages[-1]["content"].lower()
+    return failed.rule.marks is not None and bool(words) and all(word in shown for word in words)
 
 
 class _Read(NamedTuple):

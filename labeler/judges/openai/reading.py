@@ -62,6 +62,21 @@ def fields_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=fields_of, parse_int=parse_integer)
 
 
+def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the value at a path; ``None`` if there is none."""
+    for step in path:
+        try:
+            value = value[step]  # type: ignore[index]  # anything that a server sends
+        except (LookupError, TypeError):
+            return None
+    return value
+
+
+def list_of(value: object) -> list[Any]:
+    """Return an external value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def verbatim(body: bytes, *path: str | int) -> str:
     """Return the JSON text at a path; "" if there is none."""
     found: Any = body
@@ -83,9 +98,9 @@ def _streamed(text: str) -> dict[str, Any]:
         if not (line.startswith("data:") and content.startswith("{")):
             continue
         chunk = _DECODER.raw_decode(content)[0]
-        parts = chunk.pop("choices", None)
+        parts = list_of(chunk.pop("choices", None))
         whole |= {name: value for name, value in chunk.items() if value is not None}
-        for part in parts if isinstance(parts, list) else ():
+        for part in parts:
             if isinstance(part, dict) and not part.get("index"):
                 _add(choice["message"], part.pop("delta", None))
                 choice |= {name: value for name, value in part.items() if value is not None}
@@ -95,10 +110,12 @@ def _streamed(text: str) -> dict[str, Any]:
 def _add(message: dict[str, Any], delta: object) -> None:
     """Add a piece of a message, or of its call, to those before it."""
     for name, value in delta.items() if isinstance(delta, dict) else ():
-        if name == "tool_calls":
-            for call in value if isinstance(value, list) else ():
-                if isinstance(call, dict):
-                    _add(message.setdefault("function_call", {}), call.get("function"))
+        if name in {"tool_calls", "function_call"}:  # the latter is the form before tools
+            calls = (
+                [value] if name == "function_call" else [at(v, "function") for v in list_of(value)]
+            )
+            for call in calls:
+                _add(message.setdefault("function_call", {}), call)
         elif isinstance(value, str) and isinstance(message.get(name, ""), str):
             message[name] = message.get(name, "") + value
         elif value is not None:

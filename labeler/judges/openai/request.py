@@ -251,14 +251,15 @@ def request_body(request: Request) -> dict[str, Any]:
     asked, _ = task.sent(request.messages)
     body: dict[str, Any] = {
         **spec.parameters(),
-        **task.parameters,
+        **task.kind.parameters(task.signature),
         "messages": asked,
         **_output_format(task.mode, task.schema),
     }
     if request.cap is not None:
         body[spec.cap_field] = request.cap
     if request.cached and spec.prompt_cache != "off":
-        body["prompt_cache_key"] = _cache_key(task)
+        shared = (task.prompt.artifact.digest, task.schema.artifact.digest)
+        body["prompt_cache_key"] = _cache_key(task.signature.model, *shared)
         if marks_prefix(spec):
             body["messages"] = [_cacheable(asked[0]), *asked[1:]]
             body["prompt_cache_options"] = {"mode": "explicit"}
@@ -276,14 +277,9 @@ CHAT = Form(
 """OpenAI's chat completions."""
 
 
-def _cache_key(task: Task) -> str:
-    """Return a name for the part of a prompt that all records share; it holds none of a record."""
-    prompt, schema = task.prompt.artifact, task.schema.artifact
-    return _name_of(task.signature.model, prompt.digest, schema.digest)
-
-
 @cache
-def _name_of(*facts: str) -> str:
+def _cache_key(*facts: str) -> str:
+    """Return a name for the part of a prompt that all records share; it holds none of a record."""
     return f"labeler-{digest(list(facts))[:32]}"
 
 

@@ -25,6 +25,7 @@ from labeler.judges.openai.error_rules import (
     quote,
 )
 from labeler.judges.openai.headers import quota_of
+from labeler.judges.openai.server import Server
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped
 from labeler.judges.pricing import Price
 from labeler.labels.record import Usage
@@ -79,10 +80,11 @@ def retrying(
 
 
 def concluded(
-    error: AttemptFailed | BudgetSpent | Stopped, pace: Pace, row: Hashable
+    error: AttemptFailed | BudgetSpent | Stopped, pace: Pace, row: Hashable, server: Server
 ) -> AttemptFailed:
     """Return the error of a row that got no usable answer, and report it to the pace."""
     if isinstance(error, AttemptFailed):
+        error.detail = server.key_hint(error.observed) or error.detail
         if error.observed.kind != "timeout":  # counted by attempt
             settle_end(pace, row, error)
         return error
@@ -108,6 +110,7 @@ def final_error(
         facts: further facts of an :class:`UnusableAnswer`.
     """
     rule = failed.rule
+    sent = 0 if failed.observed.kind == "no_key" else sent
     said = explain(failed.observed, timeout=timeout, detail=failed.detail)
     message = f"{who}, after {sent} request{'s' * (sent != 1)}: {said}"
     if failed.stops:

@@ -23,7 +23,7 @@ from labeler.judges.pricing import Price
 from labeler.judges.task import Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.plugins.batch.client import ENDED, OpenAIBatches, RemoteBatch, run
+from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     Batch,
     Results,
@@ -33,6 +33,7 @@ from labeler.plugins.batch.folder import (
     locked,
     total,
 )
+from labeler.plugins.batch.remote import ENDED, RemoteBatch
 from labeler.plugins.batch.requests import (
     OK,
     AnswerLine,

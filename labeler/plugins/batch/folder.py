@@ -40,7 +40,7 @@ from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import ServerOptions
 from labeler.labels.record import Usage
-from labeler.plugins.batch.client import RemoteBatch
+from labeler.plugins.batch.remote import RemoteBatch
 from labeler.sentences.example import Frozen
 from labeler.store.leases import lock_files
 

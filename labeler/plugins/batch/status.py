@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from labeler.data.lines import BOM, rewrite_without
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
-from labeler.plugins.batch.client import ENDED, OpenAIBatches, RemoteBatch, run
+from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     BATCH_FILE,
     FOLDER,
@@ -21,6 +21,7 @@ from labeler.plugins.batch.folder import (
     batches_at,
     locked,
 )
+from labeler.plugins.batch.remote import ENDED, RemoteBatch
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.sentences.example import Frozen
 from labeler.store.maintenance import RowSelection

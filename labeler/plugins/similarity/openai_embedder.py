@@ -159,11 +159,9 @@ class OpenAIEmbedder:
             job.traffic.labeled()
             return vectors
         # Continued outside the handler: the cause may hold the key or the texts.
-        if isinstance(cause, AttemptFailed):
-            if len(texts) > 1 and cause.rule.lasting:
-                return None
-            cause.detail = self._server.key_hint(cause.observed) or cause.detail
-        failed = concluded(cause, job.traffic, tuple(texts))
+        if isinstance(cause, AttemptFailed) and len(texts) > 1 and cause.rule.lasting:
+            return None
+        failed = concluded(cause, job.traffic, tuple(texts), self._server)
         who = f"embedder {self.spec} at {self._server.host}"
         fault = final_error(failed, who, job.attempts - before, self._timeout)
         if isinstance(fault, FatalJudgeError):

@@ -23,13 +23,12 @@ from labeler.sentences.conversation import read_conversation
 from labeler.sentences.example import (
     Example,
     KeyedExample,
+    KeyedToolOutput,
+    KeyedTurn,
     Piece,
-    key_documents,
-    key_reference,
-    key_response,
-    key_tool_output,
-    key_turn,
+    key_sentences,
 )
+from labeler.sentences.keys import REFERENCE_PREFIX
 
 Split = Callable[[str], list[Piece]]
 
@@ -90,13 +89,15 @@ def key_example(
     else:
         used, for_others = GIVEN, SPLITTERS["general"]
         documents, response = _given_pieces(example)
-    reference = example.reference
+    reference = None
+    if example.reference is not None:
+        reference = key_sentences(REFERENCE_PREFIX, _split(for_others, example.reference))
     return KeyedExample(
         id=example.id,
         question=example.question,
-        documents=key_documents(documents),
-        response=key_response(response),
-        reference=None if reference is None else key_reference(_split(for_others, reference)),
+        documents=tuple([key_sentences(str(d), pieces) for d, pieces in enumerate(documents)]),
+        response=key_sentences("", response),
+        reference=reference,
         splitter=str(used),
         **_conversation(example, for_others, is_shown=shows_conversation),
     )
@@ -114,12 +115,12 @@ def _conversation(example: Example, splitter: Splitter, *, is_shown: bool) -> di
     return {
         "metadata": example.metadata,
         "history": tuple(
-            key_turn(number, turn.role, _split(splitter, turn.text))
+            KeyedTurn(turn.role, key_sentences(f"h{number}", _split(splitter, turn.text)))
             for number, turn in enumerate(read.history)
             if turn.role != "tool"
         ),
         "tool_outputs": tuple(
-            key_tool_output(number, output.name, _split(splitter, output.text))
+            KeyedToolOutput(key_sentences(f"t{number}", _split(splitter, output.text)), output.name)
             for number, output in enumerate(read.tool_outputs)
         ),
     }
