@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from labeler.data.formats import READERS, Raw, format_of, require_pyarrow
 from labeler.errors import BadRow, UsageError
-from labeler.sentences.characters import unescape_formula
+from labeler.sentences.characters import from_cell
 
 Codes = NDArray[np.int32]
 Places = NDArray[np.int64]
@@ -157,7 +157,7 @@ def _open_texts(path: str) -> Table:
         codes = [known.setdefault((type(one), one), len(known)) for one in cells]
         values = [value for _, value in known]
         if is_csv:
-            values = [unescape_formula(one) if one or name == "id" else None for one in values]
+            values = [from_cell(one) if one or name == "id" else None for one in values]
         return Encoded.of(np.array(codes, dtype=np.int32), values)
 
     return Table(path, names, column)
@@ -167,7 +167,7 @@ def _text_rows(rows: Iterable[Raw]) -> Iterator[dict[str, Any]]:
     for row in rows:
         if isinstance(row.fields, BadRow):
             raise UsageError(str(row.fields)) from row.fields
-        yield {unescape_formula(name): value for name, value in row.fields.items()}
+        yield {from_cell(name): value for name, value in row.fields.items()}
 
 
 class Columns:

@@ -25,7 +25,7 @@ from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.signature import digest
-from labeler.sentences.characters import escape_formula, plain_json, visible
+from labeler.sentences.characters import plain_json, to_cell
 from labeler.version import __version__
 
 Record = dict[str, Any]
@@ -302,7 +302,7 @@ def _write_csv(records: Iterable[Record], columns: Sequence[Column], path: Path)
 
 def _cell(value: object) -> object:
     if isinstance(value, str):
-        return escape_formula(visible(value))
+        return to_cell(value)
     return json.dumps(value) if isinstance(value, bool) else value
 
 

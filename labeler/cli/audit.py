@@ -45,7 +45,7 @@ from labeler.data.lines import STDIO
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import AnsweringModels
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.characters import escape_formula, plain_json, visible
+from labeler.sentences.characters import plain_json, to_cell, visible
 from labeler.sentences.display import console, reason_counts
 from labeler.version import __version__
 
@@ -201,8 +201,7 @@ def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
             writer.writerow(FINDING_COLUMNS)
             for row in rows:
                 texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
-                cells = (visible(str(texts[name])) for name in FINDING_COLUMNS)
-                writer.writerow(map(escape_formula, cells))
+                writer.writerow(to_cell(str(texts[name])) for name in FINDING_COLUMNS)
         else:
             file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 

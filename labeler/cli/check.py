@@ -11,9 +11,8 @@ from typing import Annotated, cast
 import typer
 
 from labeler.calculators import Intervals
-from labeler.cli.config import Config
 from labeler.cli.files import outcomes_or_numbers
-from labeler.cli.options import Details, Group, Json, Labels, Level, Threshold
+from labeler.cli.options import Config, Details, Group, Json, Labels, Level, Threshold
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
 from labeler.comparing import gate_reports
 from labeler.comparing.checking import GateSettings, check_gates

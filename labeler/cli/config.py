@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from labeler.catalog import near
+from labeler.cli.files import CONFIG_FILES
 from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 from labeler.extensions import offered
@@ -24,9 +25,6 @@ from labeler.extensions import offered
 if TYPE_CHECKING:
     from typer.core import TyperOption
 
-CONFIG_FILE, PROJECT_FILE = "labeler.toml", "pyproject.toml"
-_FOUND = (CONFIG_FILE, PROJECT_FILE)
-"""Files that are looked for in the working directory; the first one counts."""
 TABLES = ("rows", "judge", "run", "gates")
 _COMMANDS, _CHECK = ("label", "estimate"), "check"
 """Commands whose options stand in the first three tables, as those of installed packages do that
@@ -54,15 +52,19 @@ _GATES = {"min", "max", "max_drop"}
 _MAX_BYTES = 1_000_000
 
 
-def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
-    """Take the defaults of a command's options from a configuration file, and return them."""
-    if context.resilient_parsing:
-        return {}
-    named = [value] if value else [one for one in _FOUND if Path(one).is_file()]
-    name, tables = _read(Path(named[0])) if named else ("", {})
-    if not tables:
-        return {}
-    _check(name, tables, context, explicit=value is not None)
+def use_file(context: typer.Context, file: str, *, explicit: bool) -> Mapping[str, Any]:
+    """Take the defaults of a command's options from a configuration file, and return them.
+
+    Args:
+        context: of the command.
+        file: the file.
+        explicit: True if the user named it.
+
+    Raises:
+        UsageError: the file cannot be read, or sets what it may not.
+    """
+    name, tables = _read(Path(file))
+    _check(name, tables, context, explicit=explicit)
     wanted = TABLES[3:] if context.command.name == _CHECK else TABLES[:3]
     settings = {key: tables[table][key] for table in wanted for key in tables.get(table, ())}
     given = {
@@ -113,8 +115,6 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
         values: values of the command's options.
         defaults: those of the file.
     """
-    if not defaults:
-        return frozenset()
     from labeler.judges.opening import reject_foreign_server, unheeded
 
     named = values.get("judges") or values.get("judge") or ""
@@ -145,17 +145,6 @@ def _model(judge: str | None, values: Mapping[str, Any]) -> tuple[str, str]:
     return kind, model or values.get("model") or ""
 
 
-Config = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        help=f"File of defaults; else {CONFIG_FILE}, or [tool.labeler] of {PROJECT_FILE}.",
-        is_eager=True,
-        callback=_use_file,
-    ),
-]
-
-
 def show_config(context: typer.Context) -> None:
     """Print a command's settings as a configuration file, with the origin of each."""
     options: dict[str, list[TyperOption]] = {}
@@ -184,7 +173,7 @@ def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
         raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
     except ValueError as error:  # of the decoder, too
         raise UsageError(f"{file}: cannot be read as TOML: {error}") from error
-    if file.name != PROJECT_FILE:
+    if file.name != CONFIG_FILES[1]:
         return str(file), tables
     return f"{file} [tool.labeler]", tables.get("tool", {}).get("labeler", {})
 

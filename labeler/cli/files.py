@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 U = TypeVar("U")
 
+CONFIG_FILES = ("labeler.toml", "pyproject.toml")
+"""Files of defaults that are looked for in the working directory; the first one counts."""
+
 
 def reject_own_input(rows: list[str], output: str) -> None:
     """Reject an output that would overwrite an input.

@@ -7,11 +7,13 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.models import OptionInfo
 
+from labeler.cli.files import CONFIG_FILES
 from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
 
@@ -58,6 +60,25 @@ def _folder(name: str) -> str:
     return name
 
 
+def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
+    """Return the defaults of a configuration file, named or found."""
+    found = value or next((one for one in CONFIG_FILES if Path(one).is_file()), None)
+    if context.resilient_parsing or not found:
+        return {}
+    from labeler.cli.config import use_file
+
+    return use_file(context, found, explicit=value is not None)
+
+
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        help="File of defaults; else labeler.toml, or [tool.labeler] of pyproject.toml.",
+        is_eager=True,
+        callback=_use_file,
+    ),
+]
 Rows = Annotated[
     list[str],
     typer.Argument(
@@ -156,8 +177,6 @@ def expand_options(
         command: the function of the command.
         flags: types of further flags by name, which the function does not receive.
     """
-    from labeler.cli.config import Config, idle_defaults
-
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
     kinds = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
@@ -179,7 +198,11 @@ def expand_options(
     def run(**values: Any) -> T:  # noqa: ANN401 - the command's parameters
         for name in flags:
             values.pop(name, None)
-        idle = idle_defaults(values, values.pop("config", None) or {})
+        idle = frozenset[str]()
+        if defaults := values.pop("config", None):
+            from labeler.cli.config import idle_defaults
+
+            idle = idle_defaults(values, defaults)
         collected = {name: _collect(kind, values, idle) for name, kind in kinds.items()}
         return command(**values, **collected)
 

@@ -28,7 +28,7 @@ from labeler.data.formats.csv_files import read_csv
 from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow
-from labeler.sentences.characters import unescape_formula
+from labeler.sentences.characters import from_cell
 from labeler.sentences.keys import position
 
 DOCUMENT_FIELDS = ("relevant", "utilized")
@@ -131,10 +131,12 @@ def _csv_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for row in read_csv(str(path)):
         if isinstance(row.fields, BadRow):
             raise row.fields
-        stripped = {name: cell.strip() for name, cell in row.fields.items()}
         yield (
             row.where,
-            {name: unescape_formula(cell) or None for name, cell in stripped.items()},
+            {
+                name: from_cell(cell if name == "id" else cell.strip()) or None
+                for name, cell in row.fields.items()
+            },
         )
 
 

@@ -103,9 +103,11 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
             reason="wrong_type",
             lacks=missing,
         )
+    empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
         f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
+        f"{'; without a value: ' * bool(empty)}{empty}"
         + next(
             (f"; {name!r} has a message{said}" for name in columns if (said := _media(row[name]))),
             "",

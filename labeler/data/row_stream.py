@@ -141,10 +141,18 @@ def _lacks(row: Row, needed: Collection[str]) -> frozenset[str]:
 
 def _remedy(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
     """Return the mappings that rows need, by the names of their columns."""
-    from labeler.data.presets import map_options, mappings  # noqa: PLC0415 - rare
+    from labeler.data.presets import map_options, mappings, meaning_of  # noqa: PLC0415 - rare
 
-    unknown = {name: "COLUMN" for name in lacking if columns.get(name) is None}
+    empty = [name for name, value in columns.items() if value is None]
+    meant = {field[0]: name for name in empty if (field := meaning_of(str(name)))}
+    unknown = {
+        name: str(meant.get(name, "COLUMN"))
+        for name in lacking
+        if columns.get(name) is None and name not in empty
+    }
     found = unknown | mappings(columns)
+    if not found and empty:
+        return "; give each row a value there"
     if not found:
         return "; its columns have the names of fields: leave preset and columns (--map) out"
     is_text = found.get("documents", "").endswith(",")

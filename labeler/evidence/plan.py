@@ -86,8 +86,8 @@ class Plan(Displayed):
         self._looks = Looks(units.weights, probabilities, units.sizes, error=error)
         self._drawn: list[int] = []
         self._chances: list[float] = []
-        read = {item for look, count in enumerate(looks) for item in self._learn(look, count)}
-        if not self.answers.keys() <= read:
+        read = [self._learn(look, count) for look, count in enumerate(looks)]
+        if not self.answers.keys() <= {item for items in read for item in items}:
             raise UsageError("answers of an earlier look were changed; begin a new plan")
         # What was drawn is read before anything else is drawn: a sentence that a reader saw and
         # left out would be missing from the interval.
@@ -110,6 +110,9 @@ class Plan(Displayed):
             for unit, chance in zip(self._drawn, self._chances, strict=True)
             for item in units.units[unit]
         )
+        self._asked = [one[:2] for one in self.sentences]
+        if self.is_finished:
+            self._asked = [item for item in read[-1] if item in self.answers]
 
     def _next(self) -> tuple[Design, int, int]:
         """Return the design of a look, how many units it reads, and about how many are needed."""
@@ -144,8 +147,8 @@ class Plan(Displayed):
 
     @cached_property
     def again(self) -> tuple[Item, ...]:
-        """A tenth of :attr:`sentences`, which a person reads a second time."""
-        items = [(one.id, one.sentence) for one in self.sentences]
+        """A tenth of the sentences of this look, which a person reads a second time."""
+        items = self._asked
         ranked = sorted(items, key=lambda item: digest_of([str(self.goal.seed), "again", *item]))
         return tuple(ranked[: -(-len(items) // _SECOND)])
 

@@ -122,7 +122,8 @@ def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
     for one in plan.sentences:
         yield one[:2], {"look": look, "reading": "1", "probability": repr(one.probability)}
     for item in plan.again:
-        yield item, {"look": look, "reading": "2"}
+        if item not in plan.second:
+            yield item, {"look": look, "reading": "2"}
 
 
 def _texts(units: Units, item: Item) -> dict[str, str]:

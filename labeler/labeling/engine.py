@@ -39,7 +39,6 @@ class Job(Generic[T]):
         result: the result.
     """
 
-    work: Work[T] | None
     succeeded: bool = False
     result: T = field(init=False)
 
@@ -69,7 +68,7 @@ class Engine:
         self._most_ready = max(_FEWEST_READY, _READY * traffic.concurrency)
         self._grace, self._last, self._after = grace, last, after
         self._loop = asyncio.new_event_loop()
-        self._handed = deque[Job[Any]]()
+        self._handed = deque[tuple[Job[Any], Work[Any]]]()
         """Jobs that the caller has handed over to the loop."""
         self._is_starting = False
         self._submitted = self._started = self._ended = 0
@@ -95,9 +94,9 @@ class Engine:
             Exception: that of the first job that failed.
         """
         self._raise_failure()
-        job = Job(work)
+        job = Job[T]()
         self._submitted += 1
-        self._handed.append(job)
+        self._handed.append((job, work))
         if not self._is_starting:
             self._is_starting = True
             self._loop.call_soon_threadsafe(self._start)
@@ -200,7 +199,7 @@ class Engine:
         self._is_starting = False
         if self._handed and not self._traffic.stopping.is_set():
             self._is_starting = True
-            self._task(self._finished(self._handed.popleft()))
+            self._task(self._finished(*self._handed.popleft()))
             self._loop.call_soon(self._start)
 
     def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -209,12 +208,10 @@ class Engine:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _finished(self, job: Job[T]) -> None:
+    async def _finished(self, job: Job[T], work: Work[T]) -> None:
         """Run a job; its error is the engine's."""
-        work, job.work = job.work, None
         self._started += 1
         self._moved()
-        assert work is not None  # noqa: S101 - each job runs once
         with contextlib.suppress(Exception, asyncio.CancelledError):
             job.result = await self._watched(work)
             job.succeeded = True

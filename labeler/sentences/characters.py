@@ -85,6 +85,19 @@ def unescape_formula(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell, 1) else cell
 
 
+_CODE = re.compile(r"<U\+([0-9A-F]{4,5}|10[0-9A-F]{4})>")
+
+
+def to_cell(text: str) -> str:
+    """Return a text as a cell that terminals and spreadsheets may show; no two are the same."""
+    return escape_formula(visible(_CODE.sub(lambda code: f"<U+003C>{code[0][1:]}", text)))
+
+
+def from_cell(cell: str) -> str:
+    """Return a text as it was before :func:`to_cell`."""
+    return _CODE.sub(lambda code: chr(int(code[1], 16)), unescape_formula(cell))
+
+
 def inert_json(text: str) -> str:
     r"""Escape unsafe characters and possible control tokens in JSON; its value stays the same.
 

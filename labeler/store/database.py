@@ -226,14 +226,10 @@ class Database:
         with self._lock, translated_errors(self.directory):
             return array("q", (number for (number,) in self._opened().execute(query)))
 
-    def count(self) -> int:
-        """Count the records' rows; diskcache's counter could have been tampered with."""
-        return self._count(_IS_RECORD)
-
     def extent(self) -> tuple[int, int]:
-        """Count all rows, and return the number of the last."""
-        ((every, last),) = self.all("SELECT COUNT(*), MAX(rowid) FROM Cache")
-        return int(every), int(last or 0)
+        """Count the records, as diskcache's counter does not, and return the last row's number."""
+        ((records, last),) = self.all(f"SELECT SUM({_IS_RECORD}), MAX(rowid) FROM Cache")  # noqa: S608
+        return int(records or 0), int(last or 0)
 
     def delete(self, rowids: Iterable[int]) -> None:
         """Delete rows in one transaction.

@@ -128,7 +128,7 @@ class DiskStore(LabelStore):
         return self._leases.acquire(key, writer)
 
     def __len__(self) -> int:
-        return self._database.count()
+        return self.extent[0]
 
     def leave_thread(self) -> None:
         """Close the connection of the calling thread."""
@@ -137,7 +137,7 @@ class DiskStore(LabelStore):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Rows and the number of the last one: they change when records are added or deleted."""
+        """Records and the number of the last row: they change when any are added or deleted."""
         return self._database.extent()
 
     def __iter__(self) -> Iterator[AnyRecord]:

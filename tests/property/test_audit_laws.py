@@ -7,7 +7,7 @@ import math
 import random
 import string
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labeler.audit import CHECKS, Finding, audit_labels, findings_of, suspicion_score
@@ -15,7 +15,13 @@ from labeler.audit.explanations import affirms, denies, named_keys
 from labeler.judges.task import Token
 from labeler.labels.record import LabelRecord
 from labeler.plugins.scores.records import distribution_of, expected_score
-from labeler.sentences.characters import escape_formula, unescape_formula
+from labeler.sentences.characters import (
+    escape_formula,
+    from_cell,
+    to_cell,
+    unescape_formula,
+    visible,
+)
 from labeler.sentences.numbers import claimed_figures, is_known, known_figures
 from support.audited import judged
 
@@ -150,6 +156,15 @@ def test_a_guarded_cell_is_the_cell_and_at_most_an_apostrophe(cell: str) -> None
     safe = escape_formula(cell)
     assert safe in (cell, f"'{cell}")
     assert unescape_formula(safe) == cell
+
+
+@given(st.text(max_size=20))
+@example("<U+000D>\r<U+003C>\x1b[31m\u202e=1")
+def test_a_text_is_read_back_from_a_cell_that_is_safe_to_show(text: str) -> None:
+    """Controls become codes, and codes that were there stay apart from these."""
+    cell = to_cell(text)
+    assert cell == visible(cell)
+    assert from_cell(cell) == text
 
 
 TEN = range(1, 11)

@@ -114,6 +114,17 @@ def test_every_command_is_where_it_is_said_to_be() -> None:
                 assert listed.get_short_help_str(200) == command.get_short_help_str(200) != ""
 
 
+def test_a_program_without_sources_lists_commands_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is frozen into one file."""
+    listed = LazyCommand("store.merge").help
+
+    def missing(package: str, resource: str) -> bytes:
+        raise FileNotFoundError(package, resource)
+
+    monkeypatch.setattr("pkgutil.get_data", missing)
+    assert LazyCommand("store.merge").help == listed != ""
+
+
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:
     """One JSON object a row on stdout; the conclusion and the counts on stderr."""
     code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")

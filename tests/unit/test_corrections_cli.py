@@ -143,7 +143,7 @@ APPLY = ("apply", "labels.jsonl")
         ),
         (
             ("export", "none.jsonl", "-o", "t.json"),
-            "none.jsonl: no label is there to write to t.json",
+            "no labels in none.jsonl: it is empty",
         ),
         (("apply", "-", "c.jsonl"), "name a file"),
         (("import", "labels.jsonl", "no.json"), "cannot read no.json"),

@@ -292,3 +292,26 @@ def test_several_files_are_one(
     want = json.loads(labeler_command("metrics", labels, "--json")[1])
     assert code == 0
     assert [one["mean"] for one in json.loads(out)] == [one["mean"] for one in want]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_any_id_is_read_back(tmp_path: Path, suffix: str) -> None:
+    """Controls, spaces at the ends, formulas, codes that look like escapes, and long ones."""
+    ids = [
+        "=1",
+        " a ",
+        "\t-b",
+        "c\rd\x00\x1b[31m",
+        "<U+000D>",
+        "'=2",
+        "\u202e\u2028\ufeff",
+        "😀" * 999,
+    ]
+    rows = [
+        {"id": id_, "question": f"Q{n}?", "documents": ["D."], "response": "D."}
+        for n, id_ in enumerate(ids)
+    ]
+    store = labeler.MemoryStore()
+    path = labeler.label(rows, judge="embedded", store=store).save(tmp_path / "labels.jsonl")
+    write_numbers(path, numbers := tmp_path / f"numbers.{suffix}")
+    assert [row.id for row in labeler.metrics(numbers)] == ids

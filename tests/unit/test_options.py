@@ -149,6 +149,6 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
     rows.write_text(json.dumps(ROW))
     label = ["labeler", "label", str(rows), "--judge", "embedded", "--store", str(tmp_path / "s")]
     numpy = f"import sys; sys.argv = {label!r}\nfrom labeler.cli import run; run()\n"
-    assert loaded_by(f"{numpy}assert 'numpy' not in sys.modules") <= 126
+    assert loaded_by(f"{numpy}assert 'numpy' not in sys.modules") <= 121
     command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
-    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 49
+    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 48

@@ -190,7 +190,7 @@ def test_a_plan_is_read_with_its_own_labels_only(
     monkeypatch: pytest.MonkeyPatch, labeler_command: Command
 ) -> None:
     """Answers to a plan of other labels would be refused after the reading."""
-    monkeypatch.setattr("labeler.cli.reviewing._serve", lambda *_, **__: 0)
+    monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: 0)
     for name, some in (("labels.jsonl", labels()), ("others.jsonl", labels()[1:])):
         list(write_outcomes(some, name))
     plan = ("--plan", "plan.csv")

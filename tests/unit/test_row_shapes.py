@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime as dt
 import json
 import re
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import polars as pl
 import pytest
 from pydantic import BaseModel
 
+import labeler
 from labeler.api import open_rows
 from labeler.data.formats import objects
-from labeler.errors import UsageError
+from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
 from support.command import Command
@@ -91,6 +94,54 @@ def test_models_dataclasses_and_data_sets_of_them_are_rows() -> None:
     assert (row.content.metadata, row.content.id) == ({}, next(iter(open_rows(ROWS))).content.id)
     response = Response("R.", [{"node": {"text": "D."}, "score": 0.5}])
     assert examples([{"query": "Q?", "response": response}]) == [("Q?", ["D."], "R.")]
+
+
+class Plain:
+    """A class with attributes and a property."""
+
+    def __init__(self, **fields: Any) -> None:
+        vars(self).update(fields)
+        self._client = object()
+
+    @property
+    def reference(self) -> str:
+        """Never read."""
+        raise RuntimeError
+
+
+class Slotted:
+    """A class without a dictionary."""
+
+    __slots__ = ("documents", "question", "response")
+
+    def __init__(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            setattr(self, name, value)
+
+
+Named = collections.namedtuple("Named", ("question", "documents", "response"))  # noqa: PYI024 - a user's
+
+
+@pytest.mark.parametrize("kind", [Plain, Slotted, Named, types.SimpleNamespace])
+def test_objects_with_attributes_are_rows(kind: Any) -> None:
+    """Alone, in a list, and with documents that are such objects."""
+    rows = [kind(**row) for row in ROWS]
+    assert examples(rows) == EXPECTED
+    assert examples(rows[0]) == EXPECTED[:1]
+    found = Plain(page_content="D's.", client=object())
+    assert examples(kind(question="Q?", documents=[found], response="R.")) == [
+        ("Q?", ["D's."], "R.")
+    ]
+
+
+@pytest.mark.parametrize("name", ["documents", "contexts"])
+def test_a_field_without_a_value_is_named(name: str) -> None:
+    """It is there, so that no other column is to be read."""
+    row = {"question": "Q?", name: None, "response": "R."}
+    with pytest.raises(
+        BadRows, match=f"; without a value: {name}(;|. Pass .*'documents': '{name}')"
+    ):
+        labeler.label([row], judge="embedded", store=labeler.MemoryStore())
 
 
 def test_fields_that_are_no_data_are_left_out() -> None:

@@ -1,17 +1,20 @@
 """Rows from Python: objects of other packages, data frames and other tables, as JSON values.
 
-Objects are recognized by what they have: ``model_dump``, fields of a dataclass, or a list of rows
-under a known name. Nothing but ``model_dump`` is called. Tables are recognized by their interface.
-No library is imported that the caller has not imported already, except pyarrow for objects that
-only speak the Arrow protocol.
+Objects are recognized by what they have: ``model_dump``, fields of a dataclass, of attrs or of a
+named tuple, a list of rows under a known name, or, of a row itself, attributes. Nothing but
+``model_dump`` is called. Tables are recognized by their interface. No library is imported that the
+caller has not imported already, except pyarrow for objects that only speak the Arrow protocol.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import chain
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from labeler.data.documents import read_document
 from labeler.data.formats import plain, plain_row, require_pyarrow, twice
 from labeler.errors import BadRow, UsageError
 from labeler.labels.signature import canonical_json
@@ -38,15 +41,35 @@ def rows_of(source: Any) -> list[Any] | None:  # noqa: ANN401 - of any package
             return list(held)
     if isinstance(source, Mapping):
         return rows_of_columns(source) or list[Any]([source])
-    if isinstance(source, Iterable) and not hasattr(source, "model_dump"):
+    if _is_record(source) and not dataclasses.is_dataclass(source):
+        return [source]
+    if isinstance(source, Iterable):
         return None
-    return [source] if _is_record(source) else None
+    return [source] if _is_record(source) or own_fields(source) else None
 
 
 def _is_record(value: object) -> bool:
+    """Return True for an object whose fields are declared to be data."""
     if isinstance(value, type):
         return False
-    return callable(getattr(value, "model_dump", None)) or dataclasses.is_dataclass(value)
+    is_declared = dataclasses.is_dataclass(value) or hasattr(value, "__attrs_attrs__")
+    return callable(getattr(value, "model_dump", None)) or is_declared or _is_tuple(value)
+
+
+def _is_tuple(value: object) -> bool:
+    return isinstance(value, SimpleNamespace) or (
+        isinstance(value, tuple) and isinstance(getattr(value, "_fields", None), tuple)
+    )
+
+
+def own_fields(value: object) -> list[str]:
+    """Return the names of the attributes of a plain object; no property is read."""
+    if isinstance(value, type | ModuleType) or callable(value):
+        return []
+    slots = (getattr(kind, "__slots__", ()) for kind in type(value).__mro__)
+    named = chain.from_iterable([one] if isinstance(one, str) else one for one in slots)
+    names = dict.fromkeys((*getattr(value, "__dict__", ()), *named))
+    return [name for name in names if not name.startswith("_")]
 
 
 def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
@@ -58,7 +81,10 @@ def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
     Raises:
         BadRow: an object cannot be converted, or the row has too many parts.
     """
-    found = _Parts(where).plain(row, _DEEPEST)
+    parts = _Parts(where)
+    is_plain = not isinstance(row, Mapping | Iterable) and not _is_record(row)
+    read = parts.of_object if is_plain and own_fields(row) else parts.plain
+    found = read(row, _DEEPEST)
     if found is row or not isinstance(found, dict) or isinstance(row, Mapping):
         return found
     if "source_nodes" in found and "query" not in found:
@@ -99,14 +125,18 @@ class _Parts:
         if isinstance(value, Mapping):
             parts = {k: self.plain(v, levels - 1, inside=inside) for k, v in value.items()}
             return parts if inside or any(parts[k] is not value[k] for k in parts) else value
+        if _is_record(value):
+            return self.of_object(value, levels)
         if isinstance(value, list | tuple):
             items = [self.plain(item, levels - 1, inside=inside) for item in value]
             changed = any(new is not old for new, old in zip(items, value, strict=True))
             return items if inside or changed else value
-        if _is_record(value):
-            fields = self._fields(value)
-            return {name: self.plain(fields[name], levels - 1, inside=True) for name in fields}
         return _json_or_none(value) if inside else plain(value)
+
+    def of_object(self, value: Any, levels: int) -> dict[str, Any]:  # noqa: ANN401 - of any package
+        """Return the fields of an object."""
+        fields = self._fields(value)
+        return {name: self.plain(fields[name], levels - 1, inside=True) for name in fields}
 
     def _fields(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 - of any package
         dump = getattr(value, "model_dump", None)
@@ -114,7 +144,7 @@ class _Parts:
             if callable(dump):
                 found = dict(dump())
             else:
-                names = [field.name for field in dataclasses.fields(value)]
+                names = _declared(value) or own_fields(value)
                 found = {name: getattr(value, name, None) for name in names if name[0] != "_"}
         except Exception as error:  # of the other package
             raise BadRow(
@@ -125,8 +155,19 @@ class _Parts:
         return {str(name): part for name, part in found.items() if name not in _VECTORS}
 
 
+def _declared(value: Any) -> Sequence[str]:  # noqa: ANN401 - of any package
+    """Return the names of the fields of a dataclass, a named tuple or a class of attrs."""
+    if dataclasses.is_dataclass(value):
+        return [field.name for field in dataclasses.fields(value)]
+    if hasattr(value, "__attrs_attrs__"):
+        return [field.name for field in value.__attrs_attrs__]
+    return getattr(value, "_fields", ()) if isinstance(value, tuple) else ()
+
+
 def _json_or_none(value: object) -> object:
-    found = plain(value)
+    """Return a value as JSON, an object with a text as this text, and others as null."""
+    document = read_document(value) if own_fields(value) else None
+    found = document.text if document else plain(value)
     try:
         canonical_json(found)
     except (TypeError, ValueError, RecursionError):
