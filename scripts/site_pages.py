@@ -52,7 +52,7 @@ IN_PACKAGES = {
     "plugins.scores": "Criterion ScoreRecord iter_scores read_scores",
     "plugins.similarity": "iter_similarity",
     "report": "write_report",
-    "store": "import_labels",
+    "store": "LabelStore import_labels",
 }
 """Public names that are reached by package."""
 

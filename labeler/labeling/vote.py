@@ -228,12 +228,10 @@ def majority(
     )
     relevant = _shares((one.all_relevant_sentence_keys for one in judged), voters)
     utilized = _shares((label.all_utilized_sentence_keys for label in labels), voters)
-    supporters = {
-        key: [entry for label in labels if (entry := _entry(label, key)).fully_supported]
-        for key in example.response_keys()
-    }
+    by_key = [{e.response_sentence_key: e for e in x.sentence_support_information} for x in labels]
+    verdicts = {key: [entries[key] for entries in by_key] for key in example.response_keys()}
     kept = _winners(relevant)
-    sentences = tuple(_sentence(key, yes, labels, voters) for key, yes in supporters.items())
+    sentences = tuple(_sentence(given, voters) for given in verdicts.values())
     closest = min(judged, key=lambda one: len(kept ^ set(one.all_relevant_sentence_keys)))
     label = GPTLabelingOutput(
         relevance_explanation=closest.relevance_explanation,
@@ -249,7 +247,7 @@ def majority(
         signature=signature,
         reply=ReplyFacts(attempts=0, labeler_version=votes[0].reply.labeler_version),
         scores=SentenceScores(
-            support={key: len(yes) / voters for key, yes in supporters.items()},
+            support={key: len(_supporting(given)) / voters for key, given in verdicts.items()},
             relevance=relevant,
             utilization=utilized,
         ),
@@ -340,20 +338,18 @@ def _winners(shares: Mapping[str, float]) -> frozenset[str]:
     return frozenset(key for key, share in shares.items() if share > 0.5)  # noqa: PLR2004 - half
 
 
-def _entry(label: GPTLabelingOutput, key: str) -> SentenceSupport:
-    return next(e for e in label.sentence_support_information if e.response_sentence_key == key)
+def _supporting(verdicts: Iterable[SentenceSupport]) -> list[SentenceSupport]:
+    return [one for one in verdicts if one.fully_supported]
 
 
-def _sentence(
-    key: str, yes: Sequence[SentenceSupport], labels: Sequence[GPTLabelingOutput], voters: int
-) -> SentenceSupport:
+def _sentence(verdicts: Sequence[SentenceSupport], voters: int) -> SentenceSupport:
+    yes = _supporting(verdicts)
     supported = is_majority(len(yes), voters)
-    every = [_entry(label, key) for label in labels]
-    side = [entry for entry in every if entry.fully_supported == supported]
+    side = [one for one in verdicts if one.fully_supported == supported]
     kept = majority_keys([one.supporting_sentence_keys for one in yes]) if supported else ()
     return SentenceSupport(
-        response_sentence_key=key,
-        explanation=_counted(len(side), voters, _nearest(side or every, kept).explanation),
+        response_sentence_key=verdicts[0].response_sentence_key,
+        explanation=_counted(len(side), voters, _nearest(side or verdicts, kept).explanation),
         supporting_sentence_keys=kept,
         fully_supported=supported,
     )

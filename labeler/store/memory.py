@@ -37,6 +37,11 @@ class LabelStore(ABC):
 
     Usable from several threads. Every method raises a :class:`UsageError` once it is closed, which
     the end of a ``with`` block does.
+
+    Example:
+        >>> with labeler.MemoryStore() as store:
+        ...     all(store.put(label).result() for label in labels), len(store)
+        (True, 14)
     """
 
     @abstractmethod

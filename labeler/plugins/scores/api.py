@@ -184,7 +184,8 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
 
     Example:
         >>> import labeler.plugins.scores
-        >>> list(labeler.plugins.scores.read_scores(".labeler"))
+        >>> _ = labels.save("labels.jsonl")
+        >>> list(labeler.plugins.scores.read_scores("labels.jsonl"))
         []
     """
     found = checked_outcomes(scores).through(partial(records_of, kind="score"))
