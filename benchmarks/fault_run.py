@@ -38,8 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
-from labeler.judges.openai.connections import LentResponse
-from labeler.judges.openai.sender import Sender
+from labeler.judges.openai.sender import LentResponse, Sender
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import audit_ragbench
 from labeler.audit import (
     CHECKS,
     Audit,
@@ -452,11 +451,3 @@ def test_a_file_of_failures_alone_is_no_error(
 
 
 # -- the page about it ----------------------------------------------------------------------------
-
-
-def test_of_equally_doubtful_records_each_is_as_likely_read() -> None:
-    """One of two wrong ones, and half of the other two of which one is wrong."""
-    rows = [audit_ragbench.Ranked(d, w) for d, w in ((0.9, True), (0.5, True), (0.5, False))]
-    assert audit_ragbench.share_among(rows, 2) == 0.75
-    assert audit_ragbench.share_among(rows, 5) == pytest.approx(2 / 3)
-    assert audit_ragbench.share_among([], 5) is None

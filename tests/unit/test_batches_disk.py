@@ -185,11 +185,3 @@ def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -
         [NAME],
         [NAME],
     ]
-
-
-def test_a_lock_keeps_a_second_one_out_and_ends(tmp_path: Path) -> None:
-    """Whoever comes second is told; after that the way is free."""
-    with locked(tmp_path), pytest.raises(StoreError, match="another command"), locked(tmp_path):
-        pytest.fail("both were let in")
-    with locked(tmp_path):
-        pass

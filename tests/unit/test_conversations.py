@@ -13,7 +13,7 @@ import labeler
 from labeler.api import open_rows
 from labeler.calculators.metrics_row import measure
 from labeler.judges.judge import Judge
-from labeler.judges.openai.reask import complaint
+from labeler.judges.openai.attempts import complaint
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import lowered
 from labeler.labels.contract import check_label

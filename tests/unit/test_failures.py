@@ -8,6 +8,7 @@ import pytest
 
 import labeler
 from labeler.errors import UsageError
+from labeler.judges.limits import retry_after
 from labeler.judges.openai.error_rules import (
     RULES,
     ErrorKind,
@@ -17,7 +18,6 @@ from labeler.judges.openai.error_rules import (
     find_rule,
     plain_code,
 )
-from labeler.judges.openai.headers import retry_after
 from support.command import Command
 
 

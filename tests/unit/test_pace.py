@@ -14,8 +14,7 @@ import pytest
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.concurrency import Level
-from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size
-from labeler.judges.openai.headers import retry_after
+from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size, retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
 from support.virtual_time import now, run
 

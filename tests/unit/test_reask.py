@@ -6,7 +6,7 @@ import pytest
 
 from labeler.calculators import METRICS, select_metrics
 from labeler.calculators.headline import HEADLINES, headline_metrics, plain_name
-from labeler.judges.openai.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
+from labeler.judges.openai.attempts import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import Violation
 from labeler.sentences.example import key_sentences

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from boundaries import CUT, FILES, Counts, Gold, count, read_gold, total
+from boundaries import CUT, FILES, read_gold
 from labeler.sentences.splitting import SPLITTERS
 from labeler.sentences.splitting.general import GENERAL, LONGEST
 from labeler.sentences.splitting.spans import flatten
@@ -248,16 +248,6 @@ def test_a_long_sentence_is_cut_at_its_best_place(unit: str, ends: str) -> None:
     assert len(pieces) > 1
     assert all(LONGEST // 2 <= len(text) <= LONGEST for text in pieces[:-1])
     assert all(text.endswith(ends) for text in pieces[:-1])
-
-
-def test_boundaries_are_counted() -> None:
-    """The end of a text is no boundary, and white space does not count."""
-    gold = Gold("a", "en", "prose", "A b. C.\nD. E.", ["A b.", "C.", "D. E."])
-    assert count(gold, ["A b. ", "C. D.", "E."]) == Counts(1, 0, 1, 2, 2)
-    assert count(gold, gold.sentences) == Counts(1, 1, 2, 2, 2)
-    assert total([Counts(1, 0, 1, 2, 4), Counts(1, 1, 2, 2, 2)]).cells() == (
-        "1 of 2 | 0.750 | 0.500 | 0.600"
-    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from labeler.judges.openai.headers import seconds_of
+from labeler.judges.limits import seconds_of
 from wire.calls import COMPLETIONS, Call, Json
 from wire.connections import Wire
 from wire.provider import Provider

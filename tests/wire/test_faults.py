@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from labeler.errors import FatalJudgeError
-from labeler.judges.openai import connections
+from labeler.judges.openai import sender
 from labeler.judges.task import MODES
 from labeler.labels.record import LabelRecord
 from labeler.store.memory import MemoryStore
@@ -71,8 +71,8 @@ def line_of(row: Row) -> Documented:
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches soon."""
-    monkeypatch.setattr(connections, "LARGEST_BODY", LIMIT)
-    monkeypatch.setattr(connections, "MOST_CONTAINERS", LIMIT // 4)
+    monkeypatch.setattr(sender, "LARGEST_BODY", LIMIT)
+    monkeypatch.setattr(sender, "MOST_CONTAINERS", LIMIT // 4)
 
 
 def scripted(row: Row) -> Iterator[str | Behavior]:

@@ -17,7 +17,7 @@ import pytest
 import labeler
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.headers import quota_of
+from labeler.judges.limits import quota_of
 from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import FRAME
 from labeler.labels.record import LabelRecord, Outcome

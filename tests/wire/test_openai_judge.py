@@ -16,11 +16,10 @@ from aiohttp import ClientSession
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.judge import JUDGES, Judge, UnusableAnswer
-from labeler.judges.limits import Limits, Quota, RateLimits
+from labeler.judges.limits import Limits, Quota, RateLimits, quota_of
 from labeler.judges.openai import request as requests
-from labeler.judges.openai.headers import quota_of
+from labeler.judges.openai.attempts import REASK_VERSION
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.reask import REASK_VERSION
 from labeler.judges.openai.request import OpenAISpec, response_format
 from labeler.judges.openai.sender import Sender
 from labeler.judges.pace import CURRENT, Pace

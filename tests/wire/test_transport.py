@@ -18,11 +18,10 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from labeler.errors import FatalJudgeError, JudgeError
-from labeler.judges.openai import connections, sender
-from labeler.judges.openai.connections import LentResponse, OversizedBody
+from labeler.judges.openai import sender
 from labeler.judges.openai.error_rules import AttemptFailed
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.sender import Sender
+from labeler.judges.openai.sender import LentResponse, OversizedBody, Sender
 from labeler.judges.openai.server import server_of
 from labeler.judges.options import ServerOptions
 from labeler.plugins.batch.client import OpenAIBatches
@@ -45,8 +44,8 @@ def sender_of(provider: Provider) -> Sender:
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches soon."""
-    monkeypatch.setattr(connections, "LARGEST_BODY", LIMIT)
-    monkeypatch.setattr(connections, "LARGEST_FILE", 3 * LIMIT)
+    monkeypatch.setattr(sender, "LARGEST_BODY", LIMIT)
+    monkeypatch.setattr(sender, "LARGEST_FILE", 3 * LIMIT)
 
 
 def sends(body: bytes, **headers: str) -> Behavior:
@@ -127,7 +126,7 @@ def test_a_time_out_before_a_request_is_sent_closes_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else it is left to the garbage collector, which warns of it."""
-    monkeypatch.setattr(connections, "_TURNS", 10**9)
+    monkeypatch.setattr(sender, "_TURNS", 10**9)
 
     async def ask(provider: Provider) -> str:
         carrier = Sender(server_of(ServerOptions(base_url=provider.url), KEY), 0.05)

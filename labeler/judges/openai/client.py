@@ -21,13 +21,12 @@ from httpx2 import (
 )
 from openai import AsyncOpenAI
 
-from labeler.judges.openai import connections
+from labeler.judges.openai import sender
 from labeler.judges.openai.address import NO_KEY
 from labeler.judges.openai.completion import text_of
-from labeler.judges.openai.connections import LentResponse
 from labeler.judges.openai.error_rules import AttemptFailed
 from labeler.judges.openai.reading import json_of
-from labeler.judges.openai.sender import Sender
+from labeler.judges.openai.sender import LentResponse, Sender
 from labeler.judges.openai.server import Server
 
 _KEPT = frozenset({"accept", "content-type", "content-length"})
@@ -90,7 +89,7 @@ class _Body(AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         is_file = self._response.is_success and self._response.url.path.endswith("/content")
-        limit = connections.LARGEST_FILE if is_file else connections.LARGEST_BODY
+        limit = sender.LARGEST_FILE if is_file else sender.LARGEST_BODY
         async for piece in self._response.pieces(limit):
             yield piece
 

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from labeler.judges.limits import LONGEST_WAIT
+from labeler.judges.limits import LONGEST_WAIT, number_of, seconds_of
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
-from labeler.judges.openai.headers import number_of, seconds_of
 from labeler.judges.openai.masking import masked, masked_json
 from labeler.judges.openai.reading import (
     at,

@@ -27,7 +27,6 @@ from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
-from labeler.judges.openai.connections import LentResponse
 from labeler.judges.openai.error_rules import FORMAT_NAMES, AttemptFailed
 from labeler.judges.openai.request import CHAT, Form, Request, rejects_caching, spec_of
 from labeler.judges.openai.retries import (
@@ -39,7 +38,7 @@ from labeler.judges.openai.retries import (
     report_usage,
     retrying,
 )
-from labeler.judges.openai.sender import Sender
+from labeler.judges.openai.sender import LentResponse, Sender
 from labeler.judges.openai.server import KeySource, server_of
 from labeler.judges.pace import BudgetSpent, SentRequest, Stopped, current
 from labeler.judges.pricing import PRICE_FORM, Price, price_of

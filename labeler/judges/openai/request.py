@@ -16,9 +16,9 @@ from labeler.data.lines import load_json
 from labeler.errors import UsageError, describe_faults, validation_faults
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url
+from labeler.judges.openai.attempts import REASK_VERSION, ReaskVersion
 from labeler.judges.openai.completion import Completion, parse_completion
 from labeler.judges.openai.error_rules import ObservedError
-from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
 from labeler.judges.options import InKey, ModelOptions, NotInKey, is_in_key
 from labeler.judges.providers import PROVIDERS, Provider
 from labeler.judges.task import MODE_FACTS, FrameVersion, Messages, Task, mode_facts

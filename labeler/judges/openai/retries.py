@@ -15,6 +15,7 @@ from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.limits import quota_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -24,7 +25,6 @@ from labeler.judges.openai.error_rules import (
     plain_code,
     quote,
 )
-from labeler.judges.openai.headers import quota_of
 from labeler.judges.openai.server import Server
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped
 from labeler.judges.pricing import Price

@@ -1,43 +1,313 @@
 """HTTP without surprises: one address, bounded answers, nothing from the environment.
 
 One session of aiohttp carries all requests; openai's client, for batches and embeddings, sends
-through it as well.
+through it as well. Each body is decoded and counted piece by piece, because a hostile server can
+send gigabytes in kilobytes.
+
+A connection is used again only if nothing arrived on it after its answer. An HTTP/1.1 answer does
+not name its request: a doubled answer, or one that follows the server's own time-out, would be
+taken for the answer to the next request on the connection.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Mapping
+import math
+import re
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from functools import partial
+from http import HTTPStatus
 from io import BytesIO
 from ssl import SSLCertVerificationError
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import (
     ClientConnectorError,
     ClientError,
     ClientHttpProxyError,
+    ClientPayloadError,
+    ClientResponse,
     ClientResponseError,
     ClientSession,
     ClientTimeout,
     ConnectionTimeoutError,
     DummyCookieJar,
+    TCPConnector,
     ThreadedResolver,
 )
 from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
+from labeler.judges.limits import retry_after
 from labeler.judges.openai.completion import response_error
-from labeler.judges.openai.connections import (
-    CleanConnector,
-    DamagedBody,
-    LentResponse,
-    OversizedBody,
-)
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError
-from labeler.judges.openai.headers import retry_after
+from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.server import Access, NoKey, Server
 from labeler.version import __version__
+
+if TYPE_CHECKING:
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.connector import Connection
+
+_REST = 0.25
+"""Seconds before a connection is used again, in which a doubled answer would arrive."""
+_TURNS = 2
+"""Turns of an event loop after which it has delivered all bytes that the system had received."""
+_LONGEST_HEAD = 1 << 20
+"""Bytes in which the end of the headers is looked for; the reader accepts fewer."""
+_INTERIM = re.compile(rb"HTTP/1\.\d 1\d\d")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?:\r\n|$)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+
+LARGEST_BODY = 1 << 24
+"""Bytes of a response at most, decompressed. A complete label takes kilobytes."""
+LARGEST_FILE = 1 << 32
+"""The same for a file of a batch's answers, which is written to disk as it arrives."""
+MOST_CONTAINERS = 200_000
+"""Brackets and braces that open in a response at most: each becomes an object of 60 bytes or
+more, so that a body of 16 MB could become a gigabyte."""
+_CHUNK = 1 << 14
+"""Bytes of a response that are read at once."""
+_COMPRESSED = frozenset({"gzip", "deflate"})
+_ENCODINGS = _COMPRESSED | {"", "identity"}
+"""Encodings that are decoded piece by piece; several layers of them are rejected."""
+_SLICE = 1 << 10
+"""Compressed bytes that are decoded at once: at most 1 MB of content."""
+_GZIP = b"\x1f\x8b"
+"""The first bytes of a member of gzip."""
+_HEADERS = frozenset({8, 15})
+"""Low halves of the first byte of the headers of zlib and gzip; deflate without one has others."""
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Asks zlib to read the header of gzip or its own."""
+
+
+class CleanConnector(TCPConnector):
+    """Opens connections, and closes those on which anything arrives after their answer.
+
+    After the first of them no connection is kept: later bytes may come too late to be noticed.
+    """
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - of the base
+        super().__init__(**settings)
+        self._resting: dict[Connection, asyncio.TimerHandle] = {}
+        self.keeps = True
+
+    async def connect(self, *args: Any, **kwargs: Any) -> Connection:  # noqa: ANN401 - of the base
+        """Return a new connection, or one that has rested since its answer."""
+        while True:
+            connection, is_clean = await super().connect(*args, **kwargs), False
+            try:
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+                is_clean = _is_clean(connection)
+            finally:  # a time-out may end this wait
+                if not is_clean:
+                    connection.close()
+            if is_clean:
+                transport: Any = connection.transport
+                gate = transport.get_protocol()
+                if not isinstance(gate, _Gate):
+                    gate = _Gate(cast("ResponseHandler", gate), self)
+                    transport.set_protocol(gate)
+                gate.open()
+                vars(connection)["release"] = partial(self._rest, connection, gate)
+                return connection
+
+    async def close(self, **kwargs: Any) -> None:  # noqa: ANN401 - of the base
+        """Close all connections, resting ones too."""
+        closed = []
+        for connection, timer in self._resting.items():
+            timer.cancel()
+            protocol = cast("ResponseHandler", connection.protocol)
+            closed.append(protocol.closed)
+            protocol.abort()
+            connection.close()
+        self._resting.clear()
+        await super().close(**kwargs)
+        await asyncio.gather(*filter(None, closed), return_exceptions=True)
+
+    def _rest(self, connection: Connection, gate: _Gate) -> None:
+        """Keep a released connection from being used again for a while."""
+        del vars(connection)["release"]
+        if _is_clean(connection):
+            gate.shut()
+            loop = asyncio.get_running_loop()
+            self._resting[connection] = loop.call_later(_REST, self._end_rest, connection)
+        else:
+            connection.close()
+
+    def _end_rest(self, connection: Connection) -> None:
+        del self._resting[connection]
+        if self.keeps and _is_clean(connection):
+            connection.release()
+        else:
+            connection.close()
+
+
+class OversizedBody(Exception):
+    """A response over a limit; the rest of it was not read."""
+
+
+class DamagedBody(Exception):
+    """A body in an encoding that was not asked for, or that cannot be decoded."""
+
+
+class LentResponse(ClientResponse):
+    """A response that closes its connection unless its status is one of success.
+
+    Attributes:
+        whole: its decoded body, once it was read.
+    """
+
+    whole = b""
+    _is_read = False
+
+    @property
+    def is_success(self) -> bool:
+        """True for a status from 200 to 299."""
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
+
+    async def start(self, connection: Connection) -> ClientResponse:
+        """Read status and headers."""
+        self._reader = connection.protocol
+        await super().start(connection)
+        if not self.is_success:
+            self.spoil()
+        return self
+
+    def spoil(self) -> None:
+        """Never use the connection again: more may come on it."""
+        if self._reader is not None:
+            self._reader.force_close()
+
+    async def read(self) -> bytes:
+        """Return the decoded body, up to the limits of a body.
+
+        A body whose end is lost or damaged counts if it begins with a complete JSON value.
+
+        Raises:
+            OversizedBody: as for :meth:`pieces`.
+            DamagedBody: the same.
+        """
+        if not self._is_read:
+            pieces = list[bytes]()
+            try:
+                async for piece in self.pieces(LARGEST_BODY):
+                    pieces.append(piece)
+            except (ClientPayloadError, DamagedBody):
+                if json_of(b"".join(pieces)) is None:
+                    raise
+                self.spoil()
+            self.whole, self._is_read = b"".join(pieces), True
+        return self.whole
+
+    async def pieces(self, limit: int) -> AsyncIterator[bytes]:
+        """Yield the decoded pieces of the body, up to a number of bytes.
+
+        Raises:
+            OversizedBody: it has more, or more containers than a body may have.
+            DamagedBody: it cannot be decoded.
+        """
+        if self._is_read:
+            yield self.whole
+            return
+        size = containers = 0
+        async for piece in self._decoded():
+            size += len(piece)
+            if limit == LARGEST_BODY:
+                containers += piece.count(b"{") + piece.count(b"[")
+            if size > limit or containers > MOST_CONTAINERS:
+                raise OversizedBody("the body is over a limit")
+            yield piece
+
+    async def _decoded(self) -> AsyncIterator[bytes]:
+        """Yield decoded pieces; gzip may have several members, and padding after them."""
+        name = ", ".join(self.headers.getall("content-encoding", ())).strip().lower()
+        if name not in _ENCODINGS:
+            raise DamagedBody("the body has an encoding that was not asked for")
+        member: Any = None
+        async for piece in self.content.iter_chunked(_CHUNK):
+            if name not in _COMPRESSED:
+                yield piece
+                continue
+            for start in range(0, len(piece), _SLICE):
+                rest = piece[start : start + _SLICE]
+                while rest and (member is None or not member.eof or _GZIP.startswith(rest[:2])):
+                    if member is None or member.eof:
+                        has_header = rest[0] & 15 in _HEADERS
+                        member = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
+                    try:
+                        yield member.decompress(rest)
+                    except zlib.error as error:
+                        raise DamagedBody(str(error)) from None
+                    rest = member.unused_data
+        if member is not None and not member.eof:
+            raise DamagedBody("the body ends before its encoding does")
+
+
+class _Gate(asyncio.Protocol):
+    """Passes one answer on to its reader, up to the length that its headers state.
+
+    The reader would discard an answer with the bytes after it.
+    """
+
+    def __init__(self, reader: ResponseHandler, connector: CleanConnector) -> None:
+        self._reader, self._connector = reader, connector
+        for name in ("pause_writing", "resume_writing", "eof_received", "connection_lost"):
+            setattr(self, name, getattr(reader, name))
+
+    def open(self) -> None:
+        """Let the next answer pass."""
+        self._head = b""
+        self._left: float | None = None
+
+    def shut(self) -> None:
+        """Let nothing pass."""
+        self._left = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what belongs to the answer."""
+        if self._left is None:
+            self._head += data
+            self._left = _left_after(self._head)
+        else:
+            self._left -= len(data)
+        excess = -int(min(0, self._left or 0))
+        if excess:
+            self._left = 0
+            self._connector.keeps = False
+            self._reader.force_close()
+        if excess < len(data):
+            self._reader.data_received(data[: len(data) - excess])
+        else:
+            self._reader.close()
+
+
+def _left_after(received: bytes) -> float | None:
+    """Return the bytes of an answer that are to come, negative for bytes after it.
+
+    Args:
+        received: the answer from its first byte on.
+
+    Returns:
+        Infinity if no length is stated; ``None`` before the end of the headers.
+    """
+    head, end, body = received.partition(b"\r\n\r\n")
+    while end and _INTERIM.match(head):
+        head, end, body = body.partition(b"\r\n\r\n")
+    if not end:
+        return math.inf if len(received) > _LONGEST_HEAD else None
+    length = None if _CHUNKED.search(head) else _LENGTH.search(head)
+    return int(length[1]) - len(body) if length else math.inf
+
+
+def _is_clean(connection: Connection) -> bool:
+    """Return True if a connection is open, and its reader has no bytes left."""
+    reader = connection.protocol
+    return reader is not None and reader.is_connected() and not reader.should_close
+
 
 _KINDS: tuple[tuple[ErrorKind, tuple[type[Exception], ...]], ...] = (
     ("no_key", (NoKey,)),

@@ -12,7 +12,7 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from httpx2 import create_ssl_context
 from pydantic import SecretStr, TypeAdapter, ValidationError
@@ -31,11 +31,13 @@ from labeler.judges.openai.address import (
     usable_key,
 )
 from labeler.judges.openai.completion import response_error
-from labeler.judges.openai.connections import LentResponse
 from labeler.judges.openai.error_rules import ObservedError, find_rule, quote
 from labeler.judges.openai.masking import masked, remember_key
 from labeler.judges.options import ServerOptions
 from labeler.judges.providers import PROVIDERS
+
+if TYPE_CHECKING:
+    from labeler.judges.openai.sender import LentResponse
 
 KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Returns an API key: called before the first request, and again when the key has expired."""

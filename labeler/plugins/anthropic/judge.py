@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from labeler.judges.limits import seconds_until
 from labeler.judges.native import NativeAnswers, texts_of
-from labeler.judges.openai.headers import seconds_until
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.request import Form, Request, schema_name
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
-from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ValidationInfo, field_validator
 
 from labeler.data.lines import durable
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
@@ -49,12 +49,6 @@ _UNCLEAR = (
 )
 
 T = TypeVar("T")
-
-
-class _Made(BaseModel, strict=True):
-    """A new file."""
-
-    id: str = Field(min_length=1)
 
 
 class _Page(BaseModel, strict=True):
@@ -115,7 +109,8 @@ class OpenAIBatches:
             with path.open("rb") as file:
                 files = self._client().files.with_raw_response
                 made = await files.create(file=file, purpose="batch")
-            return _Made.model_validate_json(made.http_response.content).id
+            # A file has an id and a status, as a batch has.
+            return RemoteBatch.model_validate_json(made.http_response.content).id
 
         return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
 

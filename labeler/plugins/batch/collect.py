@@ -88,7 +88,7 @@ def collect_batches(
     Args:
         client: of the Batch API; batches at other addresses are skipped.
         store: folder of the batches and labels.
-        name: one batch; by default all.
+        name: of a batch or a submission; by default all.
         wait: wait until every batch has ended; by default look once.
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.

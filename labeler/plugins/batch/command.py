@@ -28,13 +28,7 @@ from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection, collect_batches
-from labeler.plugins.batch.folder import (
-    Results,
-    batches,
-    batches_at,
-    command,
-    servers,
-)
+from labeler.plugins.batch.folder import Results, batches, batches_at, command, servers
 from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
 from labeler.plugins.batch.submit import BatchOptions, Submission, submit_batch
 from labeler.sentences.characters import visible
@@ -45,12 +39,7 @@ _HOUR, _MINUTE = 3600, 60
 _SHOWN_BAD = 3
 
 
-def submit(
-    rows: options.Rows,
-    *,
-    given: BatchOptions,
-    as_json: options.Json = False,
-) -> int:
+def submit(rows: options.Rows, *, given: BatchOptions, as_json: options.Json = False) -> int:
     """Submit rows without a label; run it again to go on."""
     given = given.resolved()
     if given.judge not in {None, "openai"}:
@@ -93,7 +82,9 @@ def status(
 
 
 def collect(
-    name: Annotated[str | None, typer.Argument(help="Batch name; by default every batch.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a batch or submission; by default every batch.")
+    ] = None,
     *,
     store: options.Store = ".labeler",
     server: ServerOptions,
@@ -123,14 +114,8 @@ def collect(
     batches_at(store, server.base_url, "collect", *["--wait"] * wait, name=name)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
-    done = collect_batches(
-        _service(server),
-        store,
-        name=name,
-        wait=wait,
-        price=priced,
-        notice=notify,
-    )
+    service = _service(server)
+    done = collect_batches(service, store, name=name, wait=wait, price=priced, notice=notify)
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
@@ -143,7 +128,7 @@ def collect(
 
 
 def cancel(
-    name: Annotated[str, typer.Argument(help="Batch name.")],
+    name: Annotated[str, typer.Argument(help="Name of a batch or submission.")],
     *,
     store: options.Store = ".labeler",
     server: ServerOptions,

@@ -19,11 +19,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import shlex
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, Self
@@ -119,6 +122,15 @@ class Batch(Frozen, frozen=False):
     remote: RemoteBatch | None = None
     """The provider's latest known description."""
     results: Results | None = None
+
+    @classmethod
+    def common(cls, store: Path, spec: OpenAISpec, limits: FileLimits) -> Self:
+        """Return what the batches of a new submission have in common."""
+        now = time.time()
+        name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+        own = spec.model_copy(update={"api_key_command": None})
+        path = store / FOLDER / name
+        return cls(path=path, created=now, spec=own, limits=limits, lines=0, size=0)
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -1,10 +1,7 @@
 """Submit rows: the requests that a run would send now, in files; each batch starts exactly once."""
 
-import secrets
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +19,6 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
-    FOLDER,
     UNSENT,
     Batch,
     FileLimits,
@@ -83,7 +79,7 @@ class Submission(Frozen):
 def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
     """Submit rows to a Batch API: about half the price, answers within a day.
 
-    :func:`labeler.collect_batches` stores the answers; then :func:`label` finds them there. Parts
+    :func:`labeler.collect_batches` stores the answers; then :func:`label` finds them there. Batches
     that an interrupted submission prepared are sent first, so running it again continues.
 
     Args:
@@ -93,13 +89,13 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
             is a folder, which also records the batches.
 
     Returns:
-        Name and size of the new batch, and the rows that it leaves out.
+        Name and size of the new batches, and the rows that they leave out.
 
     Raises:
         UsageError: the rows cannot be read, two rows share an id and differ, judge and service do
             not fit, or another host gave a stored label and ``same_host`` rejects it; nothing was
             sent.
-        FatalJudgeError: the provider rejects it; prepared parts stay.
+        FatalJudgeError: the provider rejects one; those that are prepared stay.
         JudgeError: the provider cannot be reached; run it again to continue.
         StoreError: the store or a batch cannot be read or written.
 
@@ -129,16 +125,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
-        now = time.time()
-        name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-        like = Batch(
-            path=labels.directory / FOLDER / name,
-            created=now,
-            spec=spec.model_copy(update={"api_key_command": None}),
-            limits=options.limits or FileLimits(),
-            lines=0,
-            size=0,
-        )
+        like = Batch.common(labels.directory, spec, options.limits or FileLimits())
         requests = selection.requests(stream, notice)
         submission = run(lambda: _submit(selection, requests, like, client), client)
         served.report()

@@ -1,0 +1,68 @@
+"""The benchmarks of intervals and of tests of pairs, at a small scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import interval_coverage
+import interval_populations
+import interval_report
+
+
+@pytest.mark.parametrize(
+    "population",
+    [*interval_populations.POPULATIONS, *interval_populations.REPEATED],
+    ids=lambda found: found.name,
+)
+def test_intervals_hold_the_true_mean_about_as_often_as_they_say(
+    population: interval_populations.Population,
+) -> None:
+    """A tiny run of the benchmark: of 80 intervals of 95 %, some 76."""
+    found = interval_coverage.coverage(population, 50, draws=80)["mean"]
+    assert found.inside >= 0.91
+    assert found.made == 80
+
+
+@pytest.mark.parametrize(
+    "differences",
+    [one for one in interval_populations.DIFFERENCES if one.mean == 0],
+    ids=lambda found: found.name,
+)
+def test_equal_systems_are_called_different_at_most_as_often_as_they_say(
+    differences: interval_populations.Differences,
+) -> None:
+    """Rare large gains do not make many small losses a verdict: at most 6 %, by 80 data sets."""
+    found = interval_coverage.paired_coverage(differences, 50, draws=80)["difference"]
+    assert found.above + found.below <= 0.06 * 80 + 4
+
+
+def test_simulated_comparisons_repeat_the_questions_of_a_population() -> None:
+    """Forty pairs of two questions, all of them better, do not show a difference."""
+    twenty = interval_populations.Differences(
+        "all better, 20 a question",
+        lambda _, n: np.ones(n),
+        1.0,
+        sizes=lambda _, n: np.full(n, 20),
+    )
+    found = interval_coverage.contradictions(twenty, 2, comparisons=4)
+    assert found.verdicts == {"no evidence": 4}
+
+
+def test_the_benchmark_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """Parts that are kept are not made again; all the tables there are, a line a size and more."""
+    size = len(interval_coverage.SIZES)
+    tables = list(interval_coverage.tables(2, {"uniform 30": "90.0% | 0.5 | 0%"}))
+    uniform = list(tables[1].parts["uniform"]())
+    assert len(uniform) == size
+    assert uniform[0].startswith("| uniform | 30 | ")
+    assert uniform[0].endswith("| 90.0% | 0.5 | 0% |")
+    for number, table in enumerate(tables):
+        for place, name in enumerate(table.parts):
+            (tmp_path / f"2 {number} {place}").write_text(f"| {name} |")
+    (tmp_path / "2 1 8").unlink()
+    lines = list(interval_report.report(tables, "2", tmp_path))
+    assert "| 2 judges, mostly 5 |" in lines
+    assert (tmp_path / "2 1 8").read_text().count("| uniform |") == size
