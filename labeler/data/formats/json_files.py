@@ -178,7 +178,7 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
                 depth -= 1
             elif depth == 1:
                 _extend(entry, piece[start:position])
-                if token == b"," or entry.strip():  # a comma before the end is no row
+                if token == b"," or entry.strip():  # nothing follows a comma before the end
                     yield bytes(entry)
                 if token != b",":
                     _expect_end(name, token, piece[position + 1 :], file)
