@@ -143,8 +143,8 @@ def _continue(
         found = made.after(**given._asdict())
     except UsageError as error:
         raise UsageError(f"{answers}: {error}") from error
+    write_plan(found, path)
     if not found.is_finished:
-        write_plan(found, path)
         more = f"Next: the {len(found.sentences)} sentences that were added to {path}"
         print_lines([f"{found.conclusion}. {more}"])
         return SOME_FAILED
@@ -155,7 +155,6 @@ def _continue(
         certificate.save(output)
         print_lines([certificate.conclusion])
         notify(f"{output}: certificate of {certificate.checked} sentences")
-    write_plan(found, path)
     return SOME_FAILED if certificate.failed_goal else 0
 
 

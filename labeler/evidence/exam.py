@@ -332,15 +332,12 @@ def _rates(verdicts: _Verdicts) -> tuple[Rate, ...]:
         ends = None if value is None else wilson_ends(value, copies, _QUANTILE)
         counts = right, copies, len(own) - copies
         found[kind.name] = Rate(kind.name, kind.group, kind.says, *counts, value, ends)
-    noise = found[AGAIN].interval
-    return tuple(replace(one, is_blind_spot=_is_blind(one, noise)) for one in found.values())
-
-
-def _is_blind(rate: Rate, noise: tuple[float, float] | None) -> bool:
-    """Return True if the rate is surely too low; see :attr:`Rate.is_blind_spot`."""
-    if rate.interval is None or rate.copies < _SLIGHT or noise is None:
-        return False
-    return rate.interval[1] < _ENOUGH.get(rate.group, noise[0])
+    if noise := found[AGAIN].interval:
+        for name, one in found.items():
+            if one.interval and one.copies >= _SLIGHT:
+                is_blind = one.interval[1] < _ENOUGH.get(one.group, noise[0])
+                found[name] = replace(one, is_blind_spot=is_blind)
+    return tuple(found.values())
 
 
 def _difference(ours: Sequence[bool | None], theirs: Sequence[bool | None]) -> Difference | None:

@@ -100,7 +100,6 @@ class Plan(Displayed):
         complete = not self._looks.unread.any()
         enough = len(self.answers) >= FEWEST_CHECKS and goal.met(*self.interval)
         self.is_finished = complete or enough
-        self._needed = 0 if complete else self._next()[2]
         if self.is_finished:
             self._drawn, self._chances = [], []
         elif not self._begun:
@@ -160,7 +159,8 @@ class Plan(Displayed):
     @property
     def needed(self) -> int:
         """About how many more sentences must be read, those of this plan included."""
-        return round(self._needed * self.units.sentences / len(self.units.units))
+        units = self._next()[2] if self._looks.unread.any() else 0
+        return round(units * self.units.sentences / len(self.units.units))
 
     def certificate(
         self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()

@@ -40,7 +40,7 @@ class Job(Generic[T]):
     """
 
     succeeded: bool = False
-    result: T = field(init=False)
+    result: T = field(init=False, repr=False)
 
 
 class Engine:
