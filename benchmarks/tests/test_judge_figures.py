@@ -276,7 +276,7 @@ def unjudged(id: str) -> LabelRecord:  # noqa: A002 - the field's name
     [
         ([label("x"), label("x")], "'x' twice"),
         ([record(id="x", documents=(3,))], "other sentences"),
-        ([label("elsewhere")], "elsewhere.*--id dataset_name,id,generation_model_name"),
+        ([label("elsewhere")], "elsewhere.*id_from='dataset_name,id,generation_model_name'"),
         ([], "nothing"),
     ],
 )

@@ -33,19 +33,26 @@ WORSE = 1
 """Exit code of ``--fail-on worse`` where something is."""
 
 Html = Annotated[str | None, typer.Option(help="Write an offline HTML page to this file.")]
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        help="Labels to compare: label files, store folders, or -. The first is the base, A; "
+        "differences are B - A, C - A and so on."
+    ),
+]
+FailOn = Annotated[
+    Literal["worse"] | None,
+    typer.Option(
+        help="Exit with 1 if a verdict is 'worse' or over 5 % of the rows lost their value."
+    ),
+]
 _MORE_DIFF = "Changes of metrics, flipped sentences and settings: --details. A page: --html FILE."
 _MORE_AGREEMENT = "Coefficients, ranges, settings and warnings: --details."
 
 
 @expand_options
 def compare(
-    runs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Labels to compare: label files, store folders, or -. The first is the base, A; "
-            "differences are B - A, C - A and so on."
-        ),
-    ],
+    runs: Runs,
     *,
     metrics: MetricIds = None,
     sides: SideOptions,
@@ -55,12 +62,7 @@ def compare(
     details: Details = False,
     as_json: Json = False,
     html: Html = None,
-    fail_on: Annotated[
-        Literal["worse"] | None,
-        typer.Option(
-            help="Exit with 1 if a verdict is 'worse' or over 5 % of the rows lost their value."
-        ),
-    ] = None,
+    fail_on: FailOn = None,
     level: Level = 0.95,
     top: Annotated[int, typer.Option(help="Records to list for each metric.")] = 3,
     threshold: Threshold = None,

@@ -51,6 +51,10 @@ MACHINES = "Several machines"
 LOCAL = "local"
 ENGINES: Catalog[Callable[..., int]] = Catalog("engine", group="engines", extra=(LOCAL,))
 """Functions that label rows elsewhere, of rows, options, an output and a number of workers."""
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", help="local, or ray: several machines.", rich_help_panel=MACHINES),
+]
 _SHOWN_MODELS = 5
 
 
@@ -74,10 +78,7 @@ def label(
         ),
     ] = None,
     otel_events: OtelEvents = None,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="local, or ray: several machines.", rich_help_panel=MACHINES),
-    ] = LOCAL,
+    engine: EngineName = LOCAL,
     workers: Annotated[
         int | None,
         typer.Option(
