@@ -265,7 +265,8 @@ class LabelCache:
         if health is not None and health.labels and (certain or not stopped):
             self._failed.add(key)
             try:
-                new = await _saved(self.store.put(outcome))
+                # Also while the run stops: the row's failure is then passed on.
+                new = await asyncio.wrap_future(self.store.put(outcome))
             except UnstorableRecord:
                 self._failed.discard(key)
             else:

@@ -268,7 +268,9 @@ class Run:
                     else:
                         break
             while buffer:
-                yield self.wait(buffer.popleft()[0])
+                found = self.wait(buffer[0][0])  # a job that fails stays: it may still succeed
+                buffer.popleft()
+                yield found
         except Exception:
             # Earlier outcomes are paid for and passed on, whichever worker noticed the error first.
             self._engine.drain()
