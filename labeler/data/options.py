@@ -135,7 +135,10 @@ def _taking(kind: Callable[..., Any], signature: inspect.Signature) -> Callable[
             for name in given:
                 if name not in declared and name != first:
                     check_options(function.__name__, [name], declared)
-            bound = signature.bind(*args, **given).arguments
+            try:
+                bound = signature.bind(*args, **given).arguments
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}(): {error}") from None
             data, extra = bound.pop(first), bound.pop("options", {})
             return function(data, kind(**bound, **extra))
 

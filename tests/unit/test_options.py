@@ -154,6 +154,12 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
     assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 48
 
 
+def test_a_call_that_lacks_an_argument_is_named() -> None:
+    """With the function, as Python does."""
+    with pytest.raises(TypeError, match=r"label\(\): missing a required argument: 'data'"):
+        api.label()  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("written", "spoken"),
     [

@@ -351,7 +351,7 @@ def test_edited_answers_are_paired_by_question() -> None:
     assert found["adherence"].difference == -5 / 8
     assert "5 without an id are paired by question" in found.counts.in_words()
     assert {one.id for one in found["adherence"].moved} <= {one.id for one in base}
-    assert "5 with other response" in diff_labels(base, new).conclusion
+    assert "5 with another response" in diff_labels(base, new).conclusion
     metrics = select_metrics(["adherence"])
     rows = [[measure(one, metrics) for one in side] for side in (new, base)]
     (verdict,) = check_drops(
