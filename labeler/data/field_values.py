@@ -27,7 +27,7 @@ REQUIRED = ("question", "documents", "response")
 SPLIT_REMEDY = (
     'write a JSON array such as ["first"]; or, if it holds several documents, pass '
     r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
-    "document, --map documents=COLUMN, with the comma"
+    "document, --map documents=COLUMN, (the comma makes the text one document)"
 )
 _FIELDS = frozenset(Example.model_fields)
 _SENTENCES = ("documents_sentences", "response_sentences")

@@ -338,5 +338,7 @@ def test_right_abstentions_are_not_counted_against_a_gate() -> None:
         answered("I don't know.", relevant=()).model_copy(update={"key": f"{n:064x}"})
         for n in range(9)
     ]
-    answers = [answered("The quay is 90 m long.", support=[["0a"]])]
+    answer = answered("The quay is 90 m long.", support=[["0a"]])
+    other = answer.example.model_copy(update={"id": "r2"})
+    answers = [answer.model_copy(update={"example": other})]
     assert_metric([*made, *answers], "unneeded_abstention_rate", at_most=0)

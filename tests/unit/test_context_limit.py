@@ -59,7 +59,7 @@ def test_a_long_row_fails_unasked_and_names_both_figures(options: dict[str, Any]
         figures = re.search(said, failure.message)
         assert figures
         assert int(figures[1].replace(",", "")) > LIMIT
-        assert figures.group(2, 3) == ("--max-input-tokens", "4,000")
+        assert figures.group(2, 3) == ("max_input_tokens", "4,000")
         assert failure.message.endswith(REMEDIES)
     if isinstance(judge, CountingJudge):
         assert set(judge.asked) == {"r6"}

@@ -282,8 +282,8 @@ def test_people_correct_the_relevance_of_any_label() -> None:
     [
         ({"relevance": "Blind"}, UnknownName, "blind"),
         ({"relevance": "blind", "prompt": "trace/v1"}, UsageError, "trace-support/v1"),
-        ({"relevance": "with-response", "prompt": "trace-support/v1"}, UsageError, "--relevance"),
-        ({"relevance": "with-response", "prompt": "retrieval/v1"}, UsageError, "--relevance"),
+        ({"relevance": "with-response", "prompt": "trace-support/v1"}, UsageError, "relevance"),
+        ({"relevance": "with-response", "prompt": "retrieval/v1"}, UsageError, "relevance"),
     ],
 )
 def test_contradictory_options_are_refused(
