@@ -16,7 +16,6 @@ from threading import Event
 SECONDS = 180.0
 """Far more than a run takes; one that hangs is ended then."""
 LABELER = (sys.executable, "-m", "labeler")
-ON_RAY = ("--engine", "ray", "--workers", "2")
 _WORKER = "ray::MapWorker"
 _TESTS = Path(__file__).parents[1]
 
@@ -96,9 +95,9 @@ class Run:
 
 
 @contextmanager
-def labeling(folder: Path, *arguments: object, **variables: str) -> Iterator[Run]:
-    """Run ``labeler label --engine ray`` with two workers in a folder; ended at the latest here."""
-    command = [*LABELER, "label", *ON_RAY]
+def labeling(folder: Path, *arguments: object, workers: int = 2, **variables: str) -> Iterator[Run]:
+    """Run ``labeler label --engine ray`` in a folder; ended at the latest here."""
+    command = [*LABELER, "label", "--engine", "ray", "--workers", str(workers)]
     with subprocess.Popen(
         [*command, *map(str, arguments)],
         cwd=folder,

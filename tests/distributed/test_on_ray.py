@@ -75,7 +75,7 @@ def test_a_killed_run_goes_on_and_buys_each_label_once(
             run.kill()
             run.end()
         assert outcomes_in(tmp_path / "labels") == []
-        with labeling(tmp_path, *command, "--workers", 1, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *command, workers=1, **ray_cluster.variables) as run:
             code, said = run.end()
         assert code == 0, said
         assert many <= asked(provider) <= many + 2 * IN_FLIGHT
