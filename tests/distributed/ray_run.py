@@ -7,7 +7,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,9 @@ class Run:
 
 
 @contextmanager
-def labeling(folder: Path, *arguments: object, workers: int = 2, **variables: str) -> Iterator[Run]:
+def labeling(
+    folder: Path, *arguments: object, variables: Mapping[str, str] = {}, workers: int = 2
+) -> Iterator[Run]:
     """Run ``labeler label --engine ray`` in a folder; ended at the latest here."""
     command = [*LABELER, "label", "--engine", "ray", "--workers", str(workers)]
     with subprocess.Popen(

@@ -70,12 +70,12 @@ def test_a_killed_run_goes_on_and_buys_each_label_once(
     gate = Gate(150)  # in the middle of a shard, by one worker or two
     with Provider(latency=lambda _: gate.latency() / 10, record=False) as provider:
         command = ["in", *options_of(provider)]
-        with labeling(tmp_path, *command, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *command, variables=ray_cluster.variables) as run:
             assert gate.reached.wait(SECONDS)
             run.kill()
             run.end()
         assert outcomes_in(tmp_path / "labels") == []
-        with labeling(tmp_path, *command, workers=1, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *command, workers=1, variables=ray_cluster.variables) as run:
             code, said = run.end()
         assert code == 0, said
         assert many <= asked(provider) <= many + 2 * IN_FLIGHT
@@ -106,7 +106,7 @@ def test_a_killed_worker_costs_what_it_had_in_flight_and_no_row(
     gate = Gate(25)
     with Provider(latency=lambda _: gate.latency(), record=False) as provider:
         command = ["in", *options_of(provider, "--max-input-tokens", 8000)]
-        with labeling(tmp_path, *command, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *command, variables=ray_cluster.variables) as run:
             assert gate.reached.wait(SECONDS)
             ray_cluster.kill_a_worker()
             code, said = run.end()
@@ -114,7 +114,7 @@ def test_a_killed_worker_costs_what_it_had_in_flight_and_no_row(
         assert ROWS - 1 <= asked(provider) <= ROWS - 1 + IN_FLIGHT
         written = [file.stat().st_mtime_ns for file in (tmp_path / "labels").iterdir()]
         paid = asked(provider)
-        with labeling(tmp_path, *command, **ray_cluster.variables) as run:
+        with labeling(tmp_path, *command, variables=ray_cluster.variables) as run:
             code, said = run.end()
         assert (code, asked(provider)) == (1, paid), said
         assert "6 shards, 0 of them left" in said
@@ -131,7 +131,7 @@ def test_workers_keep_to_one_budget(tmp_path: Path, rows: Path, ray_cluster: Clu
     with Provider(count_tokens=True, record=False) as provider:
         priced = ("--price", PRICE, "--max-output-tokens", 400, "--budget", "0.90")
         with labeling(
-            tmp_path, rows, *options_of(provider, *priced), **ray_cluster.variables
+            tmp_path, rows, *options_of(provider, *priced), variables=ray_cluster.variables
         ) as run:
             code, said = run.end()
         assert code == 4, said
