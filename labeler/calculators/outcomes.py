@@ -219,8 +219,7 @@ def _located(outcomes: str | Path) -> Iterator[Located]:
             f"no labels in {name}: it is empty; label rows first, with 'labeler label', or check "
             "that it is the right file"
         )
-    yield first
-    yield from found
+    return chain([first], found)
 
 
 def _of_store(name: str) -> Iterator[Located]:

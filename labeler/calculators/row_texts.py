@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain
+from operator import attrgetter
 
 from labeler.calculators.row_facts import DigestMap, text_digest
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.example import KeyedExample, Sentence
+from labeler.sentences.example import KeyedExample
 
 COMPARED = ("question", "documents", "response")
 """The parts that every label of a row shares; a judge may not be shown the others."""
 _BITS = 64 // len(COMPARED)
 _MASK = (1 << _BITS) - 1
+_TEXT = attrgetter("text")
 
 
 class RowTexts:
@@ -43,7 +46,11 @@ class RowTexts:
             return
         made_by = "" if outcome.kind == "label" else getattr(outcome, "printed", "")
         digest = text_digest(f"{outcome.kind}\0{made_by}\0{example.splitter}\0{example.id}")
-        texts = _packed(example)
+        documents = (*map(len, example.documents), *map(_TEXT, chain(*example.documents)))
+        parts = (example.question, documents, tuple(map(_TEXT, example.response)))
+        # A hash of each part, the same in this process only, side by side in 63 bits.
+        first_two = hash(parts[0]) & _MASK | (hash(parts[1]) & _MASK) << _BITS
+        texts = first_two | (hash(parts[2]) & _MASK) << 2 * _BITS
         number = len(self._texts) + 1
         if not (first := self._numbers.add(digest, number)):
             name, colon, line = where.rpartition(":")
@@ -53,10 +60,10 @@ class RowTexts:
             self._lines.append(int(line))
             self._files.append(self._names.setdefault(name, len(self._names)))
         elif differing := texts ^ self._texts[first - 1]:
-            parts = [
+            named = [
                 part for place, part in enumerate(COMPARED) if differing >> place * _BITS & _MASK
             ]
-            raise other_texts(where, example.id, parts, self._place(first - 1))
+            raise other_texts(where, example.id, named, self._place(first - 1))
 
     def _place(self, number: int) -> str:
         name, line = [*self._names][self._files[number]], self._lines[number]
@@ -85,17 +92,3 @@ def other_texts(where: str, id_: str, parts: Sequence[str], first: str) -> Usage
         f"{where}: record {id_!r:.80} differs in {named} from the record of the same "
         f"id at {first}. An id names one row: {remedy}"
     )
-
-
-def _packed(example: KeyedExample) -> int:
-    """Return a digest of each part, side by side in 63 bits."""
-    parts = (
-        example.question,
-        "\0".join(map(_joined, example.documents)),
-        _joined(example.response),
-    )
-    return sum((text_digest(text) & _MASK) << n * _BITS for n, text in enumerate(parts))
-
-
-def _joined(sentences: Iterable[Sentence]) -> str:
-    return "\n".join([sentence.text for sentence in sentences])
