@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from labeler.data.corrections.correction import Correction
-from labeler.data.lines import STDIO, Line, is_gzipped, read_lines
+from labeler.data.lines import STDIO, Line, flush_directory, is_gzipped, read_lines
 from labeler.errors import StoreError, UsageError, validation_faults
 
 if sys.platform == "win32":
@@ -187,7 +187,7 @@ class CorrectionsFile:
             if not os.path.samestat(os.fstat(descriptor), self.path.stat()):
                 raise OSError("it was replaced meanwhile")
             if is_new:
-                _flush_folder(self.path.parent)
+                flush_directory(self.path.parent)
             yield descriptor
         finally:
             os.close(descriptor)  # releases the lock
@@ -346,13 +346,3 @@ else:
         except BlockingIOError:
             return False
         return True
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make a new file name durable, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
