@@ -99,7 +99,7 @@ class LazyCommand(TyperCommand):
     """A command that is listed or completed without importing it.
 
     Args:
-        name: its full name, with that of its group.
+        name: its full name, with its group's name.
     """
 
     def __init__(self, name: str) -> None:
@@ -178,7 +178,7 @@ class _Group(TyperGroup):
     """Lists the commands, then the subgroups; shows its help if no command is given."""
 
     prefix = ""
-    """Start of the names of its commands, such as ``import.``; those of the root have no dot."""
+    """Start of the names of its commands, such as ``import.``; commands of the root have no dot."""
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them
         super().__init__(**settings)

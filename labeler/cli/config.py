@@ -206,7 +206,7 @@ def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, expl
 
 
 def _known(context: typer.Context, tables: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the keys of each table, at least of the commands that have those of a file."""
+    """Return the keys of each table, at least of the commands whose keys a file sets."""
     known: dict[str, set[str]] = {table: set() for table in TABLES}
     wanted = {
         (name, key) for name, keys in tables.items() if isinstance(keys, Mapping) for key in keys
@@ -220,7 +220,7 @@ def _known(context: typer.Context, tables: Mapping[str, Any]) -> dict[str, set[s
 
 
 def _reading_files(context: typer.Context) -> Iterator[Any]:
-    """Yield the commands that read a file: this one, the core's, and those of packages."""
+    """Yield the commands that read a file: this one, the core's, and the packages'."""
     root: Any = context.find_root().command
     yield context.command
     for name in (*_COMMANDS, _CHECK, *offered("commands")):

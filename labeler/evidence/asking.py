@@ -16,7 +16,7 @@ from labeler.sentences.example import Example, KeyedExample, Sentence
 _LEAST = Decimal("1e-9")
 """A budget that covers no request."""
 COPIES = "copies"
-"""Folder in that of a label store: answers that are labels of no row, which no number may count."""
+"""Folder inside a label store. Its answers label no row, so no number may count them."""
 
 
 def as_example(example: KeyedExample, name: str | None = None) -> Example:
@@ -66,7 +66,7 @@ class Asking:
     def __call__(
         self, rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
     ) -> list[Outcome]:
-        """Return the outcome for each row, in order; those of copies are in :data:`COPIES`."""
+        """Return the outcome for each row, in order; those of copies stay in :data:`COPIES`."""
         import labeler  # noqa: PLC0415 - the front door, which is above
 
         options = dict(options)

@@ -215,7 +215,7 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     """Label rows, then copies of the sentences that the judge calls supported.
 
     Every answer is stored: the same exam costs nothing the second time. Answers about copies are in
-    a folder of their own in that of the store, and count as labels of no row.
+    a folder of their own inside the store, and count as labels of no row.
 
     Args:
         rows: as for :func:`labeler.open_rows`; ``n`` of them are used.

@@ -45,7 +45,7 @@ class LabelStore(ABC):
     """
 
     @abstractmethod
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - of the kind that the name tells
+    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
         """Return the outcome of a name (:func:`name_of`), or ``None``."""
 
     @abstractmethod

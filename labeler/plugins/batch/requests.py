@@ -81,7 +81,7 @@ class BatchRequest(Frozen):
         return task
 
     def line(self, spec: OpenAISpec) -> bytes:
-        """Return the line of the uploaded file, whose body is that of the next online request."""
+        """Return the line of the uploaded file; its body equals the next online request's."""
         state = judge(self, spec)
         own = {**self.signature.sampling, "cap_field": spec.cap_field}
         asked = spec_of(self.signature.model, own)
@@ -109,8 +109,8 @@ def write_batches(
 ) -> list[Batch]:
     """Write requests aside to as many batches as the limits of files force; make them durable.
 
-    Their names are that of the batch that they are like, and a number. ``too_large`` is called with
-    a request that alone exceeds the size of a file.
+    Each batch gets the name of ``like`` and a number. ``too_large`` is called with a request that
+    alone exceeds the size of a file.
     """
     limits, found = like.limits, list[Batch]()
 

@@ -57,7 +57,7 @@ class Submission(Frozen):
     """The outcome of a submission."""
 
     batch: str | None = None
-    """Name of the submission, with which those of its batches begin; ``None`` if there was nothing
+    """Name of the submission, with which its batches' names begin; ``None`` if there was nothing
     to buy."""
     parts: int = 0
     """Batches."""
