@@ -165,14 +165,17 @@ def _compare(
             chosen = tuple(metric for metric in chosen if metric in run.metrics)
     keep = partial(Measured.of, metrics=chosen)
     # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
-    every = read_pairs(runs, (keep, keep), sides, names=names, same=("question",), mixed=False)
+    every = read_pairs(
+        runs, (keep, keep), sides, names=names, metrics=chosen, same=("question",), mixed=False
+    )
     asked = [
         [
             _Asked(metric, place, _span(joined.pairs, place))
             for place, metric in enumerate(chosen)
-            if metrics is not None or joined.have_fields_of(metric)
+            if metrics is not None or metric in known
         ]
         for joined in every
+        for known in [joined.measurable(chosen)]
     ]
     found = _family(every, asked, options, by=sides.by)
     if sides.by is None:

@@ -425,7 +425,7 @@ def open_diff(
     packing = _Packing(chosen)
     keep = (packing.whole, packing.without_sentences)
     (pairs,) = read_pairs([a, b], keep, options, names=names)
-    shown = [one for one in chosen if metrics is not None or pairs.have_fields_of(one)]
+    shown = chosen if metrics is not None else pairs.measurable(chosen)
     return Differences(tuple(shown), options.by, chosen, pairs)
 
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from labeler.calculators import Metric, MetricsRow, Ratio, tally
-from labeler.calculators.row_facts import Counted, Retrieved, RowFacts, counted_sets
+from labeler.calculators import Metric, MetricsRow, Ratio
+from labeler.calculators.row_facts import Counted, Retrieved, RowFacts
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Kept
 from labeler.labels.answers import in_order
-from labeler.labels.record import LabelRecord
 from labeler.sentences.display import Brief
 
 _RETRIEVER = frozenset({"relevance", "document_relevance"})
@@ -57,19 +56,13 @@ class Measured:
     retrieved: Retrieved
 
     @classmethod
-    def of(cls, record: LabelRecord | MetricsRow, metrics: Sequence[Metric]) -> Measured:
-        """Measure a label, or return the facts of a row of a numbers file."""
-        if isinstance(record, MetricsRow):
-            facts = record.facts or RowFacts(0, "label")
-            lacking = Ratio.missing("needs_label")  # never shown: no label has the fields
-            ratios = [record.metrics.get(metric.id, lacking) for metric in metrics]
-            counted, retrieved = facts.counted, facts.retrieved
-        else:
-            counts = tally(record)
-            ratios = [metric.ratio(counts, record.id) for metric in metrics]
-            counted, retrieved = counted_sets(counts), Retrieved.of(record.example)
+    def of(cls, row: MetricsRow, metrics: Sequence[Metric]) -> Measured:
+        """Return the facts of a row."""
+        lacking = Ratio.missing("needs_label")  # never shown: no label has the fields
+        ratios = [row.metrics.get(metric.id, lacking) for metric in metrics]
         values = (r.undefined or "undefined" if r.value is None else r.value for r in ratios)
-        return cls(tuple(values), counted, retrieved)
+        facts = row.facts or RowFacts(0, "label")
+        return cls(tuple(values), facts.counted, facts.retrieved)
 
     def flips(self, other: Measured) -> tuple[Flip, ...]:
         """Return how another label of the same sentences differs."""
