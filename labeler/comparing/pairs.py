@@ -221,8 +221,8 @@ class Pairs(Brief, Generic[T]):
 
 def _joined(a: Side[T], b: Side[T], same: tuple[str, ...]) -> Pairs[T]:
     """Pair the records that both sides have a label of, with the same parts."""
-    questions = ({name: kept.question for name, kept in one.labels.items()} for one in (a, b))
-    by_question = pair_by_question(*questions, {*a.failed, *b.failed})
+    asked, again = ({name: kept.question for name, kept in one.labels.items()} for one in (a, b))
+    by_question = pair_by_question(asked, again, {*a.failed, *b.failed})
     b = b.renamed(by_question.names)
     pairs: list[Pair[T]] = []
     left_out: dict[str, str] = {}
