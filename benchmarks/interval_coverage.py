@@ -51,8 +51,14 @@ from labeler.calculators.statistics.bias_correction import (
     corrected_proportion,
     ppi_mean,
 )
-from labeler.calculators.statistics.intervals import Interval, Undefined, mean_interval
-from labeler.calculators.statistics.paired import holm, paired_interval, paired_test
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    Undefined,
+    holm,
+    mean_interval,
+    paired_interval,
+    paired_test,
+)
 from labeler.calculators.statistics.resampling import (
     agreement_intervals,
     coefficients,
