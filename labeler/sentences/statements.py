@@ -211,9 +211,9 @@ def _wording() -> _Wording:
             text = text.replace(part.upper(), read[part])
         return re.compile(text, re.IGNORECASE)
 
-    patterns = map(compiled, ("english", "others", "contrast", "polite"))
+    english, others, contrast, polite = map(compiled, ("english", "others", "contrast", "polite"))
     lists = read["topics"], read["english_denials"], frozenset(read["denials"]), read["syllables"]
-    return _Wording(*patterns, *lists)
+    return _Wording(english, others, contrast, polite, *lists)
 
 
 def may_abstain(text: str) -> bool:

@@ -152,7 +152,9 @@ def split(text: str) -> list[Piece]:
     A blank text has no sentence. A piece with neither letter nor digit outside HTML tags belongs to
     the piece before it, or to the next at the text's start.
     """
-    flat = _flattened(text)
+    flat = flatten(text)
+    if "<" in flat:
+        flat = _TAG.sub(_bracketed, flat)
     spans: list[Span] = []
     indented: set[int] = set()
     for unit in units(text):
@@ -174,12 +176,12 @@ def split(text: str) -> list[Piece]:
     ]
 
 
-def _flattened(text: str) -> str:
-    """Replace characters that hide a stop, and tags by brackets; offsets stay the same."""
-    if not (text.isascii() and text.isprintable()):
-        # An opening single quote is often an apostrophe (‘n Go, ‘90s).
-        text = _FOREIGN.sub(" ", text).replace("‘", "’")
-    return _TAG.sub(_bracketed, text) if "<" in text else text
+def flatten(text: str) -> str:
+    """Replace characters that hide a stop; offsets stay the same."""
+    if text.isascii() and text.isprintable():
+        return text
+    # An opening single quote is often an apostrophe (‘n Go, ‘90s).
+    return _FOREIGN.sub(" ", text).replace("‘", "’")
 
 
 def _trimmed(text: str, start: int, end: int, before: str | None) -> Piece:
