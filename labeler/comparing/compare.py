@@ -20,8 +20,10 @@ from typing_extensions import Unpack
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.ratio import NOT_FINITE
 from labeler.calculators.row_facts import Counted, Retrieved, RowFacts
-from labeler.calculators.statistics.intervals import LEVEL, Undefined, check_level
-from labeler.calculators.statistics.paired import (
+from labeler.calculators.statistics.intervals import (
+    LEVEL,
+    Undefined,
+    check_level,
     error_rate,
     holm,
     mean_difference,
