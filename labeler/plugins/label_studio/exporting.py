@@ -63,7 +63,7 @@ def export(
     chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
     with replaced(Path(output)) as file:
         written = 0
-        for written, each in enumerate(chosen, start=1):  # noqa: B007 - counted
+        for written, each in enumerate(chosen, start=1):
             file.write(",\n" if written > 1 else "[\n")
             file.write(json.dumps(task_of(each, blind=blind)))
         if not written:  # an existing file is kept
@@ -152,7 +152,7 @@ def _result(record: LabelRecord) -> list[dict[str, Any]]:
     verdict = "supported" if label.overall_supported else "not supported"
     return [
         *_regions(DOCUMENT_MARKS, example.document_sentences(), marks),
-        *_regions(RESPONSE_MARKS, example.response, dict.fromkeys(supporting, [SUPPORTED])),
+        *_regions(RESPONSE_MARKS, example.response, {key: [SUPPORTED] for key in supporting}),
         *(_relation(key, named) for key, keys in supporting.items() for named in keys),
         {
             "id": OVERALL,
