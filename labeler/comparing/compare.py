@@ -22,8 +22,6 @@ from labeler.calculators.statistics.intervals import (
     LEVEL,
     Undefined,
     check_level,
-)
-from labeler.calculators.statistics.paired import (
     error_rate,
     holm,
     mean_difference,

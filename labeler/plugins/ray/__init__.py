@@ -11,9 +11,9 @@ from labeler.cli.label import RunReport, exit_code
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge
+from labeler.judges.prompting import prompt_file, read_instructions
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.progress import RunEvents
-from labeler.labeling.wording import prompt_file, read_instructions
 
 
 def label_on_machines(
