@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
@@ -33,8 +33,7 @@ from labeler.calculators.summary_table import interval_line, small_sample_note
 from labeler.cli.terminal import print_sections
 from labeler.labels.signature import canonical_json
 from labeler.plugins.scores.criteria import Criterion
-from labeler.plugins.scores.metrics import Case, Configuration, Scores
-from labeler.plugins.scores.records import ScoreOutcome
+from labeler.plugins.scores.metrics import Case, Configuration
 from labeler.sentences.display import Column, Grid, Section, number
 
 Among = Literal["repeats", "judges"]
@@ -118,31 +117,20 @@ class Panel:
         return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
 
 
-def compare_raters(outcomes: Iterable[ScoreOutcome], *, intervals: bool = True) -> list[Panel]:
-    """Compare the raters of each criterion; a single rater has no panel.
-
-    Args:
-        outcomes: scores and failures.
-        intervals: True for intervals of the coefficients.
-    """
-    return panels_of(Scores(outcomes), intervals=intervals)
-
-
-def panels_of(
-    scores: Scores, names: Collection[str] | None = None, *, intervals: bool = True
-) -> list[Panel]:
+def panels_of(scores: Iterable[Configuration], *, intervals: bool = True) -> list[Panel]:
     """Return a panel for the repeats of each judge, and one for the judges per criterion.
 
+    A single rater has no panel.
+
     Args:
-        scores: all scores.
-        names: of the criteria; by default all.
+        scores: the scores of each configuration.
         intervals: True for intervals of the coefficients.
     """
     found: list[Panel] = []
     judges: dict[bytes, list[tuple[Configuration, list[_Rated]]]] = {}
-    for one in scores.configurations:
-        if one.criterion is None or not (names is None or one.name in names):
-            continue  # all of it failed, or nobody asks
+    for one in scores:
+        if one.criterion is None:  # all of it failed
+            continue
         repeats = {n: _complete(cases, one) for n, cases in one.repeats().items()}
         judges.setdefault(_identity(one.criterion), []).append((one, [*repeats.values()]))
         if len(repeats) > 1:
@@ -249,21 +237,16 @@ _MEASURED = (
 
 
 def print_panels(
-    scores: Scores,
-    names: Collection[str] | None = None,
-    *,
-    intervals: bool = True,
-    stderr: bool = False,
+    scores: Iterable[Configuration], *, intervals: bool = True, stderr: bool = False
 ) -> None:
     """Print the means of repeats or judges and their agreement, one row per panel.
 
     Args:
-        scores: all scores.
-        names: of the criteria; by default all.
+        scores: the scores of each configuration.
         intervals: True for intervals of the coefficients.
         stderr: True for standard error, next to the other messages of a run.
     """
-    found = panels_of(scores, names, intervals=intervals)
+    found = panels_of(scores, intervals=intervals)
     if not found:
         return
     notes = [_COUNTED, _MEASURED]

@@ -30,7 +30,7 @@ from labeler.calculators.statistics.resampling import Floats, Groups, group_sums
 from labeler.calculators.summary import count_clusters
 from labeler.cli.terminal import print_sections
 from labeler.errors import UsageError
-from labeler.plugins.scores.metrics import Case, Configuration, Scores
+from labeler.plugins.scores.metrics import Case, Configuration
 from labeler.sentences.display import NONE, Column, Grid, Section, number
 
 CHARACTERS = 1000
@@ -185,7 +185,7 @@ class LengthEffect:
         return {**values, "signature": f"{label}|labeler:{version}"}
 
 
-def length_effects(scores: Scores) -> list[LengthEffect]:
+def length_effects(scores: Iterable[Configuration]) -> list[LengthEffect]:
     """Fit scores to the length of their responses, per criterion, configuration and repeat.
 
     A slope alone does not separate a judge that rewards length from longer responses that are
@@ -194,7 +194,7 @@ def length_effects(scores: Scores) -> list[LengthEffect]:
     """
     return [
         _effect(one, one.label(repeat), cases.values())
-        for one in scores.configurations
+        for one in scores
         for repeat, cases in one.repeats().items()
     ]
 
