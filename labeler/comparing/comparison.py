@@ -22,7 +22,7 @@ from labeler.comparing.conclusion import (
     largest_change,
     row_name,
 )
-from labeler.comparing.gates import DEFAULT_ALLOWED
+from labeler.comparing.gates import MOST_LACKING
 from labeler.comparing.metric_comparison import Measured, MetricComparison
 from labeler.comparing.pairs import PairCounts
 from labeler.comparing.sides import Side
@@ -149,11 +149,11 @@ class Comparison(Displayed):
         counts = self.counts
         lost = len(self.a.labels.keys() & self.b.failed.keys()) + counts.only_a
         total = counts.pairs + lost
-        if lost > total * DEFAULT_ALLOWED.failed:
+        if lost > total * MOST_LACKING:
             yield f"{lost} of {total} records with a label in A have none in {b}"
         for row in self.every:
             pairs = row.pairs + row.undefined_pairs
-            if (count := row.definedness.only_a) > pairs * DEFAULT_ALLOWED.undefined:
+            if (count := row.definedness.only_a) > pairs * MOST_LACKING:
                 where = f" in {row.group}" if row.group is not None else ""
                 name = f"{plain_name(row.metric)}{where}"
                 yield f"{count} of {pairs} records have no value of {name} in {b}, and one in A"

@@ -185,7 +185,7 @@ def test_judges_that_only_label_say_what_to_use(judge: Callable[[], Any], asked:
 @pytest.mark.parametrize("options", [{"samples": 0}, {"repeat": 0}, {"samples": -1}])
 def test_counts_below_one_are_refused(options: dict[str, Any]) -> None:
     """There is nothing to ask for."""
-    with pytest.raises(UsageError, match="must be 1 or more"):
+    with pytest.raises(UsageError, match="must be a whole number, 1 or more"):
         scored(CountingJudge(scoring()), **options)
 
 

@@ -171,9 +171,6 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         ... ):
         ...     print(outcome.id, outcome.score)
     """
-    for name in ("samples", "repeat"):
-        if (count := getattr(options, name)) < 1:
-            raise UsageError(f"{name} must be 1 or more, got {count}")
     chosen, splitter = choose_criteria(options.criteria), SPLITTERS[options.splitter]
     opened, judges = options.open(rows), judges_of(options, default="openai")
     plans = [
