@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import chain, compress
@@ -34,6 +34,7 @@ from labeler.comparing.flips import (
 )
 from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import Pair, PairCounts, Pairs, others_of, read_pairs
+from labeler.comparing.sides import Side
 from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
@@ -68,27 +69,6 @@ _SIGNS = {"gained": "+", "lost": "-", "changed": "~"}
 
 
 @dataclass(frozen=True, repr=False)
-class DiffSide(Brief):
-    """One side of a diff.
-
-    Attributes:
-        name: the file or folder, or another name of the side.
-        signatures: printed signatures of its labels, sorted.
-        labeled: number of labels.
-        failed: number of records without a label.
-    """
-
-    name: str
-    signatures: tuple[str, ...]
-    labeled: int
-    failed: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, repr=False)
 class LabelDiff(Displayed):
     """The differences between two sets of labels, and the changes of the metrics.
 
@@ -104,8 +84,8 @@ class LabelDiff(Displayed):
             and without a change are omitted.
     """
 
-    a: DiffSide
-    b: DiffSide
+    a: Side[Any]
+    b: Side[Any]
     counts: PairCounts
     by: str | None
     flipped: int
@@ -195,8 +175,8 @@ class LabelDiff(Displayed):
         """Return the published form."""
         counts = self.counts
         return {
-            "a": self.a.as_json(),
-            "b": self.b.as_json(),
+            "a": self.a.as_json() | {"failed": len(self.a.failed)},
+            "b": self.b.as_json() | {"failed": len(self.b.failed)},
             "counts": {
                 "pairs": counts.pairs,
                 "unlike": counts.left_out,
@@ -315,14 +295,10 @@ class Differences(Brief):
                 heapq.heappush(most, (record.size, len(record.flips), -place, record))
                 if len(most) > top:
                     heapq.heappop(most)
-        a, b = (
-            DiffSide(side.name, side.signatures, len(side.labels), len(side.failed))
-            for side in (self._pairs.a, self._pairs.b)
-        )
         ordered = [totals[group] for group in sorted(totals, key=lambda group: group or "")]
         return LabelDiff(
-            a=a,
-            b=b,
+            a=self._pairs.a,
+            b=self._pairs.b,
             counts=self._pairs.counts,
             by=self.by,
             flipped=flipped,
@@ -411,7 +387,7 @@ def diff_labels(
 def diff_in_full(found: LabelDiff) -> Iterator[Section]:
     """Yield the sides, for all and each group flips and changes, and the largest changes."""
     sides = (("A", found.a), ("B", found.b))
-    lines = (side_lines(n, one.name, one.labeled, one.signatures, one.failed) for n, one in sides)
+    lines = (side_lines(letter, one, len(one.failed)) for letter, one in sides)
     yield Section(lines=[*chain(*lines), *found.pairing])
     for group in found.groups:
         rows = [row for row in found.metrics if row.group == group]

@@ -15,9 +15,8 @@ from markupsafe import Markup
 from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.compare import Measured
-from labeler.comparing.comparison import Comparison, Comparisons, in_order
-from labeler.comparing.comparison_text import sections
-from labeler.comparing.metric_comparison import MetricComparison
+from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison
+from labeler.comparing.comparison_text import in_order, sections
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Side
 from labeler.data.label_files import replaced
@@ -328,7 +327,7 @@ def write_page(
 def _values(
     found: Comparisons, moved: Mapping[str, Sequence[MovedRecord]], links: Mapping[str, str]
 ) -> dict[str, Any]:
-    first, *details = sections(Comparisons(map(_with_few_moved, found)))
+    first, *details = sections(Comparisons(map(_with_few_moved, found)), details=True)
     return {
         "title": f"{found[0].a.name} → {', '.join(one.b.name for one in found)}",
         "conclusion": _sentence(found.conclusion),

@@ -171,8 +171,8 @@ def _values(total: LabelDiff) -> dict[str, Any]:
             {
                 "letter": letter,
                 "name": visible(side.name),
-                "labeled": side.labeled,
-                "failed": side.failed,
+                "labeled": len(side.labels),
+                "failed": len(side.failed),
                 "signatures": [visible(signature) for signature in side.signatures],
             }
             for letter, side in (("A", total.a), ("B", total.b))
