@@ -17,7 +17,7 @@ from labeler.calculators.rater_agreement import MOST_RECORDS
 from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
-    Agreement,
+    Coefficient,
     Ratings,
     cohen_kappa,
     gwet_ac1,
@@ -68,6 +68,7 @@ class Panel:
             point of the scale, halves up; ``None`` for more raters.
         ac1: Gwet's AC1 on the same rounded scores, as unordered classes.
         alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
+        caution: why AC1 is the one to read; ``None`` unless nearly all scores are one point.
         intervals: 95 % intervals of the coefficients by name, drawn over records; none
             beyond 100,000 records.
         questions: number of questions that they are drawn over instead, where several records ask
@@ -80,9 +81,10 @@ class Panel:
     records: int
     spread: float | None
     identical: float | None
-    kappa: Agreement | None
-    ac1: Agreement
-    alpha: Agreement
+    kappa: Coefficient | None
+    ac1: Coefficient
+    alpha: Coefficient
+    caution: str | None = None
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     questions: int | None = None
 
@@ -107,7 +109,7 @@ class Panel:
         return max(self.means, default=None)
 
     @property
-    def by_name(self) -> dict[str, Agreement]:
+    def by_name(self) -> dict[str, Coefficient]:
         """The coefficients of agreement by name: kappa of two raters, AC1, alpha."""
         kappa = {"kappa": self.kappa} if self.kappa else {}
         return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
@@ -263,6 +265,7 @@ def _panel(
         kappa=cohen_kappa(rounded, scale=scale) if len(labels) == PAIR else None,
         ac1=gwet_ac1(rounded, scale=scale),
         alpha=krippendorff_alpha(Ratings.of(scores), level="interval"),
+        caution=rounded.caution,
     )
     if not intervals or count > MOST_RECORDS:
         return panel

@@ -42,7 +42,7 @@ def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
             for line in interval_line(f"{one.criterion}, {one.among}", one.intervals, one.questions)
         ),
         *small_sample_note(each for one in found for each in one.intervals.values()),
-        *(f"{one.criterion}, {one.among}: {one.ac1.caution}" for one in found if one.ac1.caution),
+        *(f"{one.criterion}, {one.among}: {one.caution}" for one in found if one.caution),
         *(line for one in found for line in _undefined(one)),
         *(line for one in found for line in _raters(one)),
         stderr=stderr,
