@@ -184,7 +184,7 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_check_says_what_it_finds() -> None:
     """Its docstring is shown next to its rate."""
 
-    def silent(subject: Subject) -> Iterator[Found]:
+    def silent(_: Subject) -> Iterator[Found]:
         return iter(())
 
     with pytest.raises(UsageError, match="'quiet': give silent a docstring"):
