@@ -31,6 +31,7 @@ from labeler.calculators.metrics_row import COLLECTED, MetricsRow, printed_versi
 from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
 from labeler.calculators.registry import ALL, LABEL, METRICS, Metric, select_metrics, split_ids
 from labeler.calculators.row_facts import (
+    COMPARED,
     COUNTED,
     PARTS,
     QUESTION,
@@ -39,9 +40,9 @@ from labeler.calculators.row_facts import (
     Retrieved,
     RowFacts,
     group_key,
+    other_texts,
     row_digest,
 )
-from labeler.calculators.row_texts import COMPARED, other_texts
 from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import Tally
 from labeler.errors import UsageError
@@ -167,7 +168,7 @@ class NumbersFile:
                     )
 
     def _check_texts(self) -> None:
-        """Check that an id names one row, as :class:`~labeler.calculators.row_texts.RowTexts` does.
+        """Check that an id names one row, as :class:`~labeler.calculators.row_facts.RowTexts` does.
 
         Raises:
             UsageError: labels of an id that one splitter cut have different texts.
