@@ -60,7 +60,7 @@ _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
 class Results(Frozen, frozen=False):
     """Counts of the results of one batch, or of several; mutable while a batch is collected."""
 
-    labelled: int = 0
+    labeled: int = 0
     failed: Counter[str] = Field(default_factory=Counter)
     """Requests without a usable answer, by reason."""
     released: Counter[str] = Field(default_factory=Counter)
