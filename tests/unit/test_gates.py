@@ -24,7 +24,8 @@ from labeler.comparing.gates import Demand, Gate, GateSettings, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
-from labeler.plugins.scores.records import CRITERIA, ScoreRecord, score_key
+from labeler.plugins.scores.criteria import CRITERIA
+from labeler.plugins.scores.records import ScoreRecord, score_key
 from labeler.plugins.similarity.records import (
     QuestionsRecord,
 )

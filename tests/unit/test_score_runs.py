@@ -16,12 +16,10 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure
-from labeler.plugins.scores.agreement import compare_raters
 from labeler.plugins.scores.api import iter_scores, read_scores, score
-from labeler.plugins.scores.criteria_files import choose_criteria, read_criteria
+from labeler.plugins.scores.collected import compare_raters
+from labeler.plugins.scores.criteria import CRITERIA, Criterion, choose_criteria, read_criteria
 from labeler.plugins.scores.records import (
-    CRITERIA,
-    Criterion,
     ScoreOutcome,
     ScoreRecord,
     StepsRecord,
