@@ -11,8 +11,8 @@ event is judged by the frames below it, from the innermost outwards:
   data: wrong, however many frames of libraries lie between. With no telling frame the event is not
   of our making, such as pytest rewriting assertions; but in a thread that no test started it is
   wrong all the same, for a library may hand our work to a thread of its own.
-* ``pickle.find_class``: wrong wherever it comes from. Everything that a pickle can run comes through
-  it; a pickle of numbers and texts alone does not.
+* ``pickle.find_class``: wrong wherever it comes from. Everything that a pickle can run comes
+  through it; a pickle of numbers and texts alone does not.
 
 What this cannot see: programs that a test starts (test_no_code_from_data starts the command line
 under the same hook), an import whose name comes from data, and code inside C extensions that is

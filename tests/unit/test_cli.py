@@ -188,76 +188,6 @@ def test_some_rows_failed(labeler_command: Command, tmp_path: Path) -> None:
     assert "rows.jsonl:2: not JSON" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["frob"], "No such command 'frob'"),
-        (["label"], "Missing argument"),
-        (["label", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
-        (["label", EXAMPLES, "--judge", "oracle"], "unknown judge 'oracle'"),
-        (["label", EXAMPLES, "--judge", "openai"], "needs --model"),
-        (["label", EXAMPLES, "--judge", "openai", "--model", "m"], "needs a key in OPENAI_API_KEY"),
-        (["label", EXAMPLES, "--judge", "replay"], "needs --recorded"),
-        (["label", EXAMPLES, "--splitter", "genral"], "did you mean 'general'"),
-        (["label", EXAMPLES, "--prompt", "trace/v9"], "have: claims-support/v1"),
-        (
-            ["label", EXAMPLES, "--judge", "embedded", "--seed", "7"],
-            "judge embedded takes no --seed",
-        ),
-        *(
-            (
-                ["label", EXAMPLES, "--judge", judge, option, value],
-                f"judge {judge} takes no {option}; only a hosted model does",
-            )
-            for judge in ("embedded", "replay")
-            for option, value in (
-                ("--budget", "5"),
-                ("--requests-per-minute", "60"),
-                ("--tokens-per-minute", "6000"),
-                ("--price", "1,2"),
-                ("--prices", "prices.json"),
-            )
-        ),
-        (["label", EXAMPLES, "--budget", "5"], "needs --model"),
-        (["label", EXAMPLES, "-o", "no/such/folder.jsonl"], "cannot write"),
-        (["label", EXAMPLES, "--store", ""], "is empty: name a folder"),
-        (["metrics", EXAMPLES, "--rows", "--json"], "--rows cannot be combined"),
-        (["metrics"], "name a label file"),
-        (["metrics", EXAMPLES], "rows.jsonl:1: not a label record"),
-        (["metrics", "--list", "--metrics", "relevence"], "did you mean 'relevance"),
-        (["prompt", "--schema", "x"], "no schema 'x'"),
-        (["prompt", "x"], "no prompt 'x'"),
-    ],
-)
-def test_wrong_use_is_one_clear_line(
-    labeler_command: Command, arguments: list[object], says: str
-) -> None:
-    """Exit code 2, nothing on standard output, no traceback."""
-    code, out, err = labeler_command(*arguments)
-    assert (code, out) == (2, "")
-    assert says in err
-    assert "Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "ask"),
-    [
-        (["label", EXAMPLES, "--seed", "x"], "labeler label"),
-        (["label"], "labeler label"),
-        (["metrics", "x", "--sed"], "labeler metrics"),
-        (["batch", "cancel"], "labeler batch cancel"),
-        (["import", "frob"], "labeler import"),
-        (["frob"], "labeler"),
-    ],
-)
-def test_wrong_use_names_the_help_of_its_command(
-    labeler_command: Command, arguments: list[object], ask: str
-) -> None:
-    """There stand the options that it has."""
-    _, _, err = labeler_command(*arguments)
-    assert err.splitlines()[-1] == f"try '{ask} --help'"
-
-
 BY_DEFAULT = (
     "no key in OPENAI_API_KEY and no --model: labeling with the embedded judge, which compares "
     "words; --judge embedded says so on purpose"
@@ -447,27 +377,3 @@ def test_packed_label_files(labeler_command: Command) -> None:
     for name in ("labels.jsonl.gz", "packed"):
         code, out, _ = labeler_command("metrics", name, "--metrics", "adherence", "--json")
         assert (code, json.loads(out)[0]["defined"]) == (0, 14)
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("metrics L --by a --by b", "--by is given 2 times, as 'a' and 'b': it takes one value"),
-        ("metrics L --metrics a --metrics=b", "list them: --metrics a,b"),
-        ("audit L --checks a --checks b", "list them: --checks a,b"),
-        ("compare L L --by a --by b", "--by"),
-        ("label L -o a --output b", "--output is given 2 times, as 'a' and 'b'"),
-        ("label L --judge a --judge b", "list them: --judges a,b"),
-        ("score L --criteria a --criteria b --criteria c", "list them: --criteria a,b,c"),
-        ("batch submit L --model a --model a", "--model"),
-        ("certify L --level .9 --level .8", "--level"),
-        ("store export -o a -o b", "--output"),
-    ],
-)
-def test_an_option_of_one_value_given_twice_is_an_error(
-    line: str, says: str, labeler_command: Command
-) -> None:
-    """Whatever the command, and both values are shown; a repeated flag is harmless."""
-    code, out, err = labeler_command(*line.split())
-    assert (code, out, says in err) == (2, "", True), err
-    assert labeler_command("metrics", "--list", "--list")[0] == 0
