@@ -25,7 +25,7 @@ from labeler.evidence.asking import as_example
 from labeler.evidence.damage import DAMAGED, KINDS
 from labeler.evidence.exam import Exam
 from labeler.judges.embedded.features import load_weights
-from labeler.judges.embedded.opinion import second_opinion
+from labeler.judges.embedded.judge import second_opinion
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answers import judged_sentences

@@ -47,18 +47,22 @@ from interval_report import HEAD, NO_SCIPY, SCIPY_HEAD, Coverage, Table, kept, r
 from labeler.calculators.statistics.agreement import PAIR
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
-    JudgeErrors,
     corrected_proportion,
     ppi_mean,
 )
-from labeler.calculators.statistics.intervals import Interval, Undefined, mean_interval
-from labeler.calculators.statistics.paired import holm, paired_interval, paired_test
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    Undefined,
+    holm,
+    mean_interval,
+    paired_interval,
+    paired_test,
+)
 from labeler.calculators.statistics.resampling import (
     agreement_intervals,
     coefficients,
     drawn_intervals,
     extreme_patterns,
-    group_effect,
     score_coefficients,
     score_sums,
 )
@@ -186,12 +190,7 @@ def corrected(
     yield "PPI++", ppi_mean(people, judged, rest, bounds=(0, 1), groups=groups)
     yield "published", published(people, judged, rest)
     if name.startswith("0 or 1"):
-        effect = None if groups is None else group_effect(people, judged, rest, groups)
-        errors = JudgeErrors.of(people, judged)
-        yield (
-            "error-corrected",
-            corrected_proportion(int(sum(rest)), UNLABELED, errors, effect=effect),
-        )
+        yield "error-corrected", corrected_proportion(people, judged, rest, groups=groups)
 
 
 def published(people: Sequence[float], judged: Sequence[float], rest: Sequence[float]) -> Corrected:

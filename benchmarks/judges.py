@@ -39,7 +39,7 @@ from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import LabelRecord, Outcome, records_of
-from labeler.plugins.ragbench.importing import read_ragbench
+from labeler.plugins.ragbench import read_ragbench
 from labeler.sentences.example import Frozen
 from ragbench_data import ragbench_files, ragbench_folder
 

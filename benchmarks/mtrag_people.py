@@ -38,7 +38,6 @@ from labeler.calculators.rater_agreement import FieldRatings
 from labeler.calculators.statistics.agreement import Pattern, Ratings
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
-    JudgeErrors,
     corrected_proportion,
     plain_mean,
     ppi_mean,
@@ -177,8 +176,7 @@ def _ppi(sample: Sequence[tuple[float, float]], alone: Sequence[float]) -> Corre
 
 def _error_corrected(sample: Sequence[tuple[float, float]], alone: Sequence[float]) -> Corrected:
     people, judged = zip(*sample, strict=True)
-    errors = JudgeErrors.of(people, judged)
-    return corrected_proportion(int(sum(alone)), len(alone), errors, random_sample=True)
+    return corrected_proportion(people, judged, alone, random_sample=True)
 
 
 WAYS: dict[str, Way] = {

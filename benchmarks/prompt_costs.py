@@ -32,7 +32,7 @@ from labeler.labeling.estimate import cache_rules
 from labeler.labels.profiles import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.schemas import load_schema
-from labeler.plugins.ragbench.importing import read_ragbench
+from labeler.plugins.ragbench import read_ragbench
 from labeler.sentences.example import KeyedExample, Piece, key_sentences
 from o200k import tokens, words
 from ragbench_data import ragbench_files

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import labeler
 from labeler.labels.record import LabelRecord
-from labeler.plugins.ragbench.importing import read_ragbench
+from labeler.plugins.ragbench import read_ragbench
 from ragbench_data import ragbench_files
 
 COLUMNS = {

@@ -30,7 +30,7 @@ from labeler.api import iter_labels, open_rows, write_labels
 from labeler.data.corrections.correction import Judgment, judgment_of
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import LabelRecord
-from labeler.plugins.ragbench.importing import read_ragbench
+from labeler.plugins.ragbench import read_ragbench
 from labeler.store.memory import MemoryStore
 from labeler.version import __version__
 from ragbench_data import ragbench_files

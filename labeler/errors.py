@@ -241,7 +241,7 @@ def path_in(name: str, value: object) -> Path:
     return Path(value)
 
 
-def count_of(name: str, value: object, least: int = 0) -> int:
+def count_of(name: str, value: object, least: float = 0) -> int:
     """Return a whole number that a caller gave.
 
     Raises:
@@ -249,7 +249,8 @@ def count_of(name: str, value: object, least: int = 0) -> int:
     """
     is_whole = isinstance(value, SupportsIndex) and not isinstance(value, bool)
     if not is_whole or index(value) < least:  # type: ignore[arg-type] # checked first
-        raise UsageError(f"{name} must be a whole number, {least} or more, got {value!r:.40}")
+        limit = f", {least:g} or more" * (least > -inf)
+        raise UsageError(f"{name} must be a whole number{limit}, got {value!r:.40}")
     return index(value)  # type: ignore[arg-type] # as above
 
 

@@ -152,9 +152,7 @@ class Labels(Outcomes[Outcome]):
 
         judge: SecondJudge | None = None
         if second_opinion:
-            from labeler.judges.embedded import opinion
-
-            judge = opinion.second_opinion
+            from labeler.judges.embedded.judge import second_opinion as judge
 
         return audit_labels(self, checks=checks, by=by, second_opinion=judge)
 
@@ -314,7 +312,7 @@ class Labels(Outcomes[Outcome]):
 
 
 def _text(record: LabelRecord) -> str:
-    from labeler.report.record_text import outcome_text
+    from labeler.report.views import outcome_text
 
     return outcome_text(record)
 

@@ -268,8 +268,8 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             >>> labels.at(support=0.5).check(against=labels, max_drop=0.02).passed
             True
         """
-        from labeler.comparing.checking import GateSettings, check_gates
-        from labeler.comparing.gates import Allowed, Demand
+        from labeler.comparing.checking import check_gates
+        from labeler.comparing.gates import Demand, GateSettings
 
         if not isinstance(thresholds, Mapping | None):
             raise UsageError(
@@ -285,8 +285,13 @@ class Outcomes(Framed, Displayed, Sequence[T]):
                 Demand(name, number_in(f"max_drop of {name}", value), at_least=False, of_drop=True)
                 for name, value in drops.items()
             ]
-        allowed = Allowed(max_failed, max_undefined)
-        settings = GateSettings(on=on, by=by, intervals=intervals, allowed=allowed)
+        settings = GateSettings(
+            on=on,
+            by=by,
+            intervals=intervals,
+            max_failed=max_failed,
+            max_undefined=max_undefined,
+        )
         base = None if against is None else as_outcomes(against)
         return check_gates(checked(self), demands, base, settings).results
 

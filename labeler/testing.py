@@ -15,8 +15,8 @@ from pathlib import Path
 
 from labeler.calculators import Intervals
 from labeler.calculators.outcomes import as_outcomes
-from labeler.comparing.checking import GateSettings, check_gates
-from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, On
+from labeler.comparing.checking import check_gates
+from labeler.comparing.gates import MOST_LACKING, Demand, GateSettings, On
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import visible
 
@@ -32,8 +32,8 @@ def assert_metric(
     on: On = "point",
     by: str | None = None,
     intervals: Intervals | None = None,
-    max_failed: float = DEFAULT_ALLOWED.failed,
-    max_undefined: float = DEFAULT_ALLOWED.undefined,
+    max_failed: float = MOST_LACKING,
+    max_undefined: float = MOST_LACKING,
     one_model: bool = False,
 ) -> None:
     """Assert that the mean of a metric keeps to one or two thresholds.
@@ -65,18 +65,14 @@ def assert_metric(
             share is out of range.
     """
     __tracebackhide__ = True  # pytest then shows the test's own line
-    demands = [
-        Demand(metric, threshold, lower)
-        for threshold, lower in ((at_least, True), (at_most, False))
-        if threshold is not None
-    ]
-    if max_drop is not None:
-        demands.append(Demand(metric, max_drop, at_least=False, of_drop=True))
+    bounds = {(True, False): at_least, (False, False): at_most, (False, True): max_drop}
+    demands = [Demand(metric, mean, *how) for how, mean in bounds.items() if mean is not None]
     settings = GateSettings(
         on=on,
         by=by,
         intervals=intervals or Intervals(),
-        allowed=Allowed(max_failed, max_undefined),
+        max_failed=max_failed,
+        max_undefined=max_undefined,
         one_model=one_model,
     )
     base = None if against is None else as_outcomes(against)

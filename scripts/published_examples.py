@@ -14,7 +14,8 @@ from fractions import Fraction
 
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.labels.record import LabelRecord
-from labeler.plugins.scores.records import CRITERIA, ScoreAnswer, ScoreRecord
+from labeler.plugins.scores.criteria import CRITERIA
+from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord
 from labeler.plugins.similarity.embedder import Vector, cosine
 from labeler.plugins.similarity.metrics import mean_cosine
 from labeler.sentences.keys import document_key

@@ -27,7 +27,7 @@ from sklearn.metrics import roc_auc_score  # type: ignore[import-not-found]
 from labeler.judges.embedded.features import FILE, RANK, SUPPORT, describe, record_features
 from labeler.judges.embedded.judge import MODEL
 from labeler.labels.record import LabelRecord
-from labeler.plugins.ragbench.importing import read_ragbench
+from labeler.plugins.ragbench import read_ragbench
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from ragbench_data import ragbench_files, ragbench_folder

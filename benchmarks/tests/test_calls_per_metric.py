@@ -6,7 +6,7 @@ import pytest
 
 from calls_per_metric import WANTED, Asked, Measured, main, measured, report
 from labeler.calculators import METRICS, select_metrics
-from labeler.plugins.scores.records import CRITERIA
+from labeler.plugins.scores.criteria import CRITERIA
 from metric_terms import ASKED_APART, SYSTEMS, system_table
 
 

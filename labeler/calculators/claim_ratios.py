@@ -9,12 +9,13 @@ claims the default definitions are undefined; those of RAGChecker are 0, as ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from labeler.calculators.ratio import Ratio, harmonic_mean
-from labeler.calculators.registry import METRICS, C, metric
-from labeler.calculators.tally import ClaimTally, Holds, Tally, count
+from labeler.calculators.registry import METRICS, metric
+from labeler.calculators.tally import ClaimTally, Tally
 
 _VERDICT = ("response_claims.verdict",)
 _SUPPORTING = ("response_claims.supporting_sentence_keys", *_VERDICT)
@@ -26,94 +27,115 @@ _IN_RESPONSE = ("reference_claims.response_verdict",)
 
 _NEEDS_CLAIMS = Ratio.missing("needs_claims")
 _claim = partial(metric, definition="claim", default=True)
-_flaw = partial(_claim, higher_is_better=False)
-_NONE = frozenset[ClaimTally]().__contains__
+
+Holds = Callable[[ClaimTally, frozenset[int]], object]
+"""A condition on a claim, given the relevant chunks."""
+Parts = Callable[[Tally], tuple[int, int]]
+"""A function that returns the numerator and the denominator of a metric."""
+Compute = Callable[[Tally], Ratio]
 
 
-def _share_or(convention: float, tally: Tally, holds: Holds) -> Ratio:
-    """Return the share of claims that satisfy a condition; the convention for no claims."""
-    if tally.claims is None:
-        return _NEEDS_CLAIMS
-    return Ratio(count(tally.claims, holds), len(tally.claims), convention=convention)
+def _documented(compute: Compute, summary: str, counts: str, undefined: str) -> Compute:
+    """Give a metric's function the docstring that the catalog of metrics shows."""
+    compute.__doc__ = f"{summary}\n\nCounts: {counts}\nUndefined when: {undefined}"
+    return compute
 
 
-@metric(
+def _number(claims: Iterable[ClaimTally] | None, holds: Holds, chunks: frozenset[int]) -> int:
+    return sum(1 for claim in claims or () if holds(claim, chunks))
+
+
+# Without a reference answer.
+
+
+def _of_response(
+    name: str,
+    holds: Holds,
+    *,
+    summary: str,
+    counts: str,
+    definition: str = "claim",
+    convention: float | None = None,
+    **facts: Any,  # noqa: ANN401 - checked by metric
+) -> None:
+    """Register the share of the response's claims that satisfy a condition.
+
+    ``convention`` is the value where the response makes no claim; ``None`` leaves it undefined.
+    """
+
+    def compute(tally: Tally) -> Ratio:
+        if tally.claims is None:
+            return _NEEDS_CLAIMS
+        parts = _number(tally.claims, holds, frozenset()), len(tally.claims)
+        if convention is None:
+            return Ratio.of(*parts, if_empty="no_claims")
+        return Ratio(*parts, convention=convention)
+
+    empty = ", or the response makes none (``no_claims``)."
+    conventions: tuple[tuple[str, float], ...] = ()
+    if convention is not None:
+        empty = f"; {convention:g} by convention if the response makes none."
+        conventions = (("no_claims", convention),)
+    undefined = f"the label has no claims (``needs_claims``){empty}"
+    register = metric(name, definition=definition, conventions=conventions, **facts)
+    register(_documented(compute, summary, counts, undefined))
+
+
+_of_response(
     "faithfulness",
-    definition="claim",
+    lambda claim, _: claim.entailed,
     needs=_VERDICT,
     source="RAGAS and DeepEval faithfulness",
     formula="claims that the documents entail / claims of the response",
+    summary="Share of the response's claims that the documents entail.",
+    counts="claims with the verdict ``entailment``, special support included, over claims.",
 )
-def faithfulness_claim(tally: Tally) -> Ratio:
-    """Share of the response's claims that the documents entail.
-
-    Counts: claims with the verdict ``entailment``, special support included, over claims.
-    Undefined when: the label has no claims (``needs_claims``), or the response makes none
-    (``no_claims``).
-    """
-    return tally.claim_share(lambda claim: claim.entailed)
-
-
-@metric(
+_of_response(
     "faithfulness",
+    lambda claim, _: not claim.contradicted,
     definition="deepeval",
+    convention=1.0,
     needs=_VERDICT,
     source="DeepEval 4.3 faithfulness",
     formula="claims that the documents do not contradict / claims of the response; 1 without any",
-    conventions=(("no_claims", 1.0),),
+    summary="Share of the response's claims that the documents do not contradict, as in DeepEval.",
+    counts="claims with the verdict ``entailment`` or ``neutral`` over claims.",
 )
-def faithfulness_deepeval(tally: Tally) -> Ratio:
-    """Share of the response's claims that the documents do not contradict, as in DeepEval.
-
-    Counts: claims with the verdict ``entailment`` or ``neutral`` over claims.
-    Undefined when: the label has no claims (``needs_claims``); 1 by convention if the response
-    makes none.
-    """
-    return _share_or(1.0, tally, lambda claim: not claim.contradicted)
-
-
-@metric(
+_of_response(
     "faithfulness",
+    lambda claim, _: claim.supporting,
     definition="ragchecker",
     version=2,
+    convention=0.0,
     needs=_SUPPORTING,
     source="RAGChecker faithfulness",
     formula="claims that a document entails / claims of the response; 0 without any",
-    conventions=(("no_claims", 0.0),),
+    summary="Share of the response's claims that can be traced to a document.",
+    counts="claims with a supporting document sentence over claims. A claim with special support "
+    "alone, such as a well-known fact, counts in ``faithfulness:claim`` and not here.",
 )
-def faithfulness_ragchecker(tally: Tally) -> Ratio:
-    """Share of the response's claims that can be traced to a document.
-
-    Counts: claims with a supporting document sentence over claims. A claim with special support
-    alone, such as a well-known fact, counts in ``faithfulness:claim`` and not here.
-    Undefined when: the label has no claims (``needs_claims``); 0 by convention if the response
-    makes none.
-    """
-    return _share_or(0.0, tally, lambda claim: claim.supporting)
-
-
-@metric(
+_of_response(
     "hallucination_rate",
-    definition="claim",
+    lambda claim, _: not claim.entailed,
     higher_is_better=False,
     needs=_VERDICT,
     source="generator-metrics guide, hallucination",
     formula="claims that the documents do not entail / claims of the response",
     same_as="1-faithfulness:claim",
+    summary="Share of the response's claims that the documents do not entail.",
+    counts="claims with the verdict ``neutral`` or ``contradiction`` over claims.",
 )
-def hallucination_rate_claim(tally: Tally) -> Ratio:
-    """Share of the response's claims that the documents do not entail.
-
-    Counts: claims with the verdict ``neutral`` or ``contradiction`` over claims.
-    Undefined when: the label has no claims (``needs_claims``), or the response makes none
-    (``no_claims``).
-    """
-    return tally.claim_share(lambda claim: not claim.entailed)
 
 
-@_flaw(
+def _contradicted(tally: Tally) -> int:
+    """Count the documents that contradict a claim of the response."""
+    return len(set[int]().union(*(claim.contradicting for claim in tally.claims or ())))
+
+
+@_claim(
     "hallucination_contexts",
     definition="document",
+    higher_is_better=False,
     needs=_CONTRADICTING,
     source="DeepEval hallucination, as the metric guides define it",
     formula="documents that contradict a claim of the response / C",
@@ -152,106 +174,180 @@ def hallucination_deepeval(tally: Tally) -> Ratio:
     return Ratio(documents - _contradicted(tally), documents, convention=1.0)
 
 
-@_claim(
+_of_response(
     "answer_relevancy",
+    lambda claim, _: claim.relevant,
+    default=True,
     needs=_ON_TOPIC,
     source="DeepEval answer relevancy; generator-metrics guide, response relevancy",
     formula="claims that help to answer the question / claims of the response",
+    summary="Share of the response's claims that help to answer the question, true or not.",
+    counts="claims relevant to the question over claims.",
 )
-def answer_relevancy(tally: Tally) -> Ratio:
-    """Share of the response's claims that help to answer the question, true or not.
 
-    Counts: claims relevant to the question over claims.
-    Undefined when: the label has no claims (``needs_claims``), or the response makes none
-    (``no_claims``).
+
+# With a reference answer, in the default definition and in RAGChecker's.
+
+_EMPTY_RESPONSE, _EMPTY_REFERENCE = ("no_claims",), ("no_reference_claims",)
+_EITHER = (*_EMPTY_RESPONSE, *_EMPTY_REFERENCE)
+_NO_DOCUMENTS = (*_EMPTY_REFERENCE, "no_documents")
+_NONE_FOUND = (*_EMPTY_REFERENCE, "no_reference_claim_in_documents")
+_NEEDS_REFERENCE = "the label has no reference (``needs_reference``)"
+_MAKES_NONE = f"{_NEEDS_REFERENCE}, it makes no claim (``no_reference_claims``), or"
+_UNDEFINED = {
+    "no_claims": f"{_MAKES_NONE} the response makes none (``no_claims``).",
+    "no_reference_claims": f"{_NEEDS_REFERENCE}, or it makes no claim (``no_reference_claims``).",
+    "no_documents": f"{_MAKES_NONE} there are no documents.",
+    "no_reference_claim_in_documents": f"{_MAKES_NONE} no document entails one "
+    "(``no_reference_claim_in_documents``).",
+}
+"""By reason of a denominator of 0, when a metric is undefined."""
+_ZERO = {
+    _EMPTY_RESPONSE: ", also if the reference makes no claim; 0 if the response makes none",
+    _EMPTY_REFERENCE: "; 0 if the reference makes no claim",
+    _EITHER: "; 0 if a side makes no claim",
+    _NO_DOCUMENTS: "; 0 if there are no documents, or the reference makes no claim",
+    _NONE_FOUND: "; 0 if no document entails a claim of the reference",
+}
+"""By the reasons for which RAGChecker's definition is 0, when it is."""
+_ragchecker = list[Callable[[], object]]()
+"""Functions that register RAGChecker's definitions, which are listed after the default ones."""
+
+
+def _compared(
+    name: str,
+    parts: Parts,
+    *,
+    if_empty: str = "no_claims",
+    summary: str,
+    counts: str,
+    theirs: str,
+    zero_if: tuple[str, ...],
+    needed: str = "",
+    **facts: Any,  # noqa: ANN401 - checked by metric
+) -> None:
+    """Register a metric of a label with a reference answer, and RAGChecker's definition of it.
+
+    The latter is called ``theirs`` there. It is 0 for the reasons ``zero_if``, and without the part
+    of a tally that is ``needed``.
     """
-    return tally.claim_share(lambda claim: claim.relevant)
+
+    def compute(tally: Tally) -> Ratio:
+        if not tally.reference_claims:
+            lacks = "needs_reference" if tally.reference_claims is None else "no_reference_claims"
+            return Ratio.missing(lacks)
+        return Ratio.of(*parts(tally), if_empty=if_empty)
+
+    def compute_ragchecker(tally: Tally) -> Ratio:
+        if tally.reference_claims is None:
+            return Ratio.missing("needs_reference")
+        numerator, denominator = parts(tally)
+        lacks = needed and not getattr(tally, needed)
+        return Ratio(0 if lacks else numerator, denominator, convention=0.0)
+
+    _claim(name, **facts)(_documented(compute, summary, counts, _UNDEFINED[if_empty]))
+    without = ", and without documents" if needed == "documents" else ""
+    _of_ragchecker(name, compute_ragchecker, theirs, zero_if, without)
 
 
-@_claim(
+def _of_ragchecker(
+    name: str, compute: Compute, theirs: str, zero_if: tuple[str, ...], without: str = ""
+) -> None:
+    """Note RAGChecker's definition of a metric."""
+    default = METRICS[name]
+    counts = f"as ``{name}``{_ZERO[zero_if]}{without}."
+    _documented(compute, f"Return RAGChecker's {theirs}.", counts, f"{_NEEDS_REFERENCE}.")
+    register = partial(
+        metric,
+        name,
+        definition="ragchecker",
+        higher_is_better=default.higher_is_better,
+        needs=default.needs,
+        source="RAGChecker 0.1, without claims as well",
+        formula=f"{default.formula}; 0 without any",
+        conventions=tuple((reason, 0.0) for reason in zero_if),
+    )
+    _ragchecker.append(lambda: register()(compute))
+
+
+def _response(holds: Holds) -> Parts:
+    """Count the claims of the response that satisfy a condition, and all of them."""
+    return lambda tally: (
+        _number(tally.claims, holds, tally.relevant_chunks),
+        len(tally.claims or ()),
+    )
+
+
+def _reference(holds: Holds, among: Holds = lambda *_: True) -> Parts:
+    """Count the reference claims that satisfy both conditions, and those that do the second."""
+
+    def parts(tally: Tally) -> tuple[int, int]:
+        counted = [one for one in tally.reference_claims or () if among(one, frozenset())]
+        return _number(counted, holds, frozenset()), len(counted)
+
+    return parts
+
+
+_compared(
     "context_recall",
+    _reference(lambda claim, _: claim.entailed),
+    if_empty="no_reference_claims",
     needs=_IN_CONTEXT,
     source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
     formula="reference claims that a document entails / claims of the reference",
+    summary="Share of the reference answer's claims that the retrieved documents entail.",
+    counts="reference claims with a supporting document sentence over reference claims.",
+    theirs="claim recall",
+    zero_if=_EMPTY_REFERENCE,
 )
-def context_recall(tally: Tally) -> Ratio:
-    """Share of the reference answer's claims that the retrieved documents entail.
-
-    Counts: reference claims with a supporting document sentence over reference claims.
-    Undefined when: the label has no reference (``needs_reference``), or it makes no claim
-    (``no_reference_claims``).
-    """
-    return tally.reference_share(lambda claim: claim.entailed)
-
-
-@_claim(
+_compared(
     "context_precision_claims",
+    lambda tally: (len(tally.relevant_chunks), len(tally.documents)),
+    if_empty="no_documents",
     needs=_IN_CONTEXT,
     source="RAGChecker context precision: of a set, not of a ranking",
     formula="documents that entail a reference claim / C",
+    summary="Share of the documents that hold a claim of the reference answer.",
+    counts="relevant chunks over documents, regardless of rank.",
+    theirs="context precision",
+    zero_if=_NO_DOCUMENTS,
 )
-def context_precision_claims(tally: Tally) -> Ratio:
-    """Share of the documents that hold a claim of the reference answer.
-
-    Counts: relevant chunks over documents, regardless of rank.
-    Undefined when: the label has no reference (``needs_reference``), it makes no claim
-    (``no_reference_claims``), or there are no documents.
-    """
-    missing, chunks = tally.lacks_reference(), len(tally.relevant_chunks)
-    share = Ratio.of(chunks, len(tally.documents), if_empty="no_documents")
-    return share if missing is None else missing
-
-
-@_claim(
+_compared(
     "context_utilization_claims",
+    _reference(lambda claim, _: claim.counterpart, lambda claim, _: claim.entailed),
+    if_empty="no_reference_claim_in_documents",
     needs=(*_IN_CONTEXT, *_IN_RESPONSE),
     source="RAGChecker context utilization",
     formula="reference claims in documents and response / reference claims in documents",
+    summary="Share of the reference's claims in the documents that the response contains.",
+    counts="reference claims that a document and the response entail over those that a document "
+    "entails.",
+    theirs="context utilization",
+    zero_if=_NONE_FOUND,
 )
-def context_utilization_claims(tally: Tally) -> Ratio:
-    """Share of the reference's claims in the documents that the response contains.
-
-    Counts: reference claims that a document and the response entail over those that a document
-    entails.
-    Undefined when: the label has no reference (``needs_reference``), it makes no claim
-    (``no_reference_claims``), or no document entails one (``no_reference_claim_in_documents``).
-    """
-    used, retrieved = _used_and_retrieved(tally)
-    share = Ratio.of(used, retrieved, if_empty="no_reference_claim_in_documents")
-    missing = tally.lacks_reference()
-    return share if missing is None else missing
-
-
-@_claim(
+_compared(
     "claim_precision",
+    _response(lambda claim, _: claim.counterpart),
     needs=_CORRECT,
     source="RAGChecker precision",
     formula="correct claims / claims of the response",
+    summary="Share of the response's claims that the reference answer entails.",
+    counts="correct claims over claims.",
+    theirs="precision",
+    zero_if=_EMPTY_RESPONSE,
 )
-def claim_precision(tally: Tally) -> Ratio:
-    """Share of the response's claims that the reference answer entails.
-
-    Counts: correct claims over claims.
-    Undefined when: the label has no reference (``needs_reference``), it makes no claim
-    (``no_reference_claims``), or the response makes none (``no_claims``).
-    """
-    return tally.compared_share(lambda claim: claim.counterpart)
-
-
-@_claim(
+_compared(
     "claim_recall",
+    _reference(lambda claim, _: claim.counterpart),
+    if_empty="no_reference_claims",
     needs=_IN_RESPONSE,
     source="RAGChecker recall",
     formula="reference claims that the response entails / claims of the reference",
+    summary="Share of the reference answer's claims that the response entails.",
+    counts="reference claims found in the response over reference claims.",
+    theirs="recall",
+    zero_if=_EMPTY_REFERENCE,
 )
-def claim_recall(tally: Tally) -> Ratio:
-    """Share of the reference answer's claims that the response entails.
-
-    Counts: reference claims found in the response over reference claims.
-    Undefined when: the label has no reference (``needs_reference``), or it makes no claim
-    (``no_reference_claims``).
-    """
-    return tally.reference_share(lambda claim: claim.counterpart)
 
 
 @_claim(
@@ -260,241 +356,75 @@ def claim_recall(tally: Tally) -> Ratio:
     source="RAGChecker F1",
     formula="2PR / (P + R), P = claim_precision, R = claim_recall; 0 if both are 0",
 )
-def claim_f1(tally: Tally) -> Ratio:
+def claim_f1(tally: Tally, definition: str = "") -> Ratio:
     """Harmonic mean of precision and recall of claims.
 
     Counts: an exact fraction over 1, so that the pooled value is the mean. 0 if both sides make
     claims and share none.
     Undefined when: precision or recall is undefined; the first gives the reason.
     """
-    precision, recall = claim_precision(tally), claim_recall(tally)
+    names = ("claim_precision", "claim_recall")
+    precision, recall = (METRICS[f"{name}{definition}"].compute(tally) for name in names)
     return precision if precision.undefined else harmonic_mean(precision, recall)
 
 
-def _used_and_retrieved(tally: Tally) -> tuple[int, int]:
-    """Count the reference claims in documents and response, and those in documents."""
-    retrieved = [claim for claim in tally.reference_claims or () if claim.entailed]
-    return count(retrieved, lambda claim: claim.counterpart), len(retrieved)
-
-
-def _contradicted(tally: Tally) -> int:
-    """Count the documents that contradict a claim of the response."""
-    return len(set[int]().union(*(claim.contradicting for claim in tally.claims or ())))
-
-
-def _is_relevant_noise(tally: Tally) -> Holds:
-    """Return the condition of an incorrect claim that a relevant chunk entails."""
-    chunks = tally.relevant_chunks
-    return lambda claim: not claim.counterpart and claim.supporting & chunks
-
-
-def _is_irrelevant_noise(tally: Tally) -> Holds:
-    """Return the condition of an incorrect claim that irrelevant chunks alone entail."""
-    chunks = tally.relevant_chunks
-    return lambda claim: (
-        not claim.counterpart and claim.supporting and not claim.supporting & chunks
-    )
-
-
-def _is_known(claim: ClaimTally) -> bool:
-    """Return True for a correct claim that no document entails."""
-    return bool(claim.counterpart) and not claim.supporting
-
-
-@_flaw(
+_of_ragchecker("claim_f1", lambda tally: claim_f1(tally, ":ragchecker"), "F1", _EITHER)
+_noise = partial(
+    _compared,
+    higher_is_better=False,
+    needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
+    source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
+    zero_if=_EITHER,
+)
+_noise(
     "noise_sensitivity_relevant",
-    needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
-    source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
+    _response(lambda claim, chunks: not claim.counterpart and claim.supporting & chunks),
     formula="incorrect claims that a relevant chunk entails / claims of the response",
+    summary="Share of the response's claims that are incorrect and entailed by a relevant chunk.",
+    counts="claims that the reference does not entail and a relevant chunk does over claims.",
+    theirs="noise sensitivity in relevant chunks",
 )
-def noise_sensitivity_relevant(tally: Tally) -> Ratio:
-    """Share of the response's claims that are incorrect and entailed by a relevant chunk.
-
-    Counts: claims that the reference does not entail and a relevant chunk does over claims.
-    Undefined when: the label has no reference (``needs_reference``), it makes no claim
-    (``no_reference_claims``), or the response makes none (``no_claims``).
-    """
-    return tally.compared_share(_is_relevant_noise(tally))
-
-
-@_flaw(
+_noise(
     "noise_sensitivity_irrelevant",
-    needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
-    source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
+    _response(
+        lambda claim, chunks: (
+            not claim.counterpart and claim.supporting and not claim.supporting & chunks
+        )
+    ),
     formula="incorrect claims that irrelevant chunks alone entail / claims of the response",
+    summary="Share of the response's claims that are incorrect and entailed by irrelevant chunks "
+    "alone.",
+    counts="claims that neither the reference nor a relevant chunk entails but another document "
+    "does, over claims. Claims that a relevant chunk entails count in "
+    "``noise_sensitivity_relevant``.",
+    theirs="noise sensitivity in irrelevant chunks",
+    needed="reference_claims",
 )
-def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
-    """Share of the response's claims that are incorrect and entailed by irrelevant chunks alone.
-
-    Counts: claims that neither the reference nor a relevant chunk entails but another document
-    does, over claims. Claims that a relevant chunk entails count in
-    ``noise_sensitivity_relevant``.
-    Undefined when: the label has no reference (``needs_reference``), it makes no claim
-    (``no_reference_claims``), or the response makes none (``no_claims``).
-    """
-    return tally.compared_share(_is_irrelevant_noise(tally))
-
-
-@_flaw(
-    "hallucination_incorrect",
+_of_no_document = partial(
+    _compared,
+    higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),
+    zero_if=_EMPTY_RESPONSE,
+    needed="documents",
+)
+_of_no_document(
+    "hallucination_incorrect",
+    _response(lambda claim, _: not (claim.counterpart or claim.supporting)),
     source="RAGChecker hallucination",
     formula="incorrect claims that no document entails / claims of the response",
+    summary="Share of the response's claims that are incorrect and entailed by no document.",
+    counts="claims that neither the reference nor a document entails over claims.",
+    theirs="hallucination",
 )
-def hallucination_incorrect(tally: Tally) -> Ratio:
-    """Share of the response's claims that are incorrect and entailed by no document.
-
-    Counts: claims that neither the reference nor a document entails over claims.
-    Undefined when: the label has no reference (``needs_reference``), it makes no claim
-    (``no_reference_claims``), or the response makes none (``no_claims``).
-    """
-    return tally.compared_share(lambda claim: not (claim.counterpart or claim.supporting))
-
-
-@_flaw(
+_of_no_document(
     "self_knowledge",
-    needs=(*_CORRECT, *_SUPPORTING),
+    _response(lambda claim, _: claim.counterpart and not claim.supporting),
     source="RAGChecker self-knowledge",
     formula="correct claims that no document entails / claims of the response",
+    summary="Share of the response's claims that are correct and entailed by no document.",
+    counts="claims that the reference entails and no document does over claims. Lower is better if "
+    "the response should rest on the documents alone.",
+    theirs="self-knowledge",
 )
-def self_knowledge(tally: Tally) -> Ratio:
-    """Share of the response's claims that are correct and entailed by no document.
-
-    Counts: claims that the reference entails and no document does over claims. Lower is better if
-    the response should rest on the documents alone.
-    Undefined when: the label has no reference (``needs_reference``), it makes no claim
-    (``no_reference_claims``), or the response makes none (``no_claims``).
-    """
-    return tally.compared_share(_is_known)
-
-
-def _ragchecker(name: str, *reasons: str) -> Callable[[C], C]:
-    """Register RAGChecker's definition of a metric, which is 0 where the default is undefined."""
-    default = METRICS[name]
-    return metric(
-        name,
-        definition="ragchecker",
-        higher_is_better=default.higher_is_better,
-        needs=default.needs,
-        source="RAGChecker 0.1, without claims as well",
-        formula=f"{default.formula}; 0 without any",
-        conventions=tuple((reason, 0.0) for reason in reasons),
-    )
-
-
-def _or_0(tally: Tally, numerator: int, denominator: int) -> Ratio:
-    """Return a ratio that is 0 for the denominator 0, undefined without a reference answer."""
-    if tally.reference_claims is None:
-        return Ratio.missing("needs_reference")
-    return Ratio(numerator, denominator, convention=0.0)
-
-
-def _share_or_0(tally: Tally, claims: Sequence[ClaimTally] | None, holds: Holds) -> Ratio:
-    return _or_0(tally, count(claims, holds), len(claims or ()))
-
-
-@_ragchecker("context_recall", "no_reference_claims")
-def context_recall_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's claim recall.
-
-    Counts: as ``context_recall``; 0 if the reference makes no claim.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    return _share_or_0(tally, tally.reference_claims, lambda claim: claim.entailed)
-
-
-@_ragchecker("context_precision_claims", "no_reference_claims", "no_documents")
-def context_precision_claims_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's context precision.
-
-    Counts: as ``context_precision_claims``; 0 if there are no documents, or the reference makes no
-    claim.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    return _or_0(tally, len(tally.relevant_chunks), len(tally.documents))
-
-
-@_ragchecker("context_utilization_claims", "no_reference_claims", "no_reference_claim_in_documents")
-def context_utilization_claims_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's context utilization.
-
-    Counts: as ``context_utilization_claims``; 0 if no document entails a claim of the reference.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    return _or_0(tally, *_used_and_retrieved(tally))
-
-
-@_ragchecker("claim_precision", "no_claims")
-def claim_precision_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's precision.
-
-    Counts: as ``claim_precision``, also if the reference makes no claim; 0 if the response makes
-    none.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    return _share_or_0(tally, tally.claims, lambda claim: claim.counterpart)
-
-
-@_ragchecker("claim_recall", "no_reference_claims")
-def claim_recall_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's recall.
-
-    Counts: as ``claim_recall``; 0 if the reference makes no claim.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    return _share_or_0(tally, tally.reference_claims, lambda claim: claim.counterpart)
-
-
-@_ragchecker("claim_f1", "no_claims", "no_reference_claims")
-def claim_f1_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's F1.
-
-    Counts: as ``claim_f1``; 0 if a side makes no claim.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    precision, recall = claim_precision_ragchecker(tally), claim_recall_ragchecker(tally)
-    return precision if precision.undefined else harmonic_mean(precision, recall)
-
-
-@_ragchecker("noise_sensitivity_relevant", "no_claims", "no_reference_claims")
-def noise_sensitivity_relevant_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's noise sensitivity in relevant chunks.
-
-    Counts: as ``noise_sensitivity_relevant``; 0 if a side makes no claim.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    return _share_or_0(tally, tally.claims, _is_relevant_noise(tally))
-
-
-@_ragchecker("noise_sensitivity_irrelevant", "no_claims", "no_reference_claims")
-def noise_sensitivity_irrelevant_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's noise sensitivity in irrelevant chunks.
-
-    Counts: as ``noise_sensitivity_irrelevant``; 0 if a side makes no claim.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    is_noise = _is_irrelevant_noise(tally) if tally.reference_claims else _NONE
-    return _share_or_0(tally, tally.claims, is_noise)
-
-
-@_ragchecker("hallucination_incorrect", "no_claims")
-def hallucination_incorrect_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's hallucination.
-
-    Counts: as ``hallucination_incorrect``, also if the reference makes no claim; 0 if the response
-    makes none, and without documents.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    made_up = (one for one in tally.claims or () if not (one.counterpart or one.supporting))
-    return _or_0(tally, sum(1 for _ in made_up) if tally.documents else 0, len(tally.claims or ()))
-
-
-@_ragchecker("self_knowledge", "no_claims")
-def self_knowledge_ragchecker(tally: Tally) -> Ratio:
-    """Return RAGChecker's self-knowledge.
-
-    Counts: as ``self_knowledge``, also if the reference makes no claim; 0 if the response makes
-    none, and without documents.
-    Undefined when: the label has no reference (``needs_reference``).
-    """
-    return _share_or_0(tally, tally.claims, _is_known if tally.documents else _NONE)
+for _register in _ragchecker:
+    _register()

@@ -8,16 +8,16 @@ from functools import cached_property, lru_cache
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
+from typing_extensions import TypedDict, Unpack
 
 from labeler.calculators.ratio import Ratio
-from labeler.catalog import Catalog, named_keywords
+from labeler.catalog import Catalog, check_options, keywords_of
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES, Profile
 
 Compute = Callable[[Any], Ratio]
 C = TypeVar("C", bound=Compute)
-
 
 LABEL = "label"
 """The kind of record that most metrics are of."""
@@ -56,7 +56,7 @@ class Metric:
     source: str
     formula: str
     compute: Compute
-    default: bool
+    default: bool = False
     kind: str = LABEL
     version: int = 1
     higher_is_better: bool = True
@@ -183,44 +183,46 @@ METRICS: Catalog[Metric] = Catalog("metric", group="metrics", shown_by="labeler 
 ALL = "all"
 
 
-@named_keywords
+class MetricOptions(TypedDict, total=False):
+    """The attributes of a :class:`Metric` that have defaults."""
+
+    default: bool
+    kind: str
+    version: int
+    higher_is_better: bool
+    bounded: bool
+    conventions: tuple[tuple[str, float], ...]
+    same_as: str | None
+
+
 def metric(
     name: str,
     *,
     definition: str,
-    default: bool = False,
-    kind: str = LABEL,
-    version: int = 1,
-    higher_is_better: bool = True,
     needs: tuple[str, ...],
     source: str,
     formula: str,
-    bounded: bool = True,
-    conventions: tuple[tuple[str, float], ...] = (),
-    same_as: str | None = None,
+    **options: Unpack[MetricOptions],
 ) -> Callable[[C], C]:
     """Register the decorated function as a metric.
 
     Args:
         name: the field's standard name.
         definition: the published definition that it follows, or a word of your own.
-        default: True if ``name`` alone means this definition; else it is ``name:definition``.
-        kind: the kind of record that it measures.
-        version: increased when the value changes for any label.
-        higher_is_better: the direction of improvement.
         needs: label fields that it reads, such as ``sentence_support_information``.
         source: paper, package or guide that defines it.
         formula: the definition in one line.
-        bounded: True if every value lies from 0 to 1.
-        conventions: values prescribed where it is undefined, as pairs of reason and value.
-        same_as: id of the metric that equals this one, or ``1-ID`` if the two add up to 1.
+        options: further attributes of :class:`Metric`: ``default=True`` if ``name`` alone means
+            this definition; ``kind``, ``version``, ``higher_is_better``, ``bounded``,
+            ``conventions``, ``same_as``.
 
     Returns:
         A decorator. The function takes a :class:`~labeler.calculators.tally.Tally`, or a record of
         another kind, and returns a :class:`Ratio`.
 
     Raises:
-        UsageError: the id is taken.
+        ValueError: the id is taken.
+        UnknownOption: a metric has no such attribute.
 
     Example:
         >>> @labeler.metric(
@@ -232,23 +234,11 @@ def metric(
         >>> labeler.metrics(labels, "first_supported")["log-rotation"]["first_supported"].value
         1.0
     """
+    check_options("metric", options, (*keywords_of(metric), *MetricOptions.__annotations__))
+    facts = {"definition": definition, "needs": needs, "source": source, "formula": formula}
 
     def register(compute: C) -> C:
-        made = Metric(
-            name=name,
-            definition=definition,
-            needs=needs,
-            source=source,
-            formula=formula,
-            compute=compute,
-            default=default,
-            kind=kind,
-            version=version,
-            higher_is_better=higher_is_better,
-            bounded=bounded,
-            conventions=conventions,
-            same_as=same_as,
-        )
+        made = Metric(name=name, compute=compute, **facts, **options)  # type: ignore[arg-type]
         METRICS.add(made.id, made)
         return compute
 

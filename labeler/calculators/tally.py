@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -19,10 +19,10 @@ from labeler.labels.answers import (
 )
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.record import LabelRecord, SentenceScores
-from labeler.sentences.abstention import abstains, is_polite, may_abstain
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.keys import DOCUMENT, position
+from labeler.sentences.statements import abstains, is_polite, may_abstain
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
@@ -78,10 +78,6 @@ class ClaimTally:
     response a claim of the reference answer; ``None`` if that was not judged."""
     contradicted: bool = False
     """True if the documents contradict it."""
-
-
-Holds = Callable[[ClaimTally], object]
-"""A condition on a claim."""
 
 
 @dataclass(frozen=True)
@@ -197,33 +193,6 @@ class Tally:
         if self.unjudged:
             return Ratio.missing("unjudged_response_sentence")
         return Ratio.of(len(sentences), len(self.response), if_empty="empty_response")
-
-    def claim_share(self, holds: Holds) -> Ratio:
-        """Return the claims of the response that satisfy a condition over all of them."""
-        if self.claims is None:
-            return Ratio.missing("needs_claims")
-        return Ratio.of(count(self.claims, holds), len(self.claims), if_empty="no_claims")
-
-    def compared_share(self, holds: Holds) -> Ratio:
-        """Return :meth:`claim_share`, undefined without claims of a reference answer."""
-        missing = self.lacks_reference()
-        return self.claim_share(holds) if missing is None else missing
-
-    def reference_share(self, holds: Holds) -> Ratio:
-        """Return the claims of the reference answer that satisfy a condition over all of them."""
-        claims, missing = self.reference_claims or (), self.lacks_reference()
-        return Ratio(count(claims, holds), len(claims)) if missing is None else missing
-
-    def lacks_reference(self) -> Ratio | None:
-        """Return the undefined ratio of a label without claims of a reference answer."""
-        if self.reference_claims is None:
-            return Ratio.missing("needs_reference")
-        return None if self.reference_claims else Ratio.missing("no_reference_claims")
-
-
-def count(claims: Iterable[ClaimTally] | None, holds: Holds) -> int:
-    """Return the number of claims that satisfy a condition."""
-    return sum(1 for claim in claims or () if holds(claim))
 
 
 def tally(record: LabelRecord) -> Tally:

@@ -51,7 +51,7 @@ _EVIDENCE, _REVIEW, _STORE = "Evidence", "Review", "Store and files"
 _COMMANDS = {
     "quickstart": (_LABEL, "label.quickstart"),
     "label": (_LABEL, "label.label"),
-    "estimate": (_LABEL, "estimate.estimate"),
+    "estimate": (_LABEL, "label.estimate"),
     "metrics": (_MEASURE, "measure.metrics"),
     "check": (_MEASURE, "check.check"),
     "report": (_MEASURE, "measure.report"),

@@ -176,7 +176,7 @@ def _audit(
     models = AnsweringModels()
     judge: SecondJudge | None = None
     if second_opinion:
-        from labeler.judges.embedded.opinion import second_opinion as judge
+        from labeler.judges.embedded.judge import second_opinion as judge
     with watching("auditing") as watched:
         outcomes = outcomes_at(labels, threshold).through(watched, models.watch, counted)
         found = audit_labels(outcomes, checks=checks, by=by, second_opinion=judge)
@@ -285,7 +285,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one record: sentences, support or scores, explanations."""
-    from labeler.report.record_text import print_outcome
+    from labeler.report.views import print_outcome
 
     found = _find(stored_outcomes(labels), id, labels)
     scores = [outcome for outcome in found if outcome.kind == "score"]

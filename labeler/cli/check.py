@@ -1,12 +1,17 @@
-"""The ``check`` command: gates for scripts and continuous integration."""
+"""The ``check`` command: gates for scripts and continuous integration, and their reports.
+
+Ids, groups and names of models are untrusted text, escaped in every report.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, cast
+from xml.etree import ElementTree as ET
 
 import typer
 
@@ -14,13 +19,13 @@ from labeler.calculators import Intervals
 from labeler.cli.files import outcomes_or_numbers, place_of
 from labeler.cli.options import Config, Details, Group, Json, Labels, Level, Threshold
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
-from labeler.comparing import gate_reports
-from labeler.comparing.checking import GateSettings, check_gates
-from labeler.comparing.gates import Allowed, Demand, On, doubts
+from labeler.comparing.checking import check_gates
+from labeler.comparing.gates import MOST_LACKING, Demand, GateSettings, On, doubts
 from labeler.comparing.verdicts import GateResults, Verdict
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
+from labeler.sentences.characters import visible
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -81,8 +86,8 @@ def check(
     max_drop: MaxDrop = None,
     on: CheckedValue = "point",
     by: By = None,
-    max_failed: MaxFailed = 0.05,
-    max_undefined: MaxUndefined = 0.05,
+    max_failed: MaxFailed = MOST_LACKING,
+    max_undefined: MaxUndefined = MOST_LACKING,
     one_model: OneModel = False,
     level: Level = 0.95,
     group: Group = None,
@@ -104,7 +109,8 @@ def check(
         on=cast("On", on),
         by=by,
         intervals=intervals if on == "interval" else None,
-        allowed=Allowed(max_failed, max_undefined),
+        max_failed=max_failed,
+        max_undefined=max_undefined,
         one_model=one_model,
         every_record=junit_per_record,
     )
@@ -118,12 +124,12 @@ def check(
         _notify_clusters(one.row.clusters for one in verdicts if one.row)
     notify_repeated(repeated)
     if as_json:
-        print_json([gate_reports.as_json(verdict) for verdict in verdicts])
+        print_json([verdict.as_json() for verdict in verdicts])
     else:
         _print(verdicts, details=details)
     if junit:
         with replaced(Path(junit)) as file:
-            file.write(gate_reports.junit(verdicts, per_record=junit_per_record))
+            file.write(junit_report(verdicts, per_record=junit_per_record))
     if github:
         _summarize_step(verdicts, as_json=as_json)
     return 0 if verdicts.passed else GATE_MISSED
@@ -197,7 +203,7 @@ def _parts(option: str, text: str) -> tuple[str, float]:
 
 def _summarize_step(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
     """Add a summary to the file of the step, or print it outside GitHub Actions."""
-    text, path = gate_reports.markdown(verdicts), os.environ.get(SUMMARY_VARIABLE)
+    text, path = markdown_report(verdicts), os.environ.get(SUMMARY_VARIABLE)
     if path:
         try:
             with Path(path).open("a", encoding="utf-8") as file:
@@ -209,3 +215,82 @@ def _summarize_step(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
         return
     notify(f"--github: {SUMMARY_VARIABLE} names no file, as in GitHub Actions; it would get:")
     (sys.stderr if as_json else sys.stdout).write(text)
+
+
+# Reports.
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML forbids, even escaped."""
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+"""Characters that Markdown may interpret; a backslash escapes them."""
+
+
+def junit_report(verdicts: Sequence[Verdict], *, per_record: bool = False) -> str:
+    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure.
+
+    Args:
+        verdicts: the verdicts.
+        per_record: whether each record is a test case, too. One that misses the threshold itself
+            is a failure if the gate is missed; one without a value is skipped, unless it has no
+            pair.
+    """
+    suites = ET.Element("testsuites")
+    suite = ET.SubElement(suites, "testsuite", {"name": "labeler check"})
+    for verdict in verdicts:
+        label = verdict.label or "no label"
+        finding = "\n".join(filter(None, (verdict.finding, verdict.named)))
+        failure = None if verdict.passed else finding
+        _case(suite, f"labeler.check.{label}", verdict.title, finding, failure)
+        for one in verdict.records if per_record else ():
+            failure = one.shown if one.missed and not verdict.passed else None
+            name = f"{verdict.title}: {one.id}"
+            case = _case(suite, f"labeler.check.record.{label}", name, one.shown, failure)
+            if one.value is None and failure is None:
+                ET.SubElement(case, "skipped", {"message": _xml(one.shown)})
+    failures = len(suites.findall(".//failure"))
+    counts = {"tests": str(len(suite)), "failures": str(failures), "errors": "0"}
+    suites.attrib.update(counts)
+    suite.attrib.update(counts)
+    ET.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
+
+
+def _case(
+    suite: ET.Element, class_name: str, name: str, output: str, failure: str | None
+) -> ET.Element:
+    names = {"classname": _xml(class_name), "name": _xml(name)}
+    case = ET.SubElement(suite, "testcase", names)
+    if failure is None:
+        ET.SubElement(case, "system-out").text = _xml(output)
+    else:
+        text = _xml(failure)
+        message = text.partition("\n")[0]
+        ET.SubElement(case, "failure", {"message": message, "type": "gate"}).text = text
+    return case
+
+
+def markdown_report(verdicts: Sequence[Verdict]) -> str:
+    """Return a Markdown table of verdicts, below the conclusion."""
+    lines = [
+        "### labeler check",
+        "",
+        _markdown(GateResults(verdicts).conclusion),
+        "",
+        "| | gate | found | labels |",
+        "|---|---|---|---|",
+    ]
+    for verdict in verdicts:
+        finding = "; ".join(filter(None, (verdict.finding, verdict.named)))
+        cells = (verdict.title, finding, verdict.label or "none")
+        mark = "✅" if verdict.passed else "❌"
+        lines.append(f"| {mark} | {' | '.join(map(_markdown, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("", visible(text))
+
+
+def _markdown(text: str) -> str:
+    """Escape text for a table cell: no markup, HTML, link or line break."""
+    return _PUNCTUATION.sub(r"\\\1", " ".join(visible(text).split()))

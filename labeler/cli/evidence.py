@@ -18,6 +18,7 @@ from labeler.evidence.options import AskOptions, ExamOptions
 from labeler.judges.options import JudgeOptions
 
 if TYPE_CHECKING:
+    from labeler.audit import SecondJudge
     from labeler.evidence.anchors import AnchorCheck
     from labeler.evidence.exam import Exam
     from labeler.evidence.units import Item
@@ -185,11 +186,9 @@ def doubt(
     """Estimate how likely each stored verdict is wrong, from the label and people's corrections."""
     from labeler.evidence.doubt import fit_doubt
 
-    judge = None
+    judge: SecondJudge | None = None
     if second_opinion:
-        from labeler.judges.embedded import opinion
-
-        judge = opinion.second_opinion
+        from labeler.judges.embedded.judge import second_opinion as judge
     if output is not None:
         reject_overwrite([labels, *([human] if human else [])], output)
     found = fit_doubt(outcomes_at(labels), human, judge)

@@ -1,4 +1,4 @@
-"""The commands ``label`` and ``quickstart``, and the runs of commands that judge rows."""
+"""The commands ``label``, ``estimate`` and ``quickstart``, and runs of commands that judge rows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 import typer
 
 from labeler.catalog import Catalog
+from labeler.cli import options
 from labeler.cli.files import check_label_target, reject_overwrite
 from labeler.cli.options import OtelEvents
 from labeler.cli.terminal import (
@@ -25,17 +26,22 @@ from labeler.cli.terminal import (
     counted,
     next_command,
     notify,
+    notify_read,
     plural,
     print_display,
+    print_json,
+    print_sections,
 )
 from labeler.data.label_files import write_outcomes
 from labeler.data.lines import STDIO
+from labeler.data.options import RowsOptions
 from labeler.errors import UsageError
 from labeler.judges.opening import open_judge, open_judges, price_of_run
-from labeler.labeling.options import BLIND, LabelOptions
+from labeler.labeling.options import BLIND, EstimateOptions, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.starting import label_rows
 from labeler.labels.metering import UNKNOWN_TOKENS
+from labeler.labels.profiles import AUTO, PROFILES
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
@@ -100,11 +106,7 @@ def label(
         return 0
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
-    also = given.restrictions
-    if given.judges is not None:
-        judges = open_judges(given.judges, given, also=also)
-    else:
-        judges = [open_judge(given, also=also, notice=notify)]
+    judges = _opened(given)
     if engine != LOCAL:
         label_on_machines: Callable[..., int] = ENGINES[engine]
         voting = {"judges": given.judges, "repeat": given.repeat > 1}
@@ -119,6 +121,14 @@ def label(
     if otel_events is not None:
         reject_overwrite(rows, otel_events)
     return _label_here(rows, given, judges, output, otel_events)
+
+
+def _opened(given: LabelOptions) -> list[Judge]:
+    """Return the judges that options name: several that vote, or one."""
+    also = given.restrictions
+    if given.judges is not None:
+        return open_judges(given.judges, given, also=also)
+    return [open_judge(given, also=also, notice=notify)]
 
 
 def _reject(engine: str, other: str, **given: object) -> None:
@@ -444,3 +454,33 @@ def quickstart(
     go = "" if folder == "." else f"cd {shlex.quote(folder)} && "
     typer.echo(f"wrote {' and '.join(map(str, files))}; next:\n")
     typer.echo(f"  {go}labeler label rows.jsonl -o labels.jsonl && labeler metrics labels.jsonl")
+
+
+def estimate(
+    rows: options.Rows,
+    *,
+    given: EstimateOptions,
+    each_profile: Annotated[
+        bool, typer.Option("--each-profile", help="Compare the cost of all profiles.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Estimate requests, cost and time; nothing is sent."""
+    if each_profile and given.prompt != EstimateOptions.prompt:
+        raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
+    from labeler import api
+
+    opened = given.open(rows)
+    wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
+    asked = vars(given) | vars(RowsOptions())
+    found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
+    notify_read(opened)
+    if as_json:
+        value = {name: one.as_json() for name, one in found.items()}
+        print_json(value if each_profile else value[given.profile])
+    elif each_profile:
+        from labeler.labeling.estimates import compare_profiles
+
+        print_sections([compare_profiles(found)])
+    else:
+        print_display(found[given.profile])

@@ -22,9 +22,17 @@ from labeler.data.options import DEFAULT_STORE, ExampleOptions
 from labeler.data.rows import Rows
 from labeler.errors import UsageError
 from labeler.extensions import every
-from labeler.judges.prompting import DECISIONS, Message, Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.prompting import (
+    DECISIONS,
+    Message,
+    Prompt,
+    is_retrieval_prompt,
+    load_prompt,
+    prompt_file,
+    read_instructions,
+    read_prompt,
+)
 from labeler.labeling.options import EstimateOptions, TaskOptions
-from labeler.labeling.wording import prompt_file, read_instructions, read_prompt
 from labeler.labels.profiles import DEFAULT_PROFILE, family_of, version_of
 from labeler.labels.record import LabelFailure
 from labeler.labels.schemas import read_resource, resource_names

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import NamedTuple, get_args
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, summarize
+from labeler.calculators import Metric, MetricsRow, SummaryRow, summarize
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
 from labeler.comparing.gates import (
-    DEFAULT_ALLOWED,
     IN_BASE,
-    Allowed,
     Demand,
     Gate,
-    On,
+    GateSettings,
     listed,
     measure_gates,
 )
@@ -32,40 +29,6 @@ OTHER_QUESTION = "other_question"
 """Why two labels of an id are not a pair."""
 _LISTED = 5
 """Ids that an error lists at most."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GateSettings:
-    """How gates are checked.
-
-    Attributes:
-        on: ``point`` for the mean; ``interval`` for the worse end of its interval, which chance
-            alone seldom lets pass, or the end of a drop that chance does not explain.
-        by: name of a metadata column, each of whose values must pass.
-        intervals: settings of the intervals; with ``on="interval"`` there is a default.
-        allowed: the largest shares of rows without a value that pass.
-        one_model: True if only the model that was asked for may have answered, at one host.
-        every_record: True to keep all records of each verdict, not only the few worst.
-
-    Raises:
-        UsageError: ``on`` is unknown.
-    """
-
-    on: On = "point"
-    by: str | None = None
-    intervals: Intervals | None = None
-    allowed: Allowed = DEFAULT_ALLOWED
-    one_model: bool = False
-    every_record: bool = False
-
-    def __post_init__(self) -> None:
-        if self.on not in get_args(On):
-            raise UsageError(f"on {self.on!r}: hold 'point' or 'interval' against the gates")
-
-    @property
-    def drawn(self) -> Intervals | None:
-        """The settings of the intervals to compute."""
-        return self.intervals or (Intervals() if self.on == "interval" else None)
 
 
 class Checked(NamedTuple):
@@ -178,7 +141,7 @@ def _verdicts(
     """Yield the verdicts on one gate."""
     rows = [row for row in summaries if row.metric == gate.metric]
     if not rows:
-        yield judge(gate, None, settings.on, settings.allowed)
+        yield Verdict(gate.demand, passed=False, finding="there are no records")
     ways, unasked = _ways(rows), _unasked(rows)
     checked = {row.group for row in rows if row.label not in unasked}
     notes: dict[str | None, list[Note]] = {}
@@ -200,11 +163,10 @@ def _verdicts(
         yield judge(
             gate,
             row,
-            settings.on,
-            settings.allowed,
+            settings,
             way=ways[row.label],
             notes=(*notes.pop(row.group, ()), *map(Note, filter(None, own)), *remarks),
-            records=records,
+            records=records.of(gate, row.label, row.group),
         )
 
 
@@ -320,10 +282,6 @@ class _Pair(NamedTuple):
         return replace(found, metrics={metric.id: value}, question=self.labels[0].question)
 
 
-_Side = Mapping[str, MetricsRow]
-_NEW, _BASE = map(attrgetter, ("new", "base"))
-
-
 class _Paired(NamedTuple):
     """The pairs of one judge configuration.
 
@@ -344,31 +302,29 @@ def _paired(
     metric: Metric, new: Sequence[MetricsRow], base: Sequence[MetricsRow]
 ) -> Iterator[_Paired]:
     """Yield the pairs of each judge configuration."""
-    sides = _by_label(metric, new), _by_label(metric, base)
-    labels = list(sides[0]), list(sides[1])
-    if len(labels[0]) == len(labels[1]) == 1:
-        matched = [(labels[0][0], labels[1][0])]
-    elif set(labels[0]) == set(labels[1]):
-        matched = [(label, label) for label in labels[0]]
+    ours, theirs = _by_label(metric, new), _by_label(metric, base)
+    if len(ours) == len(theirs) == 1:
+        matched = dict(zip(ours, theirs, strict=True))
+    elif ours.keys() == theirs.keys():
+        matched = dict(zip(ours, ours, strict=True))
     else:
         raise UsageError(
-            f"{metric.id}: {len(labels[0])} judge configurations are checked against "
-            f"{len(labels[1])} others; give files of one each, or of the same ones"
+            f"{metric.id}: {len(ours)} judge configurations are checked against "
+            f"{len(theirs)} others; give files of one each, or of the same ones"
         )
-    for one, other in matched:
-        before, after = sides[1][other], sides[0][one]
+    for label, base_label in matched.items():
+        after, before = ours[label], theirs[base_label]
         failed = {row.id for row in (*before.values(), *after.values()) if row.failed}
-        by_question = pair_by_question(_questions(before), _questions(after), failed)
+        asked, asks = (
+            {name: row.question for name, row in side.items() if not row.failed}
+            for side in (before, after)
+        )
+        by_question = pair_by_question(asked, asks, failed)
         after = {by_question.in_a(name): row for name, row in after.items()}
         names = sorted({*after, *before})
         pairs = [_Pair(name, after.get(name), before.get(name)) for name in names]
         _check_pairs(pairs)
-        yield _Paired(one, other, pairs, by_question)
-
-
-def _questions(side: _Side) -> dict[str, int]:
-    """Return digests of questions by id, of labels."""
-    return {name: row.question for name, row in side.items() if not row.failed}
+        yield _Paired(label, base_label, pairs, by_question)
 
 
 def _check_pairs(pairs: Sequence[_Pair]) -> None:
@@ -378,7 +334,8 @@ def _check_pairs(pairs: Sequence[_Pair]) -> None:
         UsageError: these are other rows.
     """
     if pairs and not any(pair.new and pair.base for pair in pairs):
-        new, base = ([pair.id for pair in pairs if side(pair)] for side in (_NEW, _BASE))
+        new = [pair.id for pair in pairs if pair.new]
+        base = [pair.id for pair in pairs if pair.base]
         if new and base:
             raise UsageError(
                 f"new labels and base have no id in common: the new labels have {_some(new)}, the "
@@ -401,7 +358,9 @@ def _some(ids: Sequence[str]) -> str:
     return f"{len(ids)} id{'s' * (len(ids) != 1)} ({listed_ids}{more})"
 
 
-def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:
+def _by_label(
+    metric: Metric, rows: Iterable[MetricsRow]
+) -> dict[str | None, dict[str, MetricsRow]]:
     """Return the rows by judge configuration and id; a label goes before a failure."""
     found: dict[str | None, dict[str, MetricsRow]] = {}
     unsigned: dict[str, MetricsRow] = {}

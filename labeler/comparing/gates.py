@@ -7,9 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice, product
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-from labeler.calculators import METRICS, Metric, MetricsRow, select_metrics
+from labeler.calculators import (
+    METRICS,
+    Intervals,
+    Metric,
+    MetricsRow,
+    SummaryRow,
+    select_metrics,
+)
 from labeler.calculators.metrics_row import Collected, collected_rows, split_collected
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
@@ -29,53 +36,63 @@ UNPAIRED = {
 """Reasons why a record has no pair in the base, in words."""
 IN_BASE = "_in_base"
 """Ends the reason of a row without a value in the base alone."""
+MOST_LACKING = 0.05
+"""Default of the largest shares of failed rows, and of undefined ones, with which a gate passes."""
 
 
-@dataclass(frozen=True)
-class Allowed:
-    """The largest shares of rows without a value with which a gate is passed.
+@dataclass(frozen=True, kw_only=True)
+class GateSettings:
+    """How gates are checked.
 
     Attributes:
-        failed: share of failed rows, from 0 to 1.
-        undefined: share of rows that are undefined for a reason that counts, from 0 to 1; see
-            :data:`labeler.calculators.ratio.UNDEFINED_REASONS`.
+        on: ``point`` for the mean; ``interval`` for the worse end of its interval, which chance
+            alone seldom lets pass, or the end of a drop that chance does not explain.
+        by: name of a metadata column, each of whose values must pass.
+        intervals: settings of the intervals; with ``on="interval"`` there is a default.
+        max_failed: largest share of failed rows that passes, from 0 to 1.
+        max_undefined: largest share of rows that are undefined for a reason that counts, from 0 to
+            1; see :data:`labeler.calculators.ratio.UNDEFINED_REASONS`.
+        one_model: True if only the model that was asked for may have answered, at one host.
+        every_record: True to keep all records of each verdict, not only the few worst.
 
     Raises:
-        UsageError: a share is out of range.
+        UsageError: ``on`` is unknown, or a share is out of range.
     """
 
-    failed: float = 0.05
-    undefined: float = 0.05
+    on: On = "point"
+    by: str | None = None
+    intervals: Intervals | None = None
+    max_failed: float = MOST_LACKING
+    max_undefined: float = MOST_LACKING
+    one_model: bool = False
+    every_record: bool = False
 
     def __post_init__(self) -> None:
-        for name, share in (("failed", self.failed), ("undefined", self.undefined)):
-            number_in(f"max_{name}", share, 0, 1)
+        number_in("max_failed", self.max_failed, 0, 1)
+        number_in("max_undefined", self.max_undefined, 0, 1)
+        if self.on not in get_args(On):
+            raise UsageError(f"on {self.on!r}: hold 'point' or 'interval' against the gates")
 
-    def exceeded(
-        self,
-        metric: Metric,
-        rows: int,
-        undefined: Mapping[str, int],
-        failed: Mapping[str, int],
-    ) -> Iterator[Excess]:
-        """Yield each share that is exceeded.
+    @property
+    def drawn(self) -> Intervals | None:
+        """The settings of the intervals to compute."""
+        return self.intervals or (Intervals() if self.on == "interval" else None)
 
-        Args:
-            metric: the metric.
-            rows: number of defined, undefined and failed rows.
-            undefined: undefined rows by reason.
-            failed: failed rows by reason.
-        """
-        counting = {r: n for r, n in undefined.items() if counts_in_gates(r.removesuffix(IN_BASE))}
+    def exceeded(self, row: SummaryRow) -> Iterator[Excess]:
+        """Yield each share of rows without a value that is too large."""
+        counting = {
+            reason: count
+            for reason, count in row.undefined.items()
+            if counts_in_gates(reason.removesuffix(IN_BASE))
+        }
         for name, counts, most in (
-            ("failed", failed, self.failed),
-            ("undefined", counting, self.undefined),
+            ("failed", row.failed, self.max_failed),
+            ("undefined", counting, self.max_undefined),
         ):
             # Compared as the decimals that were written.
-            if sum(counts.values()) > rows * Fraction(str(float(most))):
-                yield Excess(
-                    name, counts, rows, most, tuple(definitions_with_values(metric, counts))
-                )
+            if sum(counts.values()) > row.rows * Fraction(str(float(most))):
+                others = tuple(definitions_with_values(row.metric, counts))
+                yield Excess(name, counts, row.rows, most, others)
 
 
 class Excess(NamedTuple):
@@ -98,29 +115,24 @@ class Excess(NamedTuple):
     @property
     def details(self) -> str:
         """The share with its reasons."""
-        why = f"{self._count} of {self.rows} rows {self.name}, more than {self.most:.15g} of them"
+        count = sum(self.counts.values())
+        why = f"{count} of {self.rows} rows {self.name}, more than {self.most:.15g} of them"
         option = f"--max-{self.name} allows more"
         return for_caller("; ".join((f"{why}: {listed(self.counts)}", option, *self.others)))
 
     def __str__(self) -> str:
         """Return the share in plain words, and the option that sets it."""
+        count = sum(self.counts.values())
         what = "failed" if self.name == "failed" else "have no value"
         unpaired = {UNPAIRED[one]: n for one, n in self.counts.items() if one in UNPAIRED}
         if unpaired:
-            others = self._count - sum(unpaired.values())
+            others = count - sum(unpaired.values())
             reasons = unpaired | ({"failed on a side": others} if others else {})
             what = f"have no pair ({listed(reasons)})"
         return for_caller(
-            f"{self._count} of {self.rows} records {what}, at most {100 * self.most:.15g} % may "
+            f"{count} of {self.rows} records {what}, at most {100 * self.most:.15g} % may "
             f"(--max-{self.name})"
         )
-
-    @property
-    def _count(self) -> int:
-        return sum(self.counts.values())
-
-
-DEFAULT_ALLOWED = Allowed()
 
 
 def definitions_with_values(metric: Metric, reasons: Iterable[str]) -> Iterator[str]:
@@ -168,24 +180,6 @@ class Gate:
         return f"{self.metric.id}{change} at {bound} {self.threshold:.15g}"
 
 
-def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of an id.
-
-    Raises:
-        UnknownName: there is none; the message suggests registered ones and those of outcomes.
-    """
-    if found := tuple(metric for metric in own if name in metric.names):
-        return found
-    try:
-        return select_metrics([name], kind=None)
-    except UnknownName as error:
-        ids = sorted(metric.id for metric in own)
-        is_module = ":" in name and name.partition(":")[0] not in ids
-        message = error if is_module else METRICS.unknown(name, ids)
-        of_outcomes = f"; of these records: {', '.join(ids)}" if ids else ""
-        raise UnknownName(f"{message}{of_outcomes}") from error
-
-
 @dataclass(frozen=True)
 class Demand:
     """A gate whose metric is looked up later, when those of the outcomes are known.
@@ -231,6 +225,24 @@ class Demand:
             )
         at_least = chosen[0].higher_is_better if self.at_least is None else self.at_least
         return Gate(chosen[0], threshold, at_least, self.of_drop)
+
+
+def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
+    """Return the metrics of an id.
+
+    Raises:
+        UnknownName: there is none; the message suggests registered ones and those of outcomes.
+    """
+    if found := tuple(metric for metric in own if name in metric.names):
+        return found
+    try:
+        return select_metrics([name], kind=None)
+    except UnknownName as error:
+        ids = sorted(metric.id for metric in own)
+        is_module = ":" in name and name.partition(":")[0] not in ids
+        message = error if is_module else METRICS.unknown(name, ids)
+        of_outcomes = f"; of these records: {', '.join(ids)}" if ids else ""
+        raise UnknownName(f"{message}{of_outcomes}") from error
 
 
 def measure_gates(

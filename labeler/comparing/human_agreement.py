@@ -19,12 +19,10 @@ from labeler.calculators.rater_agreement import (
 from labeler.calculators.statistics.agreement import Pattern
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
-    JudgeErrors,
     corrected_proportion,
     plain_mean,
     ppi_mean,
 )
-from labeler.calculators.statistics.resampling import group_effect
 from labeler.calculators.summary import check_column, count_clusters
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
@@ -355,14 +353,11 @@ def _ppi(metric: str, sample: _Sample, *, random_sample: bool) -> Corrected:
 def _corrected(sample: _Sample, *, random_sample: bool) -> Corrected:
     """Return the error-corrected proportion of a yes-or-no metric, without ties."""
     decided = {name: value for name, value in sample.human.items() if value is not None}
-    people, judge = list(decided.values()), [sample.values[name] for name in decided]
-    alone = [sample.values[name] for name in sample.alone]
-    groups = sample.groups([*decided, *sample.alone])
     return corrected_proportion(
-        sum(1 for value in alone if value),
-        len(alone),
-        JudgeErrors.of(people, judge),
-        effect=group_effect(people, judge, alone, groups) if groups and people else None,
+        list(decided.values()),
+        [sample.values[name] for name in decided],
+        [sample.values[name] for name in sample.alone],
+        groups=sample.groups([*decided, *sample.alone]),
         random_sample=random_sample,
     )
 

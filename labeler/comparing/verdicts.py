@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, SummaryRow
 from labeler.calculators.headline import name_with_id
-from labeler.calculators.ratio import counts_in_gates
+from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.row_facts import group_key, group_names
 from labeler.comparing.gates import (
     IN_BASE,
-    Allowed,
     Excess,
     Gate,
-    On,
+    GateSettings,
     definitions_with_values,
     listed,
 )
@@ -56,17 +56,6 @@ class RecordValue(NamedTuple):
     shown: str
     missed: bool
 
-    @classmethod
-    def of(cls, gate: Gate, row: MetricsRow) -> RecordValue:
-        """Return the value of a row that was measured with the gate's metric."""
-        ratio = row.metrics[gate.metric.id]
-        if (value := ratio.value) is None:
-            reason = ratio.undefined or "undefined"
-            missed = bool(row.failed) or counts_in_gates(reason.removesuffix(IN_BASE))
-            return cls(row.id, None, bool(row.failed), row.failed or reason, missed)
-        shown = f"{value:{'+' * gate.of_drop}.{_DIGITS}f}"
-        return cls(row.id, value, failed=False, shown=shown, missed=not gate.kept_by(value))
-
 
 class GateRecords:
     """Keeps the records of gates: all, or the few worst that miss them.
@@ -81,7 +70,7 @@ class GateRecords:
         self._gates, self._by, self._every = gates, by, every
         self._groups: set[str] = set()
         self._labels: set[str | None] = set()
-        self._found: dict[tuple[Gate, str | None, str], list[RecordValue]] = {}
+        self._found = defaultdict[tuple[Gate, str | None, str], list[RecordValue]](list)
 
     def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
         """Yield rows, and keep their values."""
@@ -90,19 +79,23 @@ class GateRecords:
             self._groups.add(group)
             self._labels.add(row.label)
             for gate in self._gates:
-                ratio = row.metrics.get(gate.metric.id)
-                if ratio is None:
-                    continue
-                # Most rows pass: their values are not put in words.
-                if self._every or ratio.value is None or not gate.kept_by(ratio.value):
-                    self._add(gate, row.label, group, RecordValue.of(gate, row))
+                if (ratio := row.metrics.get(gate.metric.id)) is not None:
+                    self._keep(gate, row, ratio, self._found[gate, row.label, group])
             yield row
 
-    def _add(self, gate: Gate, label: str | None, group: str, value: RecordValue) -> None:
-        if not (self._every or value.missed):
-            return
-        kept = self._found.setdefault((gate, label, group), [])
-        kept.append(value)
+    def _keep(self, gate: Gate, row: MetricsRow, ratio: Ratio, kept: list[RecordValue]) -> None:
+        """Keep a row's value, and drop others that are not among the worst."""
+        if (value := ratio.value) is None:
+            reason = ratio.undefined or "undefined"
+            shown = row.failed or reason
+            missed = bool(row.failed) or counts_in_gates(reason.removesuffix(IN_BASE))
+        else:
+            missed = not gate.kept_by(value)
+            if not (self._every or missed):  # most rows pass: their values are not put in words
+                return
+            shown = f"{value:{'+' * gate.of_drop}.{_DIGITS}f}"
+        if self._every or missed:
+            kept.append(RecordValue(row.id, value, bool(row.failed), shown, missed))
         if not self._every and len(kept) > _SLACK * WORST:
             kept[:] = [one for part in _worst_first(gate, kept) for one in part[: WORST + 1]]
 
@@ -117,7 +110,7 @@ class GateRecords:
         names = group_names(self._groups)
         keys = [key for key in self._groups if group is None or names[key] == group]
         own = [value for key in keys for value in self._own(gate, label, key)]
-        return tuple(chain.from_iterable(_worst_first(gate, own)))
+        return tuple(chain(*_worst_first(gate, own)))
 
     def _own(self, gate: Gate, label: str | None, group: str) -> list[RecordValue]:
         """Return the kept records, and those that failed before a judge was chosen."""
@@ -259,6 +252,24 @@ class Verdict(Brief):
         """Ids and values of the worst records behind a missed gate, or an empty string."""
         return "; ".join(self._named(lambda one: f"{one.id!r} {one.shown}"))
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        counts = self.row
+        return {
+            "gate": self.demand,
+            "group": self.group,
+            "labels": self.label,
+            "passed": self.passed,
+            "value": self.value,
+            "verdict": str(self),
+            "finding": self.finding,
+            "rows": counts.rows if counts else 0,
+            "defined": counts.defined if counts else 0,
+            "undefined": dict(counts.undefined) if counts else {},
+            "failed": dict(counts.failed) if counts else {},
+            "exceeded": [one.details for one in self.exceeded],
+        }
+
 
 def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
     """Return the checked value and the threshold in plain words."""
@@ -343,52 +354,40 @@ class GateResults(Displayed, tuple[Verdict, ...]):
 
 def judge(
     gate: Gate,
-    row: SummaryRow | None,
-    on: On,
-    allowed: Allowed,
+    row: SummaryRow,
+    settings: GateSettings,
     *,
-    way: str | None = None,
-    notes: Iterable[Note] = (),
-    records: GateRecords | None = None,
+    way: str | None,
+    notes: tuple[Note, ...],
+    records: tuple[RecordValue, ...],
 ) -> Verdict:
     """Return the verdict on a summary.
 
     Args:
         gate: the gate.
-        row: the summary; ``None`` where there are no records at all.
-        on: the value that is checked.
-        allowed: the shares of rows without a value that pass.
+        row: the summary.
+        settings: how to check.
         way: the parts of the signature by which these labels differ from the others.
         notes: remarks on the gate and the group.
         records: the kept records.
     """
-    if row is None:
-        return Verdict(gate.demand, passed=False, finding="there are no records")
-    value = _checked_value(gate, row, on)
+    value = _checked_value(gate, row, settings.on)
     exceeded: tuple[Excess, ...] = ()
     if row.mean is None:
         found = "; ".join(_why_without_value(gate.metric, row))
     else:
-        exceeded = tuple(allowed.exceeded(row.metric, row.rows, row.undefined, row.failed))
+        exceeded = tuple(settings.exceeded(row))
         found = _in_words(gate, row, value)
     found += "" if way is None else f" by {way}"
-    kept, notes = value is not None and gate.kept_by(value), tuple(notes)
-    named = records.of(gate, row.label, row.group) if records else ()
+    kept = value is not None and gate.kept_by(value)
+    details = (one.details for one in exceeded)
+    finding = "; ".join((found, *details, *(note.full for note in notes)))
     return Verdict(
-        gate.demand,
-        kept and not exceeded,
-        "; ".join((found, *(one.details for one in exceeded), *(note.full for note in notes))),
-        value,
-        row,
-        exceeded,
-        named,
-        gate,
-        way,
-        notes,
+        gate.demand, kept and not exceeded, finding, value, row, exceeded, records, gate, way, notes
     )
 
 
-def _checked_value(gate: Gate, row: SummaryRow, on: On) -> float | None:
+def _checked_value(gate: Gate, row: SummaryRow, on: str) -> float | None:
     """Return the mean, or the worse end of its interval; of a drop, the end that is certain."""
     if on == "point" or row.mean is None:
         return row.mean

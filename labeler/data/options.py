@@ -7,6 +7,7 @@ made (no ``from __future__ import annotations`` here), because both read them at
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
@@ -20,10 +21,11 @@ from typing import (
     TypeAlias,
     TypeVar,
     cast,
+    get_args,
 )
 
 from labeler.catalog import check_options
-from labeler.errors import UsageError
+from labeler.errors import UsageError, count_of, number_in
 
 if TYPE_CHECKING:
     from labeler.data.columns import Columns
@@ -97,6 +99,27 @@ def given(options: Any, kind: type) -> dict[str, Any]:  # noqa: ANN401 - any opt
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
+def check_value(field: "Field[Any]", value: object) -> None:
+    """Reject a number or a flag of the wrong type, or a number below its least value.
+
+    Other types are those of the command line: Python callers give objects in place of texts.
+
+    Raises:
+        UsageError: the message names what is allowed.
+    """
+    declared, least = field.type.__origin__, option_of(field).min  # type: ignore[union-attr]  # as above
+    kinds = {*get_args(declared)} or {declared}
+    least = -math.inf if least is None else least
+    if value is None and type(None) in kinds:
+        return
+    if bool in kinds and not isinstance(value, bool):
+        raise UsageError(f"{field.name} must be True or False, got {value!r:.40}")
+    if float in kinds:
+        number_in(field.name, value, least)
+    elif int in kinds:
+        count_of(field.name, value, least)
+
+
 def keywords(
     kind: Callable[P, Options],
 ) -> Callable[[Callable[[R, Options], T]], Callable[Concatenate[R, P], T]]:
@@ -125,7 +148,8 @@ def parameters_of(
 
 def _taking(kind: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
     """Return a decorator that makes an options value of a function's keywords."""
-    declared = {field.name: option_of(field).help for field in fields(cast("Any", kind))}
+    known = {field.name: field for field in fields(cast("Any", kind))}
+    declared = {name: option_of(field).help for name, field in known.items()}
     first, *others = signature.parameters
     named = dict.fromkeys(name for name in others if name in declared) | declared
 
@@ -139,8 +163,10 @@ def _taking(kind: Callable[..., Any], signature: inspect.Signature) -> Callable[
                 bound = signature.bind(*args, **given).arguments
             except TypeError as error:
                 raise TypeError(f"{function.__name__}(): {error}") from None
-            data, extra = bound.pop(first), bound.pop("options", {})
-            return function(data, kind(**bound, **extra))
+            data, values = bound.pop(first), bound.pop("options", {}) | bound
+            for name, value in values.items():
+                check_value(known[name], value)
+            return function(data, kind(**values))
 
         returned = inspect.signature(function).return_annotation
         call.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]

@@ -37,8 +37,12 @@ from labeler.calculators.headline import plain_name
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import METRICS
-from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.statistics.paired import mean_difference, paired_interval
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    Undefined,
+    mean_difference,
+    paired_interval,
+)
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of

@@ -13,7 +13,7 @@ from labeler.calculators.headline import plain_name
 from labeler.calculators.registry import METRICS
 from labeler.calculators.statistics.intervals import LEVEL, check_level
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError, count_of
+from labeler.errors import UsageError, count_of, path_in
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, number, percent
 from labeler.version import __version__
 
@@ -172,7 +172,7 @@ class Certificate(Displayed):
         Raises:
             UsageError: the name ends otherwise, or the file cannot be written.
         """
-        path = Path(path)
+        path = path_in("path", path)
         if path.suffix not in {".json", ".html"}:
             raise UsageError(f"{path}: a certificate is a .json file or a .html page")
         text = json.dumps(self.as_json(), indent=2, ensure_ascii=True) + "\n"

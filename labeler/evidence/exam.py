@@ -14,8 +14,7 @@ from itertools import chain, zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from labeler.calculators.statistics.intervals import Undefined, wilson_ends
-from labeler.calculators.statistics.paired import paired_interval
+from labeler.calculators.statistics.intervals import Undefined, paired_interval, wilson_ends
 from labeler.data.options import keywords
 from labeler.errors import UsageError, count_of
 from labeler.evidence.asking import Asking, as_example

@@ -165,6 +165,19 @@ class Judge(Protocol):
         ...
 
 
+def require_reader(judge: Judge, option: str) -> None:
+    """Check that a judge reads prompts.
+
+    Raises:
+        UsageError: it decides by rules of its own.
+    """
+    if not getattr(judge, "reads_prompts", True):
+        raise UsageError(
+            f"judge {judge.spec} takes no {option}: it reads no prompt; use a model, such as "
+            "--judge openai:MODEL"
+        )
+
+
 def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
     """Check that a judge answers tasks of a kind.
 

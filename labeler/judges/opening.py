@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from labeler.data.options import given
 from labeler.errors import UnknownName, UsageError
-from labeler.judges.openai.address import environment_key
 from labeler.judges.options import PACE, JudgeOptions, ServerOptions
 from labeler.judges.providers import PROVIDERS, split_name
 
@@ -237,6 +236,7 @@ def _hosted_judge(provider: str, options: JudgeOptions, instead: str) -> Judge:
             f"built in{instead}"
         )
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
+    from labeler.judges.openai.address import environment_key  # noqa: PLC0415 - for hosted ones
 
     key = None
     if options.api_key_command is None:

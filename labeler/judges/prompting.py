@@ -1,4 +1,4 @@
-"""Prompts, and the data blocks in which a judge receives a record.
+"""Prompts, of the package and of users, and the data blocks in which a judge receives a record.
 
 Each sentence is one line of a block: its key, then its text as a JSON string without line breaks.
 The fence of a block carries a marker derived from the content. Text cannot forge a key, because
@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from json.encoder import encode_basestring
 from operator import attrgetter
+from pathlib import Path
 from typing import ClassVar, Literal, Self, TypedDict
 
 from labeler.errors import UsageError
@@ -240,3 +241,77 @@ def sentence_lines(sentences: Iterable[Sentence]) -> str:
 def data_text(text: str) -> str:
     """Return a JSON string without line breaks and control tokens of models."""
     return inert_json(encode_basestring(text))
+
+
+MOST_CHARACTERS = 10_000
+"""Of instructions: every request and every label holds them."""
+_MOST_OF_PROMPT = 100_000
+_TEXT_FILE = re.compile(r"\S+\.(?:md|txt)", re.IGNORECASE)
+_PUBLISHED = re.compile(r"(?:[\w-]+/)?v\d+")
+
+
+def read_instructions(given: str | Path | None) -> str:
+    """Return instructions, given as a text or as a file; "" without any.
+
+    Raises:
+        UsageError: the file cannot be read, or the text is empty or too long.
+    """
+    if given is None:
+        return ""
+    path = _file_of(given)
+    text = str(given) if path is None else _read("--instructions", path)
+    text = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    where = f"--instructions{'' if path is None else f' {path}'}"
+    if not text:
+        raise UsageError(f"{where} is empty: give domain rules, or leave the option out")
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(
+            f"{where} has {len(text):,} characters, and {MOST_CHARACTERS:,} are allowed: every "
+            "request holds them; a whole prompt of your own is --prompt FILE"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{where} is not Unicode text: {error.reason}") from None
+    return text
+
+
+def prompt_file(prompt: str | Path) -> Path | None:
+    """Return the file of a user's own prompt; ``None`` for the name of a prompt of the package."""
+    return None if _PUBLISHED.fullmatch(str(prompt)) else _file_of(prompt)
+
+
+def read_prompt(path: Path, profile: str) -> Prompt:
+    """Read a whole prompt of the user for a profile.
+
+    Raises:
+        UsageError: it cannot be read, is too long, or lacks a part or a placeholder.
+    """
+    text = _read("--prompt", path)
+    if len(text) > _MOST_OF_PROMPT:
+        raise UsageError(
+            f"--prompt {path} has {len(text):,} characters, and {_MOST_OF_PROMPT:,} are allowed"
+        )
+    try:
+        return parse_prompt(f"{OWN}/{profile}", text)
+    except UsageError as error:
+        raise UsageError(
+            f"--prompt {path}: {error}; 'labeler prompt {profile}/v1' prints one to begin with"
+        ) from None
+
+
+def _file_of(given: str | Path) -> Path | None:
+    """Return the file that is given: a path, an existing file, or a name such as ``rules.md``."""
+    try:
+        is_file = isinstance(given, Path) or Path(given).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a null character
+        is_file = False
+    return Path(given) if is_file or _TEXT_FILE.fullmatch(str(given)) else None
+
+
+def _read(option: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        fault = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read {option} {path}: {fault}") from None

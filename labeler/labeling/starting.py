@@ -31,13 +31,12 @@ from labeler.labeling.run import Run
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import Outcome
 from labeler.sentences.display import is_notebook
-from labeler.store.memory import MemoryStore
+from labeler.store.memory import LabelStore, MemoryStore
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.judges.judge import Judge
     from labeler.labeling.progress import OnEvent
-    from labeler.store.memory import LabelStore
 
 T = TypeVar("T")
 _END = object()
@@ -62,8 +61,6 @@ def _labels(
     events: RunEvents | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows; see :func:`iter_labels`."""
-    if options.repeat < 1:
-        raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
     opened = options.open(data)
     tasks = [
         label_tasks(judge, options, extra=extra)
@@ -96,6 +93,8 @@ def begin(options: RunOptions, events: RunEvents | None = None) -> Run:
         from labeler.store.disk import DiskStore  # noqa: PLC0415 - not for other stores
 
         store = opened = DiskStore(store, notice=events.notice if events.listeners else None)
+    elif not isinstance(store, LabelStore):
+        raise UsageError(f"store must be a folder or a label store, got {store!r:.40}")
     run = Run(
         store,
         concurrency=options.concurrency,

@@ -10,14 +10,21 @@ from typing import Any, NamedTuple, Protocol
 
 from labeler.catalog import unknown
 from labeler.errors import BadRow, UnknownName, UsageError
-from labeler.judges.judge import Judge, JudgeSpec, require_answers
+from labeler.judges.judge import Judge, JudgeSpec, require_answers, require_reader
 from labeler.judges.pricing import Price, price_of
-from labeler.judges.prompting import DECISIONS, Prompt, is_retrieval_prompt, load_prompt
+from labeler.judges.prompting import (
+    DECISIONS,
+    Prompt,
+    is_retrieval_prompt,
+    load_prompt,
+    prompt_file,
+    read_instructions,
+    read_prompt,
+)
 from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import TokenCounter
 from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions
-from labeler.labeling.wording import prompt_file, read_instructions, read_prompt, require_reader
 from labeler.labels.answers import RetrievalLabel
 from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, without_documents

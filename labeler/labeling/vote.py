@@ -230,6 +230,7 @@ def majority(
     utilized = _shares((label.all_utilized_sentence_keys for label in labels), voters)
     by_key = [{e.response_sentence_key: e for e in x.sentence_support_information} for x in labels]
     verdicts = {key: [entries[key] for entries in by_key] for key in example.response_keys()}
+    support = {key: len(_supporting(given)) / voters for key, given in verdicts.items()}
     kept = _winners(relevant)
     sentences = tuple(_sentence(given, voters) for given in verdicts.values())
     closest = min(judged, key=lambda one: len(kept ^ set(one.all_relevant_sentence_keys)))
@@ -246,11 +247,7 @@ def majority(
         label=label,
         signature=signature,
         reply=ReplyFacts(attempts=0, labeler_version=votes[0].reply.labeler_version),
-        scores=SentenceScores(
-            support={key: len(_supporting(given)) / voters for key, given in verdicts.items()},
-            relevance=relevant,
-            utilization=utilized,
-        ),
+        scores=SentenceScores(support=support, relevance=relevant, utilization=utilized),
         not_measured=tuple(
             name for name in votes[0].not_measured if all(name in v.not_measured for v in votes)
         ),

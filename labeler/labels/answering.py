@@ -73,9 +73,8 @@ class AnsweringModel(NamedTuple):
         return _shared(*asked, name[:LONGEST_NAME], host[:LONGEST_NAME])
 
     @classmethod
-    def of_several(cls, records: Sequence[AnyRecord]) -> AnsweringModel:
+    def of_several(cls, found: Sequence[AnsweringModel]) -> AnsweringModel:
         """Return the models that answered together for records of one judge configuration."""
-        found = [cls.of(record.signature, record.reply) for record in records]
         names, hosts = (
             joined(getattr(one, part) for one in found) or "" for part in ("name", "host")
         )

@@ -241,9 +241,11 @@ def _values(match: re.Match[str], marks: str) -> tuple[str, ...]:
     if not scale:
         # "1 250" may be two numbers.
         return (*values, match["digits"]) if match["digits"].count(" ") == 1 else values
-    scaled = (
-        _text(Decimal(value) * _SCALES[scale.lower()]) for value in values if value.count(".") <= 1
-    )
+    scaled = [
+        _text(Decimal(value) * _SCALES[scale.lower()])
+        for value in values
+        if "," not in value and value.count(".") <= 1
+    ]
     # 90 m is 90 meters or 90 million.
     return (*scaled, *values) if len(scale) == 1 and scale.isascii() else tuple(scaled)
 

@@ -1,6 +1,10 @@
-"""Analysis of a response sentence: words, numbers, names, English negations, kind of statement.
+"""Analysis of a response sentence: words, numbers, names, negations, kind of statement.
 
-Sequences are stems in order, as :func:`labeler.sentences.words.stems` returns them.
+Sequences are stems in order, as :func:`labeler.sentences.words.stems` returns them. Negations are
+English. Sentences that have no answer are recognized in some twenty languages, by the expressions
+of ``abstention.toml``: they name a speaker who does not know, or documents that lack something. A
+statement about anything else that is not so ("The warranty does not cover water damage") is an
+answer.
 """
 
 from __future__ import annotations
@@ -8,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,6 +24,7 @@ from labeler.sentences.words import (
     SCAFFOLD,
     STOP_WORDS,
     names,
+    read_table,
     stems,
     surface_words,
     written,
@@ -176,3 +182,66 @@ def affirms(sequence: Sequence[str], denial: Denial) -> bool:
     if denial.after[0] not in STOP_WORDS:
         wanted.add(denial.after)
     return not wanted.isdisjoint(pairwise(words))
+
+
+_LONGEST = 400
+"""Characters in which a sentence has to say that it has no answer."""
+
+
+class _Wording(NamedTuple):
+    """The expressions, compiled when the first response is read."""
+
+    english: re.Pattern[str]
+    others: re.Pattern[str]
+    contrast: re.Pattern[str]
+    polite: re.Pattern[str]
+    topics: Collection[str]
+    english_denials: Collection[str]
+    denials: frozenset[str]
+    syllables: Collection[str]
+
+
+@cache
+def _wording() -> _Wording:
+    read = read_table("abstention")
+
+    def compiled(name: str) -> re.Pattern[str]:
+        text = "|".join(read[name])
+        for part in ("source", "say", "facts"):
+            text = text.replace(part.upper(), read[part])
+        return re.compile(text, re.IGNORECASE)
+
+    english, others, contrast, polite = map(compiled, ("english", "others", "contrast", "polite"))
+    lists = read["topics"], read["english_denials"], frozenset(read["denials"]), read["syllables"]
+    return _Wording(english, others, contrast, polite, *lists)
+
+
+def may_abstain(text: str) -> bool:
+    """Return False for most texts in which no sentence abstains, and for none in which one does."""
+    return any(map(text.lower().replace("\u2019", "'").__contains__, _wording().topics))
+
+
+def abstains(text: str) -> bool:
+    """Return True if a response sentence says that it has no answer, and gives none."""
+    text = text[:_LONGEST].replace("\u2019", "'")
+    if not may_abstain(text):
+        return False
+    wording, lowered = _wording(), text.lower()
+    found = None
+    if any(map(lowered.__contains__, wording.english_denials)):
+        found = wording.english.search(text)
+    if not found and (
+        not wording.denials.isdisjoint(re.findall(r"\w+", lowered))
+        or any(map(lowered.__contains__, wording.syllables))
+    ):
+        found = wording.others.search(text)
+    if not found:
+        return False
+    contrast = wording.contrast.search(text, found.end())
+    rest = text[contrast.end() :].strip(" ,.") if contrast else ""
+    return not rest or is_polite(rest)
+
+
+def is_polite(text: str) -> bool:
+    """Return True if a sentence apologizes, asks back, or names who may know."""
+    return bool(_wording().polite.search(text))

@@ -7,10 +7,13 @@ character bigrams.
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 _ASCII_WORD = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[a-z0-9]+(?:'[a-z]+)?|%")
 
@@ -31,67 +34,20 @@ NAME_LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 _GLUED = re.compile(rf"(?<=[{_MARKS}]|[^\W\d_{NAME_LETTERS}])(?=\d)")
 
 
-def _vocabulary(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def read_table(name: str) -> dict[str, Any]:
+    """Read one of the TOML files next to this one, such as ``english``."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
-STOP_WORDS = _vocabulary(
-    # English function words
-    """
-    a an the and or but if then than that this these those there here of in on at to for from by
-    with without as is are was were be been being am do does did done have has had having it its
-    it's they them their he she his her we us our you your i me my who whom whose which what when
-    where why how all any each both few more most other some such no not nor only own same so too
-    very can could will would shall should may might must into about over under again further also
-    between through during before after above below up down out off just because while until
-    against cannot never neither one ones however therefore thus hence etc e g i s t re ve ll d m
-    per via don't doesn't didn't isn't aren't wasn't weren't won't can't couldn't wouldn't
-    shouldn't haven't hasn't hadn't you're they're we're i'm that's there's let's yes
-    """
-)
+def read_words(name: str) -> dict[str, frozenset[str]]:
+    """Return the sets of words of a TOML file next to this one, by name."""
+    return {key: frozenset(words.split()) for key, words in read_table(name).items()}
 
-_SCAFFOLD_WORDS = _vocabulary(
-    """
-    based according context provided provide given information text document passage mentioned
-    mention state stated answer question summary conclusion overall following follow step include
-    includes additionally note example sure like using use used first next finally once simply
-    please section make ensure need needed want allow help able certain specific various different
-    detail refer see type several well important way instance particular key point
-    hello hi hey thanks thank welcome greetings goodbye bye glad happy hope ask feel free assist
-    assistance course certainly
-    """
-)
 
-_EMPTY_TALK_WORDS = _vocabulary(
-    """
-    solution thought process let solve problem response reasoning analysis explanation explain
-    think final result output okay ok done correct right true
-    解 かい いせ せつ
-    """
-)
-
-_SAYING_WORDS = _vocabulary(
-    """
-    say says said specify specified contain contains cover address indicate describe discuss offer
-    evidence list listed source article manual excerpt context detail explicitly directly anything
-    insufficient enough sufficient find found
-    """
-)
-
-NEGATORS = _vocabulary(
-    "no not never none nothing neither nor without cannot lack avoid unable fail refrain"
-)
-"""Words that negate, besides those that end in "n't"."""
+_ENGLISH = read_words("english")
+STOP_WORDS = _ENGLISH["stop"]
+NEGATORS = _ENGLISH["negators"]
 _UNTOUCHED = STOP_WORDS | NEGATORS
-
-_UNITS = _vocabulary(
-    """
-    % percent g kg mg lb lbs oz ounce pound gram kilogram ton tonne mm cm m km inch inches foot
-    feet ft mile yard meter metre kilometer kilometre l ml liter litre gallon second sec minute min
-    hour hr day week month year degree celsius fahrenheit dollar euro cent hz khz mhz ghz kb mb gb
-    tb watt volt amp mph thousand million billion
-    """
-)
 
 _SUFFIXES = ("ingly", "edly", "ing", "ed", "ly")
 _SHORTEST_STEM = 3
@@ -138,20 +94,11 @@ def stem(word: str) -> str:
     return word
 
 
-_UNIT_STEMS = frozenset(map(stem, _UNITS)) | {"%"}
-
-SCAFFOLD = frozenset(map(stem, _SCAFFOLD_WORDS))
-"""Words of answers about themselves and their sources, which claim nothing.
-
-Chosen on development rows from the words of sentences labeled ``general``.
-"""
-
-EMPTY_TALK = SCAFFOLD | frozenset(map(stem, _EMPTY_TALK_WORDS))
-"""Words of responses that please a judge without answering ("Thought process:")."""
-
-
-SAYING = frozenset(map(stem, _SAYING_WORDS))
-"""Words of sentences about the documents, besides scaffolding and the subject."""
+_UNIT_STEMS, SCAFFOLD, SAYING, _EMPTY = (
+    frozenset(map(stem, _ENGLISH[name])) for name in ("units", "scaffold", "saying", "empty_talk")
+)
+EMPTY_TALK = SCAFFOLD | _EMPTY
+"""Words of responses that please a judge without answering."""
 
 
 def _bigrams(match: re.Match[str]) -> str:

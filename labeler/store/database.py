@@ -19,7 +19,6 @@ from typing import Any, Literal, NamedTuple
 
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.errors import StoreError
-from labeler.store.cache import FORMAT, SETTINGS, plain_bytes
 from labeler.store.checksums import FAILURE
 from labeler.store.faults import (
     changed,
@@ -28,6 +27,7 @@ from labeler.store.faults import (
     require_private,
     translated_errors,
 )
+from labeler.store.writer import FORMAT, SETTINGS, plain_bytes
 
 _TRIGGERS = "7d209ea6c989a77ea366dfabb930a4bfae5d8c5fd00613987a0f7b4e55c1fdbc"
 """SHA-256 of the triggers that diskcache 5.6.3 makes: any other could remove labels."""

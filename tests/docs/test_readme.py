@@ -17,8 +17,7 @@ from labeler.judges.openai.error_rules import RULES
 from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
-from labeler.plugins.scores.criteria_files import choose_criteria
-from labeler.plugins.scores.records import CRITERIA
+from labeler.plugins.scores.criteria import CRITERIA, choose_criteria
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command
 from support.doc_blocks import PAGES, run, shell

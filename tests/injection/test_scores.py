@@ -12,7 +12,7 @@ from injection.attacks import ATTACKS, POSITIONS, SMUGGLED, Attack
 from injection.gullible import heard, read
 from injection.trials import CLEAN, PARTS, Part, marker, plant, speech
 from labeler.judges.prompting import Message
-from labeler.plugins.scores.records import CRITERIA
+from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.tasks import ScoreTasks
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.splitting import SPLITTERS

@@ -16,8 +16,7 @@ from labeler.sentences import characters
 from labeler.sentences.characters import inert_json, plain_json
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import SPLITTERS, align
-from labeler.sentences.splitting.general import LONGEST
-from labeler.sentences.splitting.spans import flatten
+from labeler.sentences.splitting.general import LONGEST, flatten
 
 # What retrieved text is made of, so that chance puts it together in ways nobody thought of.
 _FRAGMENTS = (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from labeler.labels.record import LabelRecord
-from labeler.plugins.ragbench.importing import to_record
+from labeler.plugins.ragbench import to_record
 from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
 
 __all__ = [

@@ -8,7 +8,8 @@ from typing import Any
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
 from labeler.labels.record import ReplyFacts
-from labeler.plugins.scores.records import Criterion, ScoreAnswer, ScoreRecord
+from labeler.plugins.scores.criteria import Criterion
+from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord
 from labeler.plugins.scores.tasks import ScoreTasks
 from labeler.sentences.example import Example
 from labeler.sentences.splitting import SPLITTERS

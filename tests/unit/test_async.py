@@ -107,7 +107,7 @@ def test_a_task_that_is_cancelled_twice_frees_the_loop() -> None:
 
 def test_errors_of_a_run_reach_the_coroutine() -> None:
     """As from the function that blocks."""
-    with pytest.raises(UsageError, match="repeat must be 1 or more"):
+    with pytest.raises(UsageError, match="repeat must be a whole number, 1 or more"):
         asyncio.run(labeler.alabel(ROWS, judge="embedded", store=MemoryStore(), repeat=0))
     with pytest.raises(TypeError, match=r"alabel\(\) has no option 'stroe'; .*'store'"):
         asyncio.run(labeler.alabel(ROWS, stroe=MemoryStore()))  # type: ignore[call-arg]

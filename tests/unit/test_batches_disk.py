@@ -15,11 +15,11 @@ from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch.folder import (
     Batch,
     FileLimits,
-    PendingKeys,
     batches,
     locked,
     pending_keys,
 )
+from labeler.plugins.batch.pending import PendingKeys
 from labeler.plugins.batch.requests import BatchRequest, place, read_request, write_batches
 from labeler.store import MemoryStore
 from support import samples

@@ -10,7 +10,6 @@ import pytest
 
 import labeler
 from labeler.labels.record import LabelRecord
-from labeler.sentences.abstention import abstains
 from labeler.sentences.citations import (
     Cited,
     find_markers,
@@ -20,6 +19,7 @@ from labeler.sentences.citations import (
     without_markers,
 )
 from labeler.sentences.splitting.general import GENERAL
+from labeler.sentences.statements import abstains
 from labeler.testing import assert_metric
 from support.labeled import record
 

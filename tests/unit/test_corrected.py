@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,19 +12,28 @@ from hypothesis import strategies as st
 
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
-    JudgeErrors,
     corrected_proportion,
     plain_mean,
     ppi_mean,
+    ppi_variance,
 )
 from labeler.calculators.statistics.intervals import wilson_ends
-from labeler.calculators.statistics.resampling import group_effect, ppi_variance
 from labeler.errors import UsageError
 
 PEOPLE = (1, 0, 1, 1, 0, 1, 1, 0, 1, 1)
 JUDGE = (1, 0, 1, 1, 1, 1, 1, 1, 1, 0)
 ALONE = (1,) * 75 + (0,) * 25
-ERRORS = JudgeErrors(human_yes=100, both_yes=90, human_no=100, both_no=70)
+Errors = tuple[int, int, int, int]
+"""Human yeses, with the judge's yes; human noes, with the judge's no."""
+ERRORS: Errors = (100, 90, 100, 70)
+
+
+def proportion(yes: int, judged: int, errors: Errors, **more: Any) -> Corrected:
+    """The corrected proportion, from counts."""
+    human_yes, both_yes, human_no, both_no = errors
+    people = [1] * human_yes + [0] * human_no
+    judge = [1] * both_yes + [0] * (human_yes - both_yes + both_no) + [1] * (human_no - both_no)
+    return corrected_proportion(people, judge, [1] * yes + [0] * (judged - yes), **more)
 
 
 def ends(found: Corrected) -> tuple[float, float]:
@@ -92,7 +101,7 @@ def test_a_share_is_cut_to_its_bounds() -> None:
 
 def test_the_corrected_proportion_has_its_reference_values() -> None:
     """80 % yes by a judge of specificity .7 and sensitivity .9, measured on 100 each."""
-    found = corrected_proportion(800, 1000, ERRORS)
+    found = proportion(800, 1000, ERRORS)
     assert found.value == pytest.approx(0.8333333, abs=5e-8)
     assert ends(found) == pytest.approx((0.7461096, 0.9437937), abs=5e-8)
     assert (found.sensitivity, found.specificity) == (0.9, 0.7)
@@ -100,32 +109,32 @@ def test_the_corrected_proportion_has_its_reference_values() -> None:
 
 def test_a_faultless_judge_is_not_corrected() -> None:
     """With sensitivity and specificity 1 the proportion stays."""
-    found = corrected_proportion(30, 100, JudgeErrors(50, 50, 50, 50))
+    found = proportion(30, 100, (50, 50, 50, 50))
     assert found.value == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(
     ("judged", "errors", "reason"),
     [
-        (10, JudgeErrors(0, 0, 0, 0), "no_human_labels"),
-        (0, JudgeErrors(5, 5, 5, 5), "no_unlabeled_records"),
-        (10, JudgeErrors(0, 0, 5, 5), "no_human_yes"),
-        (10, JudgeErrors(5, 5, 0, 0), "no_human_no"),
-        (10, JudgeErrors(4, 2, 4, 2), "judge_no_better_than_chance"),
-        (10, JudgeErrors(4, 1, 4, 2), "judge_no_better_than_chance"),
+        (10, (0, 0, 0, 0), "no_human_labels"),
+        (0, (5, 5, 5, 5), "no_unlabeled_records"),
+        (10, (0, 0, 5, 5), "no_human_yes"),
+        (10, (5, 5, 0, 0), "no_human_no"),
+        (10, (4, 2, 4, 2), "judge_no_better_than_chance"),
+        (10, (4, 1, 4, 2), "judge_no_better_than_chance"),
     ],
 )
 def test_a_correction_that_cannot_be_made_says_why(
-    judged: int, errors: JudgeErrors, reason: str
+    judged: int, errors: Errors, reason: str
 ) -> None:
     """No number comes from a judge who tells nothing, or of whom nothing is known."""
-    found = corrected_proportion(0, judged, errors)
+    found = proportion(0, judged, errors)
     assert (found.value, found.interval, found.undefined) == (None, None, reason)
 
 
 def test_a_proportion_beyond_its_range_is_cut_and_said() -> None:
     """A judge who says yes less often than its errors alone would make it: 0, with a warning."""
-    found = corrected_proportion(25, 100, ERRORS)
+    found = proportion(25, 100, ERRORS)
     assert found.value == 0
     assert warned(found, "the formula gave -0.083, beyond 0 to 1")
 
@@ -133,8 +142,8 @@ def test_a_proportion_beyond_its_range_is_cut_and_said() -> None:
 @pytest.mark.parametrize("judged_yes", [0, 2, 100])
 def test_shares_that_the_errors_exclude_have_no_value(judged_yes: int) -> None:
     """Never 0 or 1 with an interval of width 0: the judge errs otherwise on the other records."""
-    errors = JudgeErrors(human_yes=100, both_yes=90, human_no=100, both_no=90)
-    found = corrected_proportion(judged_yes, 100, errors)
+    errors = (100, 90, 100, 90)
+    found = proportion(judged_yes, 100, errors)
     assert (found.value, found.interval) == (None, None)
     assert found.undefined == "judge_errs_otherwise_elsewhere"
     assert warned(found, "the formula gave")
@@ -142,8 +151,8 @@ def test_shares_that_the_errors_exclude_have_no_value(judged_yes: int) -> None:
 
 def test_a_judge_hardly_better_than_chance_leaves_the_share_open() -> None:
     """Sensitivity and specificity may add up to 1: anything is possible, and marked."""
-    errors = JudgeErrors(human_yes=20, both_yes=12, human_no=10, both_no=5)
-    found = corrected_proportion(50, 100, errors)
+    errors = (20, 12, 10, 5)
+    found = proportion(50, 100, errors)
     assert ends(found) == (0.0, 1.0)
     assert found.interval is not None
     assert found.interval.small_sample
@@ -151,7 +160,9 @@ def test_a_judge_hardly_better_than_chance_leaves_the_share_open() -> None:
 
 def test_errors_are_counted_from_verdicts() -> None:
     """Seven human yeses, of which the judge found six; three noes, of which it found one."""
-    assert JudgeErrors.of(PEOPLE, JUDGE) == JudgeErrors(7, 6, 3, 1)
+    found = corrected_proportion(PEOPLE, JUDGE, ALONE)
+    assert found == proportion(75, 100, (7, 6, 3, 1))
+    assert (found.sensitivity, found.specificity) == (6 / 7, 1 / 3)
 
 
 # -- conditions -----------------------------------------------------------------------------------
@@ -161,22 +172,22 @@ def test_a_sound_sample_brings_no_warning() -> None:
     """Two hundred records drawn at random, judged alike."""
     people, judge = PEOPLE * 20, JUDGE * 20
     assert ppi_mean(people, judge, (1,) * 80 + (0,) * 20, random_sample=True).warnings == ()
-    errors = JudgeErrors.of(people, judge)
-    assert corrected_proportion(800, 1000, errors, random_sample=True).warnings == ()
+    alone = (1,) * 800 + (0,) * 200
+    assert corrected_proportion(people, judge, alone, random_sample=True).warnings == ()
 
 
 def test_an_unknown_way_of_sampling_is_said() -> None:
     """Nobody can see from the numbers how the sample was drawn."""
-    for found in (ppi_mean(PEOPLE, JUDGE, ALONE), corrected_proportion(800, 1000, ERRORS)):
+    for found in (ppi_mean(PEOPLE, JUDGE, ALONE), proportion(800, 1000, ERRORS)):
         assert warned(found, "not known that the human-judged records were drawn at random")
 
 
 def test_few_labels_are_said() -> None:
     """Under a hundred human labels the intervals cannot be relied on."""
-    few = replace(ERRORS, human_no=9, both_no=9, human_yes=9, both_yes=8)
+    few = (9, 8, 9, 9)
     assert warned(ppi_mean(PEOPLE, JUDGE, ALONE), "records with human labels: only 10;")
-    assert warned(corrected_proportion(8, 10, few), "records with human labels: only 18;")
-    assert warned(corrected_proportion(8, 10, few), "records to which people said no: only 9;")
+    assert warned(proportion(8, 10, few), "records with human labels: only 18;")
+    assert warned(proportion(8, 10, few), "records to which people said no: only 9;")
 
 
 def test_a_sample_unlike_the_rest_is_said() -> None:
@@ -243,13 +254,13 @@ def test_copies_of_records_in_one_group_tell_nothing_new() -> None:
     assert ends(thrice) == pytest.approx(ends(once), abs=1e-3)
     assert thrice.interval is not None
     assert thrice.interval.method == "ppi++_wilson_groups"
-    effect = group_effect(mine, theirs, rest, groups)
-    assert effect.labeled == 10
-    assert effect.factor == pytest.approx(3, rel=0.3)
-    errors, yes = JudgeErrors.of(mine, theirs), sum(rest)
-    alone, together = (corrected_proportion(yes, 300, errors, effect=e) for e in (None, effect))
+    alone, together = (
+        corrected_proportion(mine, theirs, rest, groups=each) for each in (None, groups)
+    )
     assert ends(together)[0] < ends(alone)[0]
     assert together.value == alone.value
+    assert together.interval is not None
+    assert together.interval.method == "error-corrected_groups"
 
 
 def test_human_labels_of_one_question_have_no_interval() -> None:
@@ -269,12 +280,8 @@ def test_wrong_use_is_refused() -> None:
         ppi_mean((1, 0), (1,), ())
     with pytest.raises(UsageError, match="a value is nan"):
         ppi_mean((1, math.nan), (1, 0), ())
-    with pytest.raises(UsageError, match="yes 5 times to 4 records"):
-        corrected_proportion(5, 4, ERRORS)
-    with pytest.raises(UsageError, match="do not fit together"):
-        JudgeErrors(1, 2, 0, 0)
     with pytest.raises(UsageError, match="a 0 or a 1"):
-        JudgeErrors.of([0.5], [1])
+        corrected_proportion([0.5], [1], [])
 
 
 # -- laws -----------------------------------------------------------------------------------------
@@ -299,9 +306,9 @@ def test_the_weight_is_a_share_and_the_interval_holds_the_mean(
 @given(st.integers(0, 50), st.integers(1, 9), st.integers(1, 9))
 def test_the_corrected_proportion_turns_with_yes_and_no(yes: int, both: int, no: int) -> None:
     """Calling yes no and no yes turns the proportion round."""
-    errors = JudgeErrors(10, both, 10, no)
-    turned = JudgeErrors(10, no, 10, both)
-    one, other = corrected_proportion(yes, 50, errors), corrected_proportion(50 - yes, 50, turned)
+    errors = (10, both, 10, no)
+    turned = (10, no, 10, both)
+    one, other = proportion(yes, 50, errors), proportion(50 - yes, 50, turned)
     assert one.undefined == other.undefined
     if one.value is not None and other.value is not None:
         assert one.value == pytest.approx(1 - other.value)

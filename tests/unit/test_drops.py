@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
-from labeler.comparing.checking import GateSettings, check_drops
-from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Gate, On
+from labeler.comparing.checking import check_drops
+from labeler.comparing.gates import Gate, GateSettings, On
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord, Outcome
@@ -37,14 +38,14 @@ def checked(
     *,
     metric: str = "adherence",
     interval: bool = False,
-    allowed: Allowed = DEFAULT_ALLOWED,
+    **allowed: Any,
 ) -> Verdict:
     """The verdict on one metric."""
     metrics = select_metrics([metric])
     rows = [[measure(outcome, metrics) for outcome in side] for side in (new, base)]
     on: On = "interval" if interval else "point"
     gate = Gate(metrics[0], most, at_least=False, of_drop=True)
-    settings = GateSettings(on=on, allowed=allowed, every_record=True)
+    settings = GateSettings(on=on, **allowed, every_record=True)
     (found,) = check_drops(rows[0], rows[1], [gate], settings)
     return found
 
@@ -114,7 +115,7 @@ def test_rows_without_a_pair_count_as_failed() -> None:
     gone = failure("r19")
     assert failed(checked([*base[:19], gone], base, 0.02)) == {"refusal": 1}
     assert checked([*base[:19], gone], base, 0.02).passed
-    assert checked(base[:18], base, 0.02, allowed=Allowed(failed=0.1)).passed
+    assert checked(base[:18], base, 0.02, max_failed=0.1).passed
     grown = checked(base, base[:18], 0.02)
     assert failed(grown) == {"only_in_new": 2}
     assert str(grown).endswith(
@@ -134,7 +135,7 @@ def test_values_that_got_lost_are_no_improvement() -> None:
     assert found.row is not None
     assert (found.value, found.row.undefined) == (0.0, {"no_relevant_sentences": 5})
     assert not found.passed
-    assert checked(new, base, 0.02, metric="completeness", allowed=Allowed(undefined=0.5)).passed
+    assert checked(new, base, 0.02, metric="completeness", max_undefined=0.5).passed
     unmade = checked(base, new, 0.02, metric="completeness")
     assert unmade.row is not None
     assert unmade.row.undefined == {"no_relevant_sentences_in_base": 5}

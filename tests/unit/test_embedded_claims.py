@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labeler
-from labeler.judges.embedded import index
+from labeler.judges.embedded import support
 from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
-from labeler.judges.embedded.index import PlainText
 from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded.support import PlainText
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     GPTLabelingOutput,
@@ -374,7 +374,7 @@ def test_a_list_of_sources_changes_no_verdict() -> None:
 
 def test_a_large_record_is_compared_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentences that share most words are, and the explanation says how many are not."""
-    monkeypatch.setattr(index, "MOST_PAIRS", 4)
+    monkeypatch.setattr(support, "MOST_PAIRS", 4)
     documents = ["It rains. It pours. The quay is 90 m long.", "The quay is of oak. It snows."]
     record = label_of(
         "The quay is 90 m long.", *documents, profile="reference", reference="The quay is of oak."

@@ -41,7 +41,7 @@ from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
-from labeler.plugins.ragbench.importing import read_ragbench
+from labeler.plugins.ragbench import read_ragbench
 from labeler.store.disk import DiskStore
 from labeler.store.memory import LabelStore, MemoryStore
 from support.command import Command

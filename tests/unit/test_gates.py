@@ -18,13 +18,14 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
-from labeler.comparing.checking import GateSettings, check_rows
-from labeler.comparing.gate_reports import junit, markdown
-from labeler.comparing.gates import DEFAULT_ALLOWED, Allowed, Demand, Gate, On, doubts
+from labeler.cli.check import junit_report, markdown_report
+from labeler.comparing.checking import check_rows
+from labeler.comparing.gates import Demand, Gate, GateSettings, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
-from labeler.plugins.scores.records import CRITERIA, ScoreRecord, score_key
+from labeler.plugins.scores.criteria import CRITERIA
+from labeler.plugins.scores.records import ScoreRecord, score_key
 from labeler.plugins.similarity.records import (
     QuestionsRecord,
 )
@@ -64,7 +65,7 @@ def verdicts(
     at_most: float | None = None,
     interval: bool = False,
     by: str | None = None,
-    allowed: Allowed = DEFAULT_ALLOWED,
+    **allowed: Any,
 ) -> list[Verdict]:
     """The verdicts on one metric's gates."""
     gates = [
@@ -74,7 +75,7 @@ def verdicts(
     ]
     rows = [measure(outcome, select_metrics([metric])) for outcome in found]
     on: On = "interval" if interval else "point"
-    return check_rows(rows, gates, GateSettings(on=on, by=by, allowed=allowed))
+    return check_rows(rows, gates, GateSettings(on=on, by=by, **allowed))
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ ONE = [record(support={"a": ["0a"], "b": []})]
         (outcomes(9, 1), {"metric": "hallucination_rate", "at_most": 0.09}, [False], "mean 0.1000"),
         (
             [LOST],
-            {"at_least": 0.0, "allowed": Allowed(1, 1)},
+            {"at_least": 0.0, "max_failed": 1, "max_undefined": 1},
             [False],
             "no record has a value: 1 refusal",
         ),
@@ -190,7 +191,7 @@ def test_unreadable_rows_count_as_failed_of_every_configuration() -> None:
     found = verdicts([unread, *two_profiles()], at_least=0.5)
     assert [one.row and one.row.failed for one in found] == [{"missing_field": 1}] * 2
     assert not any(one.passed for one in found)
-    loose = verdicts([unread, *two_profiles()], at_least=0.5, allowed=Allowed(failed=0.5))
+    loose = verdicts([unread, *two_profiles()], at_least=0.5, max_failed=0.5)
     assert all(one.passed for one in loose)
 
 
@@ -220,8 +221,8 @@ def test_undefined_rows_miss_a_gate_that_the_others_keep() -> None:
         "them: 90 no_relevant_sentences; max_undefined allows more; "
         "context_precision:ragas counts no_relevant_sentences as 0"
     )
-    allowed = Allowed(undefined=0.9)
-    assert verdicts(searches(10, 90), "context_precision", at_least=0.95, allowed=allowed)[0].passed
+    (loose,) = verdicts(searches(10, 90), "context_precision", at_least=0.95, max_undefined=0.9)
+    assert loose.passed
     (peer,) = verdicts(searches(10, 90), "context_precision:ragas", at_least=0.1)
     assert (peer.value, peer.passed) == (0.1, True)
 
@@ -235,9 +236,9 @@ def test_a_share_that_is_reached_exactly_is_allowed(missing: int, rows: int, sha
     failures = [failure(one.id) for one in labels]
     mixed = [*failures[:missing], *labels[missing:]]
     for most, passes in ((share, True), (share - 0.001, False)):
-        failed, undefined = Allowed(most, 1), Allowed(1, most)
-        assert verdicts(mixed, "relevance", at_least=0, allowed=failed)[0].passed is passes
-        assert verdicts(labels, "completeness", at_least=0, allowed=undefined)[0].passed is passes
+        (failed,) = verdicts(mixed, "relevance", at_least=0, max_failed=most)
+        (undefined,) = verdicts(labels, "completeness", at_least=0, max_undefined=most)
+        assert (failed.passed, undefined.passed) == (passes, passes)
 
 
 def test_values_that_were_never_asked_for_are_shown_and_not_counted() -> None:
@@ -407,7 +408,7 @@ def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
 
 def test_junit_is_well_formed_whatever_a_group_is_called() -> None:
     """Escaped, and without what no XML may hold."""
-    text = junit(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
+    text = junit_report(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
     assert not {"\x1b", "\u202e", "\ufffe"} & set(text)
     case = ET.fromstring(text).find("testsuite/testcase")  # noqa: S314 - written a moment ago
     assert case is not None
@@ -418,7 +419,7 @@ def test_junit_is_well_formed_whatever_a_group_is_called() -> None:
 
 def test_markdown_shows_a_strangers_text_as_text() -> None:
     """No cell ends early, no HTML, no link, no emphasis, no line break."""
-    text = markdown(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
+    text = markdown_report(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
     row = text.splitlines()[-1]
     assert row.startswith('| ✅ | adherence at least 0\\.5 in a\\|b\\<script\\>\\&\\"')
     assert "\\_x\\_ \\[l\\]\\(http\\:\\/\\/x\\.example\\)" in row

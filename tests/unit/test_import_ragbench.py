@@ -16,7 +16,7 @@ import pytest
 import labeler
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.plugins.ragbench.importing import read_ragbench, to_record
+from labeler.plugins.ragbench import read_ragbench, to_record
 from support.command import Command
 from support.real_data import needs_ragbench, ragbench_rows
 

@@ -15,10 +15,10 @@ from labeler.calculators.statistics.bounded_mean import BoundedMean, Unit
 from labeler.calculators.statistics.intervals import (
     Interval,
     mean_interval,
+    paired_interval,
     student_quantile,
     wilson_ends,
 )
-from labeler.calculators.statistics.paired import paired_interval
 from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import labeler
 from labeler.errors import UnknownName, UsageError
 from labeler.judges.embedded.features import FILE, RANK, SUPPORT, load_weights
-from labeler.judges.embedded.index import PlainText
 from labeler.judges.embedded.judge import QUOTED_LETTERS, QUOTED_WORDS, EmbeddedJudge
+from labeler.judges.embedded.support import PlainText
 from labeler.judges.judge import JUDGES
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions

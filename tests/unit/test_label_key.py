@@ -25,7 +25,8 @@ from labeler.labels.signature import (
     retrieval_key,
     shown,
 )
-from labeler.plugins.scores.records import Criterion, score_key, steps_key
+from labeler.plugins.scores.criteria import Criterion
+from labeler.plugins.scores.records import score_key, steps_key
 from labeler.plugins.similarity.records import questions_key
 from labeler.sentences.example import KeyedExample, KeyedTurn, key_sentences
 from support.samples import keyed_example, pieces, signature

@@ -15,8 +15,8 @@ from labeler.audit.auditing import findings_of, suspicion_score
 from labeler.data.corrections.correction import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
-from labeler.plugins.label_studio.answers import Imported, import_answers
-from labeler.plugins.label_studio.tasks import labeling_configuration, task_of
+from labeler.plugins.label_studio.exporting import labeling_configuration, task_of
+from labeler.plugins.label_studio.importing import Imported, import_answers
 from labeler.review.label_set import Chosen, choose
 from support.judged import EARLY, LATE, correction, judgment
 from support.labeled import record

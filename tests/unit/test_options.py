@@ -99,6 +99,25 @@ def test_a_judge_takes_no_settings_of_another() -> None:
         api.label([ROW], judge=labeler.EmbeddedJudge(), seed=1, store=MemoryStore())
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("concurrency", "4", "a whole number, 1 or more"),
+        ("repeat", 0, "a whole number, 1 or more"),
+        ("trial", True, "a whole number, 0 or more"),
+        ("seed", 1.5, "a whole number"),
+        ("timeout", "fast", "a number"),
+        ("retry_failed", "no", "True or False"),
+        ("store", {}, "a folder or a label store"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_named(name: str, value: object, allowed: str) -> None:
+    """Before anything is read or sent."""
+    given: Any = {"judge": "embedded", name: value}
+    with pytest.raises(UsageError, match=f"{name} must be {allowed}, got {value!r}"):
+        labeler.label([ROW], **given)
+
+
 def test_a_judge_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library call does not choose the embedded judge by itself."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

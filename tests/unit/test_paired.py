@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.calculators.statistics.paired import (
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    Undefined,
     holm,
     mean_difference,
     paired_interval,

@@ -17,8 +17,8 @@ from labeler.calculators.statistics.resampling import score_coefficients, score_
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.plugins.scores.agreement import compare_raters
-from labeler.plugins.scores.collected import Scores
+from labeler.plugins.scores.collected import Scores, compare_raters
+from labeler.plugins.scores.length import length_effects
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.fakes import CountingJudge, scoring
@@ -312,24 +312,26 @@ def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
 
 def test_a_judge_that_rewards_length_is_seen() -> None:
     """One point more for each hundred characters is a slope of 10 per 1,000."""
-    (found,) = Scores(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5))).length_effects()
+    (found,) = length_effects(
+        Scores(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5))).configurations
+    )
     assert found.slope == pytest.approx(11.0)
     assert found.low is not None
     assert found.low > 0
-    (found,) = Scores(of_length((100, 1), (100, 2), (100, 3))).length_effects()
+    (found,) = length_effects(Scores(of_length((100, 1), (100, 2), (100, 3))).configurations)
     assert (found.slope, found.undefined) == (None, "constant_x")
 
 
 def test_records_of_one_question_are_one_observation_of_length() -> None:
     """Four copies of each record say no more than one: about the same interval."""
     points = ((100, 1), (250, 2), (300, 3), (420, 5), (500, 4), (610, 5))
-    (once,) = Scores(of_length(*points)).length_effects()
+    (once,) = length_effects(Scores(of_length(*points)).configurations)
     often = [
         record(score, row={"id": f"r{n}-{copy}", "question": f"Q{n}?", "response": "x" * length})
         for n, (length, score) in enumerate(points)
         for copy in range(4)
     ]
-    (found,) = Scores(often).length_effects()
+    (found,) = length_effects(Scores(often).configurations)
     assert (once.clusters, found.clusters) == (None, 6)
     assert found.slope == pytest.approx(once.slope)
     assert (found.low, found.high) == pytest.approx((once.low, once.high))

@@ -13,9 +13,8 @@ from labeler.labels.contract import Violation
 from labeler.labels.record import parse_outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import label_key
+from labeler.plugins.scores.criteria import CRITERIA, Criterion
 from labeler.plugins.scores.records import (
-    CRITERIA,
-    Criterion,
     ScoreAnswer,
     ScoreRecord,
     StepsAnswer,

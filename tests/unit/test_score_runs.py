@@ -16,12 +16,10 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure
-from labeler.plugins.scores.agreement import compare_raters
 from labeler.plugins.scores.api import iter_scores, read_scores, score
-from labeler.plugins.scores.criteria_files import choose_criteria, read_criteria
+from labeler.plugins.scores.collected import compare_raters
+from labeler.plugins.scores.criteria import CRITERIA, Criterion, choose_criteria, read_criteria
 from labeler.plugins.scores.records import (
-    CRITERIA,
-    Criterion,
     ScoreOutcome,
     ScoreRecord,
     StepsRecord,
@@ -187,7 +185,7 @@ def test_judges_that_only_label_say_what_to_use(judge: Callable[[], Any], asked:
 @pytest.mark.parametrize("options", [{"samples": 0}, {"repeat": 0}, {"samples": -1}])
 def test_counts_below_one_are_refused(options: dict[str, Any]) -> None:
     """There is nothing to ask for."""
-    with pytest.raises(UsageError, match="must be 1 or more"):
+    with pytest.raises(UsageError, match="must be a whole number, 1 or more"):
         scored(CountingJudge(scoring()), **options)
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from boundaries import CUT, FILES, read_gold
 from labeler.sentences.splitting import SPLITTERS
-from labeler.sentences.splitting.general import GENERAL, LONGEST
-from labeler.sentences.splitting.spans import flatten
+from labeler.sentences.splitting.general import GENERAL, LONGEST, flatten
 
 # Known weak spots, none of which loses text:
 # - an unknown abbreviation before a small letter or a number ends a sentence ("Schillerstr. 8");

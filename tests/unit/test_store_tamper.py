@@ -17,10 +17,10 @@ import diskcache
 import pytest
 
 from labeler.errors import StoreError
-from labeler.store.cache import BytesDisk
 from labeler.store.checksums import LARGEST, MAGIC, DamagedRecord, encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores, verify_store
+from labeler.store.writer import BytesDisk
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
 from support.stored import failures_in, faults_in

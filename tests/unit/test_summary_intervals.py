@@ -36,9 +36,9 @@ from labeler.cli.measure import metrics, print_summary
 from labeler.cli.terminal import print_sections
 from labeler.comparing.agreement import compare_labels
 from labeler.comparing.agreement_text import labels_in_full
-from labeler.comparing.checking import GateSettings, check_rows
+from labeler.comparing.checking import check_rows
 from labeler.comparing.compare import compare
-from labeler.comparing.gates import Demand
+from labeler.comparing.gates import Demand, GateSettings
 from labeler.errors import UsageError
 from labeler.labels.record import RECORDS, LabelRecord, Outcome
 from labeler.labels.schemas import read_resource

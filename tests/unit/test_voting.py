@@ -309,7 +309,7 @@ def test_no_judge_and_no_repetition_are_refused() -> None:
     """There is nobody to count."""
     with pytest.raises(UsageError, match="needs a voter"):
         list(iter_labels(rows(1), judges=[], store=MemoryStore()))
-    with pytest.raises(UsageError, match="repeat must be 1 or more"):
+    with pytest.raises(UsageError, match="repeat must be a whole number, 1 or more"):
         list(iter_labels(rows(1), judges=["embedded"], repeat=0, store=MemoryStore()))
 
 

@@ -13,9 +13,8 @@ import labeler
 from labeler import MemoryStore
 from labeler.errors import UsageError
 from labeler.judges.decisions.questions import decision_prompt
-from labeler.judges.prompting import load_prompt
+from labeler.judges.prompting import MOST_CHARACTERS, load_prompt
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.wording import MOST_CHARACTERS
 from labeler.labels.record import LabelRecord
 from labeler.plugins.batch.requests import BatchRequest
 from support.fakes import CountingJudge, agreeable

@@ -160,7 +160,7 @@ def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
         assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "alike": 1}
         assert [failure.reason for failure in done.bad] == ["empty_response", "id_conflict"]
         assert submit(provider, tmp_path, rows(2), retry_failed=True).lines == 1
-        assert collect(provider, tmp_path).results.labelled == 3
+        assert collect(provider, tmp_path).results.labeled == 3
 
 
 def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_large_work_is_split(tmp_path: Path, limits: FileLimits, parts: int) -> 
         assert (done.parts, len(files), done.lines, sum(files)) == (parts, parts, 10, done.size)
         assert max(files) <= limits.size
         assert max(len(file_lines(provider, n)) for n in range(parts)) <= limits.lines
-        assert collect(provider, tmp_path).results.labelled == 10
+        assert collect(provider, tmp_path).results.labeled == 10
 
 
 def test_a_row_that_no_file_can_hold_is_reported(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> N
     with Provider(["truncated"]) as provider:
         capped = {"max_output_tokens": 100, "cap_field": "max_tokens"}
         submit(provider, tmp_path, rows(1), judge=capped)
-        assert collect(provider, tmp_path).results.labelled == 1
+        assert collect(provider, tmp_path).results.labeled == 1
         caps = [line.body["max_tokens"] for line in provider.batch_lines]
     assert caps == [100, 200]
 
@@ -348,8 +348,8 @@ def _all_completed(remote: RemoteBatch) -> RemoteBatch:
 
 _ANSWERS, _FILES = "GET /v1/files/{id}/content", "POST /v1/files"
 _STARTS, _LOOKS = "POST /v1/batches", "GET /v1/batches/{id}"
-_LABELED, _AGAIN = {"labelled": 2}, {"labelled": 2, "again": 1}
-_UNREAD, _ODD = "a line that cannot be read", {"labelled": 2, "odd": 1}
+_LABELED, _AGAIN = {"labeled": 2}, {"labeled": 2, "again": 1}
+_UNREAD, _ODD = "a line that cannot be read", {"labeled": 2, "odd": 1}
 _NO_ANSWERS: list[object] = [
     None, "text", {"choices": "x"}, {"_fields_set": 1, "__cls": 2},
     {"choices": [{"message": {"content": "\ud800"}}]},
@@ -359,18 +359,18 @@ _CASES = [
     # A line that is the fault of everyone is no lasting failure, unless others were labeled.
     *[Case({"script": [name]}, {"failed": 1}, count=1)
       for name in ("401", "402", "404", "400-parameter", "403")],
-    Case({"script": ["ok", "403"]}, {"labelled": 1, "failed": 1}, lasting=1),
-    Case({"script": ["ok", "403", "401"]}, {"labelled": 1, "failed": 2}, count=3),
-    Case({"script": ["ok", *["403"] * 49]}, {"labelled": 1, "failed": 49}, count=50, lasting=49),
-    Case({"script": ["ok", *["403"] * 50]}, {"labelled": 1, "failed": 50}, count=51),
-    Case({"script": ["ok", *["413"] * 60]}, {"labelled": 1, "failed": 60}, count=61, lasting=60),
+    Case({"script": ["ok", "403"]}, {"labeled": 1, "failed": 1}, lasting=1),
+    Case({"script": ["ok", "403", "401"]}, {"labeled": 1, "failed": 2}, count=3),
+    Case({"script": ["ok", *["403"] * 49]}, {"labeled": 1, "failed": 49}, count=50, lasting=49),
+    Case({"script": ["ok", *["403"] * 50]}, {"labeled": 1, "failed": 50}, count=51),
+    Case({"script": ["ok", *["413"] * 60]}, {"labeled": 1, "failed": 60}, count=61, lasting=60),
     # Requests that failed on the way are sent again, three times at most.
     *[Case({"script": [name]}, _AGAIN, 2) for name in ("500", "429", "json-null", "close")],
     Case({"script": ["no-choices"]}, _AGAIN, 2, paid=2),
-    *[Case({}, {"labelled": 1, "again": 1}, 2, count=1, change=_with_body(body), paid=2)
+    *[Case({}, {"labeled": 1, "again": 1}, 2, count=1, change=_with_body(body), paid=2)
       for body in _NO_ANSWERS],
     Case({"script": lambda _: "500"}, {"again": 2, "released": 1}, 3, count=1),
-    Case({"batches": [expires(0.6)]}, {"labelled": 10, "again": 4}, 2, count=10),
+    Case({"batches": [expires(0.6)]}, {"labeled": 10, "again": 4}, 2, count=10),
     # A rejected batch releases its rows; one that finds the queue full waits.
     Case({"batches": [fails("invalid_model")]}, {"released": 2}, notice="invalid_model"),
     Case({"batches": [fails("no code: a sentence")]}, {"released": 2},
@@ -383,7 +383,7 @@ _CASES = [
     *[Case({}, _ODD, change=_also(line), notice=_UNREAD)
       for line in (b"{broken\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b'{"custom_id": 7}\n')],
     # A server may count failed requests as completed, and name the file of answers late.
-    Case({"script": ["400"]}, {"labelled": 1, "failed": 1}, lasting=1, sees=_all_completed),
+    Case({"script": ["400"]}, {"labeled": 1, "failed": 1}, lasting=1, sees=_all_completed),
     Case({}, _LABELED, sees=_unnamed(2), notice="does not name their file yet"),
     # Passing failures of each step change nothing.
     Case({"at": {_FILES: ["500", "429", "close", "html", "json-null"]}}, _LABELED),
@@ -416,11 +416,11 @@ def test_every_behavior_of_a_server_has_its_outcome(tmp_path: Path, case: Case) 
         done = collect(provider, tmp_path, Seeing, notice=said.append)
         assert len(provider.batches.all) == case.batches
         assert max(provider.paid.values(), default=1) == case.paid
-    counted = done.results.model_dump(include={"labelled", "failed", "released", "again", "odd"})
-    totals = {name: n if name == "labelled" else sum(n.values()) for name, n in counted.items()}
+    counted = done.results.model_dump(include={"labeled", "failed", "released", "again", "odd"})
+    totals = {name: n if name == "labeled" else sum(n.values()) for name, n in counted.items()}
     assert {name: n for name, n in totals.items() if n} == case.results
     labels, failures = stored(tmp_path)
-    assert (len(labels), len(failures)) == (totals["labelled"], case.lasting)
+    assert (len(labels), len(failures)) == (totals["labeled"], case.lasting)
     assert (done.still_open, pending_keys(tmp_path)) == (0, {})
     assert done.results.cost is None  # no price is known
     assert len(said) == bool(case.notice)
@@ -434,7 +434,7 @@ def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -
     with Provider(batches=courses) as provider:
         submit(provider, tmp_path, rows(3), limits=FileLimits(lines=1))
         done = collect(provider, tmp_path)
-        assert (done.results.labelled, done.results.released) == (3, {})
+        assert (done.results.labeled, done.results.released) == (3, {})
         assert sorted(provider.paid.values()) == [1, 1, 1]
         names = [(batch.metadata or {})["labeler_part"] for batch in provider.batches.all.values()]
     assert [name.rpartition("-")[2] for name in names] == [
@@ -482,7 +482,7 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
             batch.output_file_id = provider.files.add("x.jsonl", "batch_output", whole).id
         else:
             object.__setattr__(provider.files.all[str(batch.output_file_id)], "content", whole)
-        assert collect(provider, tmp_path).results.labelled == good
+        assert collect(provider, tmp_path).results.labeled == good
         assert sorted(provider.paid.values()) == [1] * good
     every = RowSelection(frozenset(row["id"] for row in rows(10)))
     assert delete_requests(tmp_path, every, set(), dry_run=False) == 10
@@ -543,7 +543,7 @@ def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str)
         price = given_price("2,10,1").batched()
         done = collect(provider, tmp_path, price=lambda _: price)
     results = done.results
-    assert (results.labelled, results.answered, results.odd) == (2, 2, {})
+    assert (results.labeled, results.answered, results.odd) == (2, 2, {})
     most = 1 if count == "true" else 0
     assert results.usage.prompt_tokens <= 2 * most
     assert results.cost is not None
@@ -630,7 +630,7 @@ def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: i
             submit(provider, tmp_path, rows(2), Mortal)
         fuse.left = 0
         submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.labelled == 2
+        assert collect(provider, tmp_path).results.labeled == 2
         assert len(provider.batches.all) == 1
         assert sorted(provider.paid.values()) == [1, 1]
 
@@ -686,7 +686,7 @@ t.submit(At, Path(sys.argv[2]), t.rows(3), Doomed)
         done = submit(provider, tmp_path, rows(3))
         assert (done.lines, done.left_out, len(done.continued)) == (0, {"in a batch": 3}, 1)
         assert len(provider.batches.all) == 1
-        assert collect(provider, tmp_path).results.labelled == 3
+        assert collect(provider, tmp_path).results.labeled == 3
 
 
 _NAMED = {"id": "other", "object": "batch", "created_at": 2_000_000_000}
@@ -714,7 +714,7 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
         judge = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
         labeler.submit_batch(rows(3), judge=judge, batches=at, store=tmp_path)
         assert provider.routes["GET /v1/batches"] == late + 1
-        assert collect(provider, tmp_path).results.labelled == 3
+        assert collect(provider, tmp_path).results.labeled == 3
         assert sorted(provider.paid.values()) == [1, 1, 1]
     assert [seconds for seconds in pauses if seconds >= 10] == [10.0, 20.0][:late]
 
@@ -739,7 +739,7 @@ def test_a_list_that_leaves_it_open_starts_nothing(
         assert not isinstance(caught.value, FatalJudgeError)
         assert "labeler batch cancel" in str(caught.value)
         provider._scripts["GET /v1/batches"] = lambda _: None
-        assert collect(provider, tmp_path).results.labelled == 2
+        assert collect(provider, tmp_path).results.labeled == 2
         assert len(provider.batches.all) == 1
         assert sorted(provider.paid.values()) == [1, 1]
 
@@ -759,7 +759,7 @@ def test_a_batch_that_was_started_unheard_is_found_behind_many_others(tmp_path: 
         for number in range(130):
             other = replace(ours, id=f"other_{number}", input_file_id="file-other", metadata=None)
             provider.batches.all[other.id] = other
-        assert collect(provider, tmp_path).results.labelled == 1
+        assert collect(provider, tmp_path).results.labeled == 1
         assert provider.routes["GET /v1/batches"] == 2
         assert len(provider.batches.all) == 131
 
@@ -781,7 +781,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             patch.setattr(OpenAIBatches, "download", no_space)
             with pytest.raises(StoreError, match="No space left"):
                 collect(provider, tmp_path)
-        assert collect(provider, tmp_path).results.labelled == 2
+        assert collect(provider, tmp_path).results.labeled == 2
         assert len(provider.batches.all) == 1
 
 
@@ -871,7 +871,7 @@ def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(tmp_path: Path
         looks = provider.routes["GET /v1/batches/{id}"]
         assert seen() == [(2, "collected", "done"), (1, "collected", "done")]
         assert provider.routes["GET /v1/batches/{id}"] == looks
-        assert sum(view.results.labelled for view in labeler.batch_status(tmp_path)) == 3
+        assert sum(view.results.labeled for view in labeler.batch_status(tmp_path)) == 3
 
 
 def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> None:
@@ -892,7 +892,7 @@ def test_a_look_from_inside_a_running_loop_works(tmp_path: Path) -> None:
         return collect(provider, tmp_path)
 
     with Provider() as provider:
-        assert asyncio.run(inside(provider)).results.labelled == 1
+        assert asyncio.run(inside(provider)).results.labeled == 1
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
@@ -904,7 +904,7 @@ def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path
         labeler.batch_status(tmp_path, service(provider))
         assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
         done = collect(provider, tmp_path)
-        assert (done.results.labelled, done.results.released) == (2, {"cancelled": 2})
+        assert (done.results.labeled, done.results.released) == (2, {"cancelled": 2})
         assert submit(provider, tmp_path, rows(4)).lines == 2
 
 
@@ -925,7 +925,7 @@ def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
         assert name is not None
         told = labeler.cancel_batch(service(provider), tmp_path, name)
         assert told == [f"{name}-0001: completed; collect what was answered"]
-        assert collect(provider, tmp_path).results.labelled == 1
+        assert collect(provider, tmp_path).results.labeled == 1
         assert labeler.cancel_batch(service(provider), tmp_path, name) == []
 
 
@@ -950,7 +950,7 @@ def test_batches_of_another_address_do_not_keep_others_from_being_collected(
         submit(provider, tmp_path, rows(1))
         submit(other, tmp_path, rows(1, 1))
         said: list[str] = []
-        assert collect(other, tmp_path, notice=said.append).results.labelled == 1
+        assert collect(other, tmp_path, notice=said.append).results.labeled == 1
         assert len(said) == 1
         assert f"batches at {provider.url} are left alone" in said[0]
         assert f"`labeler batch collect --store {tmp_path} --base-url {provider.url}`" in said[0]

@@ -12,7 +12,7 @@ from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
-from labeler.plugins.scores.records import CRITERIA
+from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.tasks import ScoreTasks, steps_task
 from labeler.plugins.similarity.questioning import QuestionsTasks
 from labeler.sentences.example import Example, key_sentences

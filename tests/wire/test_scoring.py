@@ -16,7 +16,8 @@ from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores
 from labeler.plugins.scores.collected import Scores
-from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord
+from labeler.plugins.scores.criteria import Criterion
+from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.scored import criterion
 from wire.probable import scored

@@ -8,8 +8,7 @@ share of every class. If all ratings are of one class, every coefficient is unde
 from __future__ import annotations
 
 import math
-import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,20 +25,11 @@ Pattern = tuple[Rating | None, ...]
 
 Level = Literal["nominal", "interval"]
 
-TOO_FEW_UNITS = "too_few_units"
-TOO_FEW_RATERS = "too_few_raters"
-TOO_MANY_VALUES = "too_many_values"
-ONE_CLASS = "one_class"
-UNEQUAL_RATERS = "unequal_raters"
-
 FEWEST_OTHERS = 5
 """Units of other classes than the most common one, by the average rater, below which kappa and
 alpha say little: a rule of thumb for expected counts (Cochran 1954)."""
 PAIR = 2
 """Minimum number of ratings of a unit that counts."""
-MAX_CELLS = 16_000_000
-"""Limit on units times squared classes for nominal alpha: its library allocates a few such arrays
-of 8-byte numbers."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +41,7 @@ class Agreement:
             ``None`` if undefined.
         undefined: reason of a missing value: ``too_few_units`` (nothing was rated),
             ``too_few_raters`` (no unit has two ratings), ``one_class`` (all ratings are equal),
-            ``unequal_raters`` (Fleiss: units differ in their number of ratings),
-            ``too_many_values`` (nominal alpha would need too much memory: take a sample).
+            ``unequal_raters`` (Fleiss: units differ in their number of ratings).
         units: units with two ratings or more, which the value covers.
         raw: share of agreeing pairs of ratings, averaged over these units, from 0 to 1.
         prevalence: share of each class among the ratings of these units.
@@ -102,10 +91,15 @@ class Ratings:
         """Number of raters."""
         self.all: dict[Pattern, int] = {p: n for p, n in patterns.items() if n and _given(p)}
         """Units with at least one rating."""
-        self.paired: dict[Pattern, int] = {
-            p: n for p, n in self.all.items() if len(_given(p)) >= PAIR
-        }
+        self.paired = {p: n for p, n in self.all.items() if len(_given(p)) >= PAIR}
         """Units with two ratings or more."""
+        self.units = sum(self.paired.values())
+        """Number of units with two ratings or more."""
+        self.classes: Counter[Rating] = Counter()
+        """Count of each rating among units with two ratings or more."""
+        for pattern, count in self.paired.items():
+            for rating in _given(pattern):
+                self.classes[rating] += count
 
     @classmethod
     def of(cls, units: Iterable[Sequence[Rating | None]]) -> Self:
@@ -113,40 +107,35 @@ class Ratings:
         return cls(Counter(tuple(unit) for unit in units))
 
     @property
-    def units(self) -> int:
-        """Units with two ratings or more."""
-        return sum(self.paired.values())
-
-    @property
     def raw(self) -> Fraction | None:
         """Share of agreeing pairs of ratings, averaged over units."""
-        if not self.paired:
-            return None
-        agreeing = sum(
-            (_agreeing_pairs(pattern) * count for pattern, count in self.paired.items()),
-            start=Fraction(),
-        )
-        return agreeing / self.units
-
-    @property
-    def classes(self) -> Counter[Rating]:
-        """Count of each rating among units with two ratings or more."""
-        found: Counter[Rating] = Counter()
-        for pattern, count in self.paired.items():
-            for rating in _given(pattern):
-                found[rating] += count
-        return found
+        return 1 - _differing(self) / self.units if self.paired else None
 
 
 def _given(pattern: Pattern) -> list[Rating]:
     return [rating for rating in pattern if rating is not None]
 
 
-def _agreeing_pairs(pattern: Pattern) -> Fraction:
-    """Return the share of equal pairs among the pairs of ratings of a unit."""
-    given = _given(pattern)
-    agreeing = sum(count * (count - 1) for count in Counter(given).values())
-    return Fraction(agreeing, len(given) * (len(given) - 1))
+def _differing(ratings: Ratings) -> Fraction:
+    """Return the sum over units of their shares of pairs of ratings that differ."""
+    found = Fraction()
+    for pattern, count in ratings.paired.items():
+        given = _given(pattern)
+        found += Fraction(_apart(Counter(given)) * count, len(given) * (len(given) - 1))
+    return found
+
+
+def _apart(given: Counter[Rating], level: Level = "nominal") -> Fraction:
+    """Return the number of pairs of ratings that differ, or the sum of their squared differences.
+
+    Each pair counts in both orders; squared differences once.
+    """
+    total = given.total()
+    if level == "nominal":
+        return Fraction(total**2 - sum(count**2 for count in given.values()))
+    numbers = [(Fraction(rating), count) for rating, count in given.items()]
+    squares = sum((number**2 * count for number, count in numbers), Fraction())
+    return total * squares - sum((number * count for number, count in numbers), Fraction()) ** 2
 
 
 def cohen_kappa(ratings: Ratings, *, scale: Sequence[int] | None = None) -> Agreement:
@@ -168,24 +157,23 @@ def cohen_kappa(ratings: Ratings, *, scale: Sequence[int] | None = None) -> Agre
             f"Cohen's kappa compares two raters, got {ratings.raters}; use Fleiss' kappa, "
             "Gwet's AC1 or Krippendorff's alpha"
         )
-    if scale is None:
-        return _agreement(ratings, lambda: _cohen(ratings, operator.ne))
-    place = {rating: index for index, rating in enumerate(scale)}
-    return _agreement(
-        ratings, lambda: _cohen(ratings, lambda one, other: (place[one] - place[other]) ** 2)
-    )
+    place = {rating: index for index, rating in enumerate(scale or ())}
 
+    def weight(one: Any, other: Any) -> int:  # noqa: ANN401 - ratings, and points of the scale
+        return one != other if scale is None else (place[one] - place[other]) ** 2
 
-def _cohen(ratings: Ratings, weight: Callable[[Any, Any], int]) -> float:
-    first, second = Counter[Rating](), Counter[Rating]()
-    observed = 0
-    for pattern, count in ratings.paired.items():
-        one, other = _given(pattern)
-        first[one] += count
-        second[other] += count
-        observed += weight(one, other) * count
-    expected = sum(weight(a, b) * n * m for a, n in first.items() for b, m in second.items())
-    return float(1 - Fraction(observed * ratings.units, expected))
+    def compute() -> Fraction:
+        first, second = Counter[Rating](), Counter[Rating]()
+        observed = 0
+        for pattern, count in ratings.paired.items():
+            one, other = _given(pattern)
+            first[one] += count
+            second[other] += count
+            observed += weight(one, other) * count
+        expected = sum(weight(a, b) * n * m for a, n in first.items() for b, m in second.items())
+        return Fraction(observed * ratings.units, expected)
+
+    return _agreement(ratings, compute)
 
 
 def fleiss_kappa(ratings: Ratings) -> Agreement:
@@ -194,16 +182,10 @@ def fleiss_kappa(ratings: Ratings) -> Agreement:
     Units may have different raters, but need the same number of ratings: otherwise undefined as
     ``unequal_raters``.
     """
-    sizes = {len(_given(pattern)) for pattern in ratings.all}
-    if len(sizes) > 1:
-        return measured(ratings, None, UNEQUAL_RATERS)
-    return _agreement(ratings, lambda: _fleiss(ratings))
-
-
-def _fleiss(ratings: Ratings) -> float:
-    classes = ratings.classes
-    chance = Fraction(sum(count**2 for count in classes.values()), classes.total() ** 2)
-    return _above_chance(ratings, chance)
+    if len({len(_given(pattern)) for pattern in ratings.all}) > 1:
+        return measured(ratings, None, "unequal_raters")
+    chance = _apart(ratings.classes) / max(ratings.classes.total(), 1) ** 2
+    return _agreement(ratings, lambda: _differing(ratings) / ratings.units / chance)
 
 
 def gwet_ac1(ratings: Ratings, *, scale: Sequence[Rating] | None = None) -> Agreement:
@@ -216,24 +198,18 @@ def gwet_ac1(ratings: Ratings, *, scale: Sequence[Rating] | None = None) -> Agre
         ratings: the ratings.
         scale: all possible classes; by default those that occur.
     """
-    return _agreement(ratings, lambda: _ac1(ratings, scale))
 
+    def compute() -> Fraction:
+        shares: dict[Rating, Fraction] = defaultdict(Fraction)
+        for pattern, count in ratings.all.items():
+            given = _given(pattern)
+            for rating in given:
+                shares[rating] += Fraction(count, len(given))
+        units, classes = sum(ratings.all.values()), len(shares.keys() | set(scale or ()))
+        spread = sum((s / units * (1 - s / units) for s in shares.values()), Fraction())
+        return _differing(ratings) / ratings.units / (1 - spread / (classes - 1))
 
-def _ac1(ratings: Ratings, scale: Sequence[Rating] | None) -> float:
-    shares: dict[Rating, Fraction] = {}
-    for pattern, count in ratings.all.items():
-        given = _given(pattern)
-        for rating, times in Counter(given).items():
-            shares[rating] = shares.get(rating, Fraction()) + Fraction(times * count, len(given))
-    units = sum(ratings.all.values())
-    spread = sum((s / units * (1 - s / units) for s in shares.values()), start=Fraction())
-    classes = len(shares.keys() | set(scale or ()))
-    return _above_chance(ratings, spread / (classes - 1))
-
-
-def _above_chance(ratings: Ratings, chance: Fraction) -> float:
-    """Return agreement above chance as a share of the largest possible."""
-    return float(((ratings.raw or 0) - chance) / (1 - chance))
+    return _agreement(ratings, compute)
 
 
 def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> Agreement:
@@ -243,77 +219,36 @@ def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> Agreeme
         ratings: the ratings.
         level: level of measurement: ``nominal`` for classes, ``interval`` for numbers.
     """
-    if level == "interval":
-        return _agreement(ratings, lambda: _interval_alpha(ratings))
-    if ratings.units * len(ratings.classes) ** 2 > MAX_CELLS:
-        return measured(ratings, None, TOO_MANY_VALUES)
-    return _agreement(ratings, lambda: _nominal_alpha(ratings))
+
+    def compute() -> Fraction:
+        observed = Fraction()
+        for pattern, count in ratings.paired.items():
+            given = _given(pattern)
+            observed += _apart(Counter(given), level) * count / (len(given) - 1)
+        return observed * (ratings.classes.total() - 1) / _apart(ratings.classes, level)
+
+    return _agreement(ratings, compute)
 
 
-def _nominal_alpha(ratings: Ratings) -> float:
-    import krippendorff  # noqa: PLC0415 - loads numpy
-    import numpy as np  # noqa: PLC0415
-
-    place = {rating: column for column, rating in enumerate(ratings.classes)}
-    rows = np.zeros((len(ratings.paired), len(place)), dtype=np.int64)
-    for row, pattern in enumerate(ratings.paired):
-        for rating in _given(pattern):
-            rows[row, place[rating]] += 1
-    counts = np.repeat(rows, list(ratings.paired.values()), axis=0)
-    return float(krippendorff.alpha(value_counts=counts, level_of_measurement="nominal"))
-
-
-def _interval_alpha(ratings: Ratings) -> float:
-    """Return alpha of numbers from sums, which any number of distinct values fits."""
-    observed, every = Fraction(), _Squares()
-    for pattern, count in ratings.paired.items():
-        unit = _Squares()
-        for rating in _given(pattern):
-            unit.add(Fraction(rating), 1)
-            every.add(Fraction(rating), count)
-        observed += unit.differences / (unit.count - 1) * count
-    return float(1 - observed * (every.count - 1) / every.differences)
-
-
-@dataclass
-class _Squares:
-    """Sums from which the squared differences of all pairs follow."""
-
-    count: int = 0
-    total: Fraction = Fraction()
-    squares: Fraction = Fraction()
-
-    def add(self, number: Fraction, times: int) -> None:
-        self.count += times
-        self.total += number * times
-        self.squares += number**2 * times
-
-    @property
-    def differences(self) -> Fraction:
-        """Sum of the squared differences of all pairs."""
-        return self.count * self.squares - self.total**2
-
-
-def _agreement(ratings: Ratings, compute: Callable[[], float]) -> Agreement:
-    """Return a coefficient, undefined if nothing can be compared."""
+def _agreement(ratings: Ratings, compute: Callable[[], Fraction]) -> Agreement:
+    """Return 1 minus the disagreement as a share of what chance would give, unless undefined."""
     reason = None
     if not ratings.all:
-        reason = TOO_FEW_UNITS
+        reason = "too_few_units"
     elif not ratings.paired:
-        reason = TOO_FEW_RATERS
+        reason = "too_few_raters"
     elif len(ratings.classes) == 1:
-        reason = ONE_CLASS
-    return measured(ratings, None if reason else compute(), reason)
+        reason = "one_class"
+    return measured(ratings, None if reason else float(1 - compute()), reason)
 
 
 def measured(ratings: Ratings, value: float | None, undefined: str | None = None) -> Agreement:
     """Return a coefficient, or why it has no value, with raw agreement and prevalence."""
-    raw, classes = ratings.raw, ratings.classes
-    total = classes.total()
+    raw, total = ratings.raw, ratings.classes.total()
     return Agreement(
         value=value,
         undefined=undefined,
         units=ratings.units,
         raw=None if raw is None else float(raw),
-        prevalence={rating: count / total for rating, count in classes.items()},
+        prevalence={rating: count / total for rating, count in ratings.classes.items()},
     )

@@ -8,44 +8,42 @@ sample; it applies to yes-or-no values.
 
 Both are valid for a random sample of the records. Conditions that fail or are unknown are returned
 as warnings.
+
+Variances leave out a record or a group at a time, which takes in what the published ones take for
+known: with few human labels the judge's weight varies with them, most of all where few large values
+decide both; and records of one question err together (R. Miller, The Jackknife: A Review,
+Biometrika 1974).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from labeler.calculators.statistics.intervals import (
     FEWEST,
     LEVEL,
     SAME,
     Interval,
+    effective_count,
     is_small,
     mean_interval,
     quantile_of,
     wilson_ends,
 )
-from labeler.calculators.statistics.resampling import GroupEffect, ppi_variance
+from labeler.calculators.statistics.resampling import Floats, Groups, group_sums
 from labeler.errors import UsageError
 
 FEWEST_OF_A_KIND = 10
 """Human yeses, and noes, below which sensitivity and specificity are unreliable."""
 UNLIKE = 3.0
 """Standard errors between the judge's means on sample and rest from which a warning is given."""
-
-NO_LABELS = "no_human_labels"
-TOO_FEW_LABELS = "too_few_human_labels"
-NO_VALUES = "no_values"
-NO_OTHERS = "no_unlabeled_records"
-NO_YES = "no_human_yes"
-NO_NO = "no_human_no"
-UNINFORMATIVE = "judge_no_better_than_chance"
-CONTRADICTORY = "judge_errs_otherwise_elsewhere"
-
-_PAIR = 2
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,14 @@ class Corrected:
         }
 
 
-def plain_mean(values: Sequence[float], *, groups: Sequence[Hashable] | None = None) -> Corrected:
+def plain_mean(values: Sequence[float], *, groups: Groups = None) -> Corrected:
     """Return the uncorrected mean, with the interval of summaries over records or groups.
 
     Raises:
         UsageError: a value is not finite.
     """
     if not values:
-        return Corrected("plain", None, None, NO_VALUES, 0, 0)
+        return Corrected("plain", None, None, "no_values", 0, 0)
     interval = mean_interval(values, groups=groups)
     return Corrected("plain", fmean(values), interval, None, 0, len(values))
 
@@ -113,7 +111,7 @@ def ppi_mean(
     judge_alone: Sequence[float],
     *,
     bounds: tuple[float, float] | None = None,
-    groups: Sequence[Hashable] | None = None,
+    groups: Groups = None,
     random_sample: bool = False,
 ) -> Corrected:
     """Return the PPI++ estimate of the mean of human values.
@@ -134,16 +132,9 @@ def ppi_mean(
     Raises:
         UsageError: people and judge differ in number, or a value is not finite.
     """
-    for value in (*people, *judge, *judge_alone):
-        if not math.isfinite(value):
-            raise UsageError(f"a value is {value}; leave out records without a number")
-    if len(people) != len(judge):
-        raise UsageError(
-            f"{len(people)} human values and {len(judge)} of the judge; give both for each "
-            "record of the sample, in one order"
-        )
-    if len(people) < _PAIR:
-        reason = TOO_FEW_LABELS if people else NO_LABELS
+    _check(people, judge, judge_alone)
+    if len(people) < 2:  # noqa: PLR2004 - one label does not vary
+        reason = "too_few_human_labels" if people else "no_human_labels"
         return Corrected("ppi++", None, None, reason, len(people), len(judge_alone))
     trust = _best_weight(people, judge, judge_alone)
     mean = fmean(mine - trust * theirs for mine, theirs in zip(people, judge, strict=True))
@@ -163,7 +154,11 @@ def ppi_mean(
         warnings=(
             *_sample_warnings(len(people), random_sample=random_sample),
             *_mean_warnings(people, judge, judge_alone),
-            *([_ONE_GROUP] if interval is None else []),
+            *(
+                ["all human-judged records ask one question: there is no interval"]
+                if interval is None
+                else []
+            ),
         ),
         weight=trust,
     )
@@ -211,47 +206,34 @@ def _best_weight(
     return min(1.0, max(0.0, best))
 
 
-@dataclass(frozen=True)
-class JudgeErrors:
-    """The judge's confusion counts on the records with human labels."""
-
-    human_yes: int
-    """Records with a human yes."""
-    both_yes: int
-    """Records with a yes of both."""
-    human_no: int
-    """Records with a human no."""
-    both_no: int
-    """Records with a no of both."""
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.both_yes <= self.human_yes and 0 <= self.both_no <= self.human_no):
-            raise UsageError(f"these counts do not fit together: {self}")
-
-    @classmethod
-    def of(cls, people: Sequence[float], judge: Sequence[float]) -> JudgeErrors:
-        """Count verdicts (1 yes, 0 no) of the same records in the same order.
-
-        Raises:
-            UsageError: people and judge differ in number, or a verdict is neither 0 nor 1.
-        """
-        if len(people) != len(judge) or not {*people, *judge} <= {0, 1}:
-            raise UsageError("error correction needs a 0 or a 1 of people and of the judge each")
-        pairs = list(zip(people, judge, strict=True))
-        return cls(
-            human_yes=sum(1 for a, _ in pairs if a),
-            both_yes=sum(1 for a, b in pairs if a and b),
-            human_no=sum(1 for a, _ in pairs if not a),
-            both_no=sum(1 for a, b in pairs if not a and not b),
+def _check(people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]) -> None:
+    for value in (*people, *judge, *judge_alone):
+        if not math.isfinite(value):
+            raise UsageError(f"a value is {value}; leave out records without a number")
+    if len(people) != len(judge):
+        raise UsageError(
+            f"{len(people)} human values and {len(judge)} of the judge; give both for each "
+            "record of the sample, in one order"
         )
 
 
+class _Counts(NamedTuple):
+    """Counts of verdicts; the first two are of records without human labels."""
+
+    yes: int
+    judged: int
+    both_yes: int
+    human_yes: int
+    both_no: int
+    human_no: int
+
+
 def corrected_proportion(
-    judged_yes: int,
-    judged: int,
-    errors: JudgeErrors,
+    people: Sequence[float],
+    judge: Sequence[float],
+    judge_alone: Sequence[float],
     *,
-    effect: GroupEffect | None = None,
+    groups: Groups = None,
     random_sample: bool = False,
 ) -> Corrected:
     """Return the error-corrected estimate of the share of human yeses.
@@ -261,57 +243,78 @@ def corrected_proportion(
     beyond 0 or 1: no share explains the judge's yeses by its errors on the sample.
 
     Args:
-        judged_yes: records without human labels that the judge calls yes.
-        judged: all records without human labels.
-        errors: the judge's confusion counts on the records with human labels.
-        effect: of groups of dependent records, by
-            :func:`labeler.calculators.statistics.resampling.group_effect`.
-        random_sample: True if the records with human labels are known to be a random sample.
+        people: human values of the sample, 0 or 1.
+        judge: the judge's values of the same records, in the same order, 0 or 1.
+        judge_alone: the judge's values of all other records, 0 or 1.
+        groups: group of each record, such as its question, the sample first.
+        random_sample: True if the sample is known to be random.
 
     Raises:
-        UsageError: the counts do not fit together.
+        UsageError: people and judge differ in number, or a value is neither 0 nor 1.
     """
-    if not 0 <= judged_yes <= judged:
-        raise UsageError(f"the judge said yes {judged_yes} times to {judged} records")
-    labeled = errors.human_yes + errors.human_no
-    reason = _undefined_reason(judged, errors)
-    if reason:
-        return Corrected("error-corrected", None, None, reason, labeled, judged)
-    sensitivity = errors.both_yes / errors.human_yes
-    specificity = errors.both_no / errors.human_no
-    raw = (judged_yes / judged + specificity - 1) / (sensitivity + specificity - 1)
-    interval = _interval_of_proportion(judged_yes, judged, errors, effect)
+    _check(people, judge, judge_alone)
+    if not {*people, *judge, *judge_alone} <= {0, 1}:
+        raise UsageError("error correction needs a 0 or a 1 of people and of the judge each")
+    records = _confusion(people, judge, judge_alone)
+    counts = _Counts(*map(int, records.sum(axis=0).tolist()))
+    if reason := _undefined_reason(counts):
+        return Corrected(
+            "error-corrected", None, None, reason, labeled=len(people), unlabeled=len(judge_alone)
+        )
+    sensitivity = counts.both_yes / counts.human_yes
+    specificity = counts.both_no / counts.human_no
+    raw = (counts.yes / counts.judged + specificity - 1) / (sensitivity + specificity - 1)
+    interval = _interval_of_proportion(counts, group_effect(records, groups) if groups else None)
     return Corrected(
         method="error-corrected",
         value=_cut(raw, (0, 1)) if interval else None,
         interval=interval,
-        undefined=None if interval else CONTRADICTORY,
-        labeled=labeled,
-        unlabeled=judged,
-        warnings=(*_proportion_warnings(errors, raw, random_sample=random_sample),),
+        undefined=None if interval else "judge_errs_otherwise_elsewhere",
+        labeled=len(people),
+        unlabeled=len(judge_alone),
+        warnings=(*_proportion_warnings(counts, raw, random_sample=random_sample),),
         sensitivity=sensitivity,
         specificity=specificity,
     )
 
 
-def _undefined_reason(judged: int, errors: JudgeErrors) -> str | None:
+def _confusion(
+    people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]
+) -> Floats:
+    """Return a row for each record, the sample first, whose sums are :class:`_Counts`."""
+    sampled, mine, theirs = _columns(people, judge, judge_alone)
+    alone, human_no = 1 - sampled, sampled * (1 - mine)
+    parts = (alone * theirs, alone, mine * theirs, mine, human_no * (1 - theirs), human_no)
+    return np.stack(parts, axis=1)
+
+
+def _columns(
+    people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]
+) -> tuple[Floats, Floats, Floats]:
+    """Return by record: 1 in the sample, human values (0 outside it), and the judge's values."""
+    theirs = np.array([*judge, *judge_alone], dtype=np.float64)
+    sampled, mine = np.zeros_like(theirs), np.zeros_like(theirs)
+    sampled[: len(people)], mine[: len(people)] = 1, people
+    return sampled, mine, theirs
+
+
+def _undefined_reason(counts: _Counts) -> str | None:
     """Return the reason why the corrected proportion is undefined, or ``None``."""
-    if not errors.human_yes + errors.human_no:
-        return NO_LABELS
+    _, judged, both_yes, human_yes, both_no, human_no = counts
+    if not human_yes + human_no:
+        return "no_human_labels"
     if not judged:
-        return NO_OTHERS
-    if not errors.human_yes:
-        return NO_YES
-    if not errors.human_no:
-        return NO_NO
+        return "no_unlabeled_records"
+    if not human_yes:
+        return "no_human_yes"
+    if not human_no:
+        return "no_human_no"
     # sensitivity + specificity > 1, in whole numbers
-    better = errors.both_yes * errors.human_no + errors.both_no * errors.human_yes
-    return None if better > errors.human_yes * errors.human_no else UNINFORMATIVE
+    better = both_yes * human_no + both_no * human_yes
+    return None if better > human_yes * human_no else "judge_no_better_than_chance"
 
 
-def _interval_of_proportion(
-    judged_yes: int, judged: int, errors: JudgeErrors, effect: GroupEffect | None
-) -> Interval | None:
+def _interval_of_proportion(counts: _Counts, effect: tuple[float, int] | None) -> Interval | None:
     """Return the interval of Lang and Reiczigel, from adjusted counts; ``None`` beyond 0 to 1.
 
     The judge's share gets z²/2 yeses in z² additional records, sensitivity and specificity one in
@@ -319,18 +322,19 @@ def _interval_of_proportion(
     root of their effect, and make the quantile Student's.
     """
     z, method = NormalDist().inv_cdf((1 + LEVEL) / 2), "error-corrected"
-    small, wide = is_small(errors.human_yes + errors.human_no), 1.0
+    small, wide = is_small(counts.human_yes + counts.human_no), 1.0
     if effect:
-        wide = math.sqrt(effect.factor) * quantile_of(LEVEL, effect.labeled) / z
-        small, method = is_small(effect.labeled), f"{method}_groups"
-    n, yes, no = judged + z**2, errors.human_yes + 2, errors.human_no + 2
-    share = (judged_yes + z**2 / 2) / n
-    q1, q0 = (errors.both_yes + 1) / yes, (errors.both_no + 1) / no
+        factor, labeled = effect
+        wide = math.sqrt(factor) * quantile_of(LEVEL, labeled) / z
+        small, method = is_small(labeled), f"{method}_groups"
+    n, yes, no = counts.judged + z**2, counts.human_yes + 2, counts.human_no + 2
+    share = (counts.yes + z**2 / 2) / n
+    q1, q0 = (counts.both_yes + 1) / yes, (counts.both_no + 1) / no
     gain = q0 + q1 - 1
     noise = wide * z * math.sqrt(q0 * (1 - q0) / no + q1 * (1 - q1) / yes)
     if gain <= noise:  # it may be 0, so that the quotient may be anything (Fieller 1954)
         return Interval(0.0, 1.0, LEVEL, method, small_sample=True)
-    small = small or gain <= _UNSURE * noise
+    small = small or gain <= 2 * noise
     middle = (share + q0 - 1) / gain
     on_no = (1 - middle) * q0 * (1 - q0) / no
     on_yes = middle * q1 * (1 - q1) / yes
@@ -341,11 +345,6 @@ def _interval_of_proportion(
     if low >= 1 or high <= 0:
         return None
     return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), LEVEL, method, small)
-
-
-_UNSURE = 2
-"""Half-widths of sensitivity + specificity - 1 from 0 below which the interval is marked."""
-_ONE_GROUP = "all human-judged records ask one question: there is no interval"
 
 
 def _sample_warnings(labeled: int, *, random_sample: bool) -> Iterator[str]:
@@ -373,7 +372,10 @@ def _mean_warnings(
         )
     if not judge_alone:
         yield "people judged every record that the judge did: the value is simply their mean"
-    elif _unlike(judge, judge_alone):
+        return
+    # Pooled, because a few equal values would have no spread of their own.
+    spread = _variance([*judge, *judge_alone]) * (1 / len(judge) + 1 / len(judge_alone))
+    if abs(fmean(judge) - fmean(judge_alone)) > UNLIKE * math.sqrt(spread):
         yield (
             f"the judge's mean is {fmean(judge):.3f} on the human-judged records and "
             f"{fmean(judge_alone):.3f} on the others, more apart than chance explains: they are "
@@ -381,16 +383,10 @@ def _mean_warnings(
         )
 
 
-def _unlike(sample: Sequence[float], rest: Sequence[float]) -> bool:
-    # Pooled, because a few equal values would have no spread of their own.
-    spread = _variance([*sample, *rest]) * (1 / len(sample) + 1 / len(rest))
-    return abs(fmean(sample) - fmean(rest)) > UNLIKE * math.sqrt(spread)
-
-
-def _proportion_warnings(errors: JudgeErrors, raw: float, *, random_sample: bool) -> Iterator[str]:
+def _proportion_warnings(counts: _Counts, raw: float, *, random_sample: bool) -> Iterator[str]:
     """Yield the conditions of a proportion that fail or are unknown."""
-    yield from _sample_warnings(errors.human_yes + errors.human_no, random_sample=random_sample)
-    for count, verdict in ((errors.human_yes, "yes"), (errors.human_no, "no")):
+    yield from _sample_warnings(counts.human_yes + counts.human_no, random_sample=random_sample)
+    for count, verdict in ((counts.human_yes, "yes"), (counts.human_no, "no")):
         if count < FEWEST_OF_A_KIND:
             yield (
                 f"records to which people said {verdict}: only {count}; what the judge makes of "
@@ -411,3 +407,92 @@ def _variance(values: Sequence[float]) -> float:
     """Return the mean squared distance from the mean."""
     mean = fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / len(values)
+
+
+# Variances: records or groups are left out, one at a time.
+
+
+def ppi_variance(
+    people: Sequence[float],
+    judge: Sequence[float],
+    judge_alone: Sequence[float],
+    *,
+    groups: Groups = None,
+) -> tuple[float, int] | None:
+    """Return the variance of a PPI++ mean and the effective number of groups with human labels.
+
+    Args:
+        people: human values of the sample.
+        judge: the judge's values of the same records.
+        judge_alone: the judge's values of all other records.
+        groups: of the records, the sample first.
+
+    Returns:
+        ``None`` if all human labels are of one group.
+    """
+    sampled, mine, theirs = _columns(people, judge, judge_alone)
+    # Shifts change neither variance nor weight; sums of squares lose fewer digits.
+    mine = np.where(sampled > 0, mine - mine[: len(people)].mean(), 0.0)
+    theirs -= theirs.mean()
+    alone = np.where(sampled > 0, 0.0, theirs)
+    parts = (sampled, mine, theirs - alone, mine * theirs, 1 - sampled, alone, theirs**2)
+    units = group_sums(np.stack(parts, axis=1), groups)
+    labels = units[:, 0]
+    if np.count_nonzero(labels) < 2:  # noqa: PLR2004 - one group does not vary
+        return None
+    variance = _jackknife(units, _ppi_means, labels > 0)
+    return variance, effective_count(len(people), float(labels @ labels))
+
+
+def _ppi_means(sums: Floats) -> Floats:
+    """Return the PPI++ mean of each row of sums; see :func:`ppi_variance` for the columns."""
+    count, mine, theirs, products, others, alone, squares = sums.T
+    every = count + others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = (squares - (theirs + alone) ** 2 / every) / (every - 1)
+        together = products / count - mine * theirs / count**2
+        best = np.clip(together / (spread * (1 + count / others)), 0, 1)
+        usable = (others > 0) & (spread > SAME**2)
+        trust = np.where(usable, best, 0.0)
+        shift = np.where(others > 0, trust * (alone / others - theirs / count), 0.0)
+        means: Floats = mine / count + shift
+        return means
+
+
+def group_effect(records: Floats, groups: Sequence[Hashable]) -> tuple[float, int]:
+    """Return the effect of groups on an error-corrected proportion.
+
+    Args:
+        records: a row of counts (:class:`_Counts`) for each record, with one human label or more.
+        groups: of the records.
+
+    Returns:
+        The factor of the variance, 1 or more, infinite where it has none without some group; and
+        the effective number of groups with human labels.
+    """
+    units = group_sums(records, groups)
+    labeled, labels = (rows[:, 3] + rows[:, 5] for rows in (records, units))
+    single = _jackknife(records, _proportions, labeled > 0)
+    grouped = _jackknife(units, _proportions, labels > 0)
+    factor = max(1.0, grouped / single) if single else 1.0
+    count = effective_count(float(labeled.sum()), float(labels @ labels))
+    return factor if math.isfinite(grouped + single) else math.inf, count
+
+
+def _proportions(sums: Floats) -> Floats:
+    """Return the proportion of each row of sums, with the counts that its interval adds."""
+    yes, judged, both_yes, human_yes, both_no, human_no = sums.T
+    specificity, sensitivity = (both_no + 1) / (human_no + 2), (both_yes + 1) / (human_yes + 2)
+    share, gain = (yes + 1) / (judged + 2) + specificity - 1, sensitivity + specificity - 1
+    found: Floats = np.where(gain > SAME, share / np.maximum(gain, SAME), np.nan)
+    return found
+
+
+def _jackknife(
+    units: Floats, statistic: Callable[[Floats], Floats], labeled: NDArray[np.bool_]
+) -> float:
+    """Return the variance of a statistic; units with human labels and the others are two strata."""
+    whole = units.sum(axis=0)
+    squares = (statistic(whole - units) - float(statistic(whole[np.newaxis])[0])) ** 2
+    parts = (squares[labeled], squares[~labeled])
+    return sum(float(part.sum()) * (len(part) - 1) / len(part) for part in parts if len(part))

@@ -18,8 +18,15 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from labeler.judges.embedded.features import Scores
-from labeler.judges.embedded.index import DocumentIndex, PlainText, closest_part, most_compared
-from labeler.judges.embedded.support import SAME_STATEMENT, Evidence, compare
+from labeler.judges.embedded.support import (
+    SAME_STATEMENT,
+    DocumentIndex,
+    Evidence,
+    PlainText,
+    closest_part,
+    compare,
+    most_compared,
+)
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,

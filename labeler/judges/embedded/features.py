@@ -12,8 +12,16 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple, TypeVar
 
-from labeler.judges.embedded.index import THOUSAND, DocumentIndex, PlainText
-from labeler.judges.embedded.support import EMPTY, NO_SUPPORT, SOURCE, Evidence, weigh
+from labeler.judges.embedded.support import (
+    EMPTY,
+    NO_SUPPORT,
+    SOURCE,
+    THOUSAND,
+    DocumentIndex,
+    Evidence,
+    PlainText,
+    weigh,
+)
 from labeler.sentences.citations import source_sentences
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.statements import Claim, read_claim

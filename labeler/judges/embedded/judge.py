@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 
 from labeler.judges.embedded.claims import with_claims, with_conversation
 from labeler.judges.embedded.features import Scores, load_weights, probabilities
-from labeler.judges.embedded.index import limited
-from labeler.judges.embedded.support import Evidence
+from labeler.judges.embedded.support import Evidence, limited
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import LABEL_KINDS, JudgeReply, LabelKind, Task
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
-from labeler.labels.record import ReplyFacts, SentenceScores
+from labeler.labels.opinion import GENERAL, SecondOpinion
+from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores
 from labeler.sentences.example import KeyedExample
 
 QUOTED_WORDS = 6
@@ -246,3 +246,17 @@ def supporting_keys(found: Evidence, threshold: float) -> tuple[str, ...]:
     if found.kind == "meta":
         return ("supported_without_sentence",)
     return found.closest
+
+
+def second_opinion(record: LabelRecord) -> SecondOpinion | None:
+    """Return the embedded judge's scores of a label's sentences; no request is made.
+
+    Returns:
+        ``None`` for a response without sentences.
+    """
+    evidence, least = scored(record.example).evidence, load_weights().thresholds["support"]
+    if not evidence:
+        return None
+    support = {key: min(1.0, max(0.0, found.support)) for key, found in evidence.items()}
+    general = (key for key in evidence if supporting_keys(evidence[key], least) == (GENERAL,))
+    return SecondOpinion(support, frozenset(general))

@@ -243,7 +243,7 @@ class _Answers:
         """
         batch, every = self.batch, batches(self.store.directory)
         others = [one.results for one in every if one.results and one.spec == batch.spec]
-        self._pace.health.labels = total(others).labelled
+        self._pace.health.labels = total(others).labeled
         keys = batch.offsets()
         unmentioned = set(keys)
         requests = self._settled(files, keys, unmentioned)
@@ -308,7 +308,7 @@ class _Answers:
             if isinstance(found, LabelFailure):
                 self._fail(found)
             else:
-                results.labelled += 1
+                results.labeled += 1
                 self._pace.health.labeled()
                 self._saving.append((request.task, found, self.store.put(found)))
                 if len(self._saving) > _MOST_SAVING:
@@ -333,7 +333,7 @@ class _Answers:
         try:
             future.result()
         except UnstorableRecord as error:
-            self.results.labelled -= 1
+            self.results.labeled -= 1
             self._fail(unstorable(task, record, error))
 
     def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:

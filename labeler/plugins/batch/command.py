@@ -177,7 +177,7 @@ def _print_submission(done: Submission, store: str, server: ServerOptions) -> No
 def _print_collection(done: Collection) -> None:
     results = done.results
     parts = [
-        f"{results.labelled} labels stored",
+        f"{results.labeled} labels stored",
         f"{results.failed.total()} failed{counted(results.failed)}",
     ]
     if results.again:
@@ -227,7 +227,7 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     rows = []
     for view in views:
         seen = (view.remote.completed, view.remote.failed) if view.remote else (0, 0)
-        numbers = (view.lines, *seen, view.results.labelled)
+        numbers = (view.lines, *seen, view.results.labeled)
         cells = [view.name, view.model, view.state, view.next, *numbers, _age(view.age)]
         rows.append([visible(str(cell)) for cell in [*cells, *[view.base_url] * several]])
     columns = [Column(head, words=True) for head in ("batch", "model", "state", "next")]

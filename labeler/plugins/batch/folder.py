@@ -40,11 +40,12 @@ from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import ServerOptions
 from labeler.labels.record import Usage
+from labeler.plugins.batch import FOLDER, names_in, unreadable
 from labeler.plugins.batch.remote import RemoteBatch
 from labeler.sentences.example import Frozen
 from labeler.store.leases import lock_files
 
-FOLDER, BATCH_FILE = "batches", "batch.json"
+BATCH_FILE = "batch.json"
 NEW = ".new-"
 """Begins the name of a folder that is not complete."""
 State = Literal["prepared", "uploaded", "created", "collected", "dropped"]
@@ -53,14 +54,13 @@ provider."""
 UNSENT: frozenset[State] = frozenset({"prepared", "uploaded"})
 CLOSED: frozenset[State] = frozenset({"collected", "dropped"})
 
-_NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}(-\d{4,})+", re.ASCII)
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
 
 
 class Results(Frozen, frozen=False):
     """Counts of the results of one batch, or of several; mutable while a batch is collected."""
 
-    labelled: int = 0
+    labeled: int = 0
     failed: Counter[str] = Field(default_factory=Counter)
     """Requests without a usable answer, by reason."""
     released: Counter[str] = Field(default_factory=Counter)
@@ -139,9 +139,9 @@ class Batch(Frozen, frozen=False):
         try:
             found = cls.model_validate_json(file.read_bytes().removeprefix(BOM))
         except OSError as error:
-            raise _unreadable(file, str(error)) from error
+            raise unreadable(file, str(error)) from error
         except ValidationError as error:
-            raise _unreadable(file, describe_faults(error, whole="the whole")) from error
+            raise unreadable(file, describe_faults(error, whole="the whole")) from error
         found.path = path
         return found
 
@@ -198,9 +198,9 @@ class Batch(Frozen, frozen=False):
                         found[key[1].decode()] = start
                     start += len(line)
         except OSError as error:
-            raise _unreadable(path, str(error)) from error
+            raise unreadable(path, str(error)) from error
         if len(found) != self.lines:
-            raise _unreadable(path, f"it holds {len(found)} of the {self.lines} saved requests")
+            raise unreadable(path, f"it holds {len(found)} of the {self.lines} saved requests")
         return found
 
     @contextlib.contextmanager
@@ -224,7 +224,7 @@ def batches(store: Path, name: str | None = None) -> list[Batch]:
         UsageError: there is no batch of this name.
         StoreError: the state of a batch cannot be read.
     """
-    found = [Batch.read(store / FOLDER / one) for one in _names(store)]
+    found = [Batch.read(store / FOLDER / one) for one in names_in(store)]
     found.sort(key=lambda batch: batch.created)
     if name is None:
         return found
@@ -235,52 +235,10 @@ def batches(store: Path, name: str | None = None) -> list[Batch]:
     return chosen
 
 
-def _names(store: Path) -> list[str]:
-    try:
-        return sorted(filter(_NAME.fullmatch, os.listdir(store / FOLDER)))  # noqa: PTH208 - asked for each row
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise _unreadable(store / FOLDER, str(error)) from error
-
-
 def pending_keys(store: Path) -> dict[str, str]:
     """Return the label keys that a batch of this store may still answer, each with its batch."""
     opened = [batch for batch in batches(store) if batch.is_open]
     return {key: batch.name for batch in opened for key in batch.offsets()}
-
-
-class PendingKeys:
-    """Looks up label keys that a batch of a store may still answer, now and later.
-
-    Notices batches submitted meanwhile, because each call lists the store's batches. A caller that
-    holds the lease of a key cannot miss a batch for it, because batches are submitted under leases.
-
-    Args:
-        store: the store's folder; it need not exist.
-    """
-
-    def __init__(self, store: Path) -> None:
-        self._store = store
-        self._names: list[str] = []
-        self._keys: dict[str, str] = {}
-
-    def __call__(self, key: str) -> str | None:
-        """Return the name of the batch that may still answer a key, or ``None``.
-
-        Raises:
-            StoreError: the state of a batch cannot be read: asking would risk paying twice.
-        """
-        return self._present().get(key)
-
-    def __len__(self) -> int:
-        """Return the number of these keys."""
-        return len(self._present())
-
-    def _present(self) -> dict[str, str]:
-        if (names := _names(self._store)) != self._names:
-            self._keys, self._names = pending_keys(self._store), names
-        return self._keys
 
 
 def command(action: str, *words: str, store: str | Path, server: ServerOptions) -> str:
@@ -345,10 +303,3 @@ def locked(store: Path) -> Iterator[None]:
         yield
     finally:
         leases.release_all(holder)
-
-
-def _unreadable(path: Path, why: str) -> StoreError:
-    return StoreError(
-        f"{path}: cannot be read: {why}; restore it from a copy: without it labels might be paid "
-        "for twice"
-    )

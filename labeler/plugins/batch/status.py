@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from labeler.data.lines import BOM, rewrite_without
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
+from labeler.plugins.batch import FOLDER
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     BATCH_FILE,
-    FOLDER,
     UNSENT,
     Batch,
     Results,

@@ -25,7 +25,7 @@ def import_ragbench(
     """Import published RAGBench rows as label records."""
     from labeler import api
     from labeler.cli.label import RunReport
-    from labeler.plugins.ragbench.importing import read_ragbench
+    from labeler.plugins.ragbench import read_ragbench
 
     check_label_target(files, output)
     with RunReport("importing") as progress:

@@ -10,11 +10,9 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from labeler.calculators.rater_agreement import MOST_RECORDS
-from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
@@ -24,17 +22,23 @@ from labeler.calculators.statistics.agreement import (
     krippendorff_alpha,
 )
 from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.resampling import (
+    drawn_intervals,
+    extreme_patterns,
+    score_coefficients,
+    score_sums,
+)
 from labeler.calculators.summary import count_clusters
-from labeler.labels.record import LabelFailure
+from labeler.calculators.summary_table import interval_line, small_sample_note
+from labeler.cli.terminal import print_sections
 from labeler.labels.signature import canonical_json
-from labeler.plugins.scores.metrics import ScoreConfiguration
-from labeler.plugins.scores.records import Criterion, ScoreOutcome, ScoreRecord
-from labeler.sentences.example import Sentence
+from labeler.plugins.scores.criteria import Criterion
+from labeler.plugins.scores.metrics import Case, Configuration
+from labeler.sentences.display import Column, Grid, Section, number
 
 Among = Literal["repeats", "judges"]
-
-_Unit = tuple[str, ...]
-"""A record's id and the texts that were shown; an id alone may name several records."""
+_Rated = Mapping[int, Fraction]
+"""The scores of one rater, by :attr:`~labeler.plugins.scores.metrics.Score.unit`."""
 
 
 @dataclass(frozen=True)
@@ -113,173 +117,179 @@ class Panel:
         return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
 
 
-def compare_raters(outcomes: Iterable[ScoreOutcome], *, intervals: bool = True) -> list[Panel]:
-    """Compare the raters of each criterion; a single rater has no panel.
+def panels_of(scores: Iterable[Configuration], *, intervals: bool = True) -> list[Panel]:
+    """Return a panel for the repeats of each judge, and one for the judges per criterion.
+
+    A single rater has no panel.
 
     Args:
-        outcomes: scores and failures.
+        scores: the scores of each configuration.
         intervals: True for intervals of the coefficients.
     """
-    scores = RaterScores()
-    for outcome in outcomes:
-        scores.add(outcome)
-    return scores.panels(intervals=intervals)
+    found: list[Panel] = []
+    judges: dict[bytes, list[tuple[Configuration, list[_Rated]]]] = {}
+    for one in scores:
+        if one.criterion is None:  # all of it failed
+            continue
+        repeats = {n: _complete(cases, one) for n, cases in one.repeats().items()}
+        judges.setdefault(_identity(one.criterion), []).append((one, [*repeats.values()]))
+        if len(repeats) > 1:
+            raters = [(one.label(number), rated) for number, rated in repeats.items()]
+            found.append(_panel(one, one.criterion, "repeats", raters, intervals))
+    for several in judges.values():
+        first = several[0][0]
+        if len(several) > 1 and first.criterion is not None:
+            raters = [_as_one(*each) for each in several]
+            found.append(_panel(first, first.criterion, "judges", raters, intervals))
+    return found
 
 
-class RaterScores:
-    """Collects the numbers of scores, and compares their raters."""
-
-    def __init__(self) -> None:
-        self._raters: dict[tuple[str, str], _ConfigurationScores] = {}
-
-    def add(self, outcome: ScoreOutcome) -> None:
-        """Add a score, or a failure, which counts as a missing score."""
-        if outcome.signature is None:
-            return
-        key = ScoreConfiguration.key(outcome.signature)
-        rater = self._raters.setdefault(key, _ConfigurationScores(*key))
-        if isinstance(outcome, LabelFailure):
-            rater.failed.add((outcome.signature.trial, outcome.id))
-        else:
-            rater.add(outcome.signature.trial, outcome)
-
-    def panels(self, *, intervals: bool = True) -> list[Panel]:
-        """Return a panel for the repeats of each judge, and one for the judges per criterion."""
-        found: list[Panel] = []
-        judges: dict[bytes, list[_ConfigurationScores]] = {}
-        for rater in self._raters.values():
-            if rater.criterion is None:  # all of it failed
-                continue
-            judges.setdefault(_criterion_key(rater.criterion), []).append(rater)
-            repeats = rater.repeats()
-            if len(repeats) > 1:
-                labels = [rater.repeat_label(number) for number in repeats]
-                scores = _scores_of([*repeats.values()], rater.questions)
-                found.append(_panel(rater.criterion, "repeats", labels, scores, intervals))
-        for raters in judges.values():
-            criterion = raters[0].criterion
-            if criterion is not None and len(raters) > 1:
-                labels = [rater.mean_label() for rater in raters]
-                means = _scores_of([rater.means() for rater in raters], raters[0].questions)
-                found.append(_panel(criterion, "judges", labels, means, intervals))
-        return found
-
-
-def _criterion_key(criterion: Criterion) -> bytes:
+def _identity(criterion: Criterion) -> bytes:
     """Return the identity of a criterion, without the steps that a judge may write itself."""
     facts = criterion.facts()
     return canonical_json({name: fact for name, fact in facts.items() if name != "steps"})
 
 
-@dataclass
-class _ConfigurationScores(ScoreConfiguration):
-    """The numbers of one configuration's scores."""
-
-    criterion: Criterion | None = None
-    trials: dict[int, dict[_Unit, Fraction]] = field(default_factory=dict)
-    failed: set[tuple[int, str]] = field(default_factory=set)
-    """Trials and rows without a score."""
-    questions: dict[_Unit, int | None] = field(default_factory=dict)
-
-    def add(self, trial: int, record: ScoreRecord) -> None:
-        self.criterion = self.criterion or record.criterion
-        self.add_record(record)
-        unit = _unit(record)
-        self.trials.setdefault(trial, {})[unit] = record.value
-        self.questions.setdefault(unit, question_digest(record.example.question) or None)
-
-    def mean_label(self) -> str:
-        repeats = len(self.repeats())
-        return f"{self.label}|repeats:{repeats}" if repeats > 1 else self.label
-
-    def repeats(self) -> dict[int, dict[_Unit, Fraction]]:
-        """Return the scores of each repeat: means of their trials, if all are there."""
-        trials = {*self.trials, *(trial for trial, _ in self.failed)}
-        numbers = sorted({trial // self.trials_per_score for trial in trials})
-        return {number: dict(self._scores(number)) for number in numbers}
-
-    def _scores(self, repeat: int) -> Iterator[tuple[_Unit, Fraction]]:
-        first = repeat * self.trials_per_score
-        trials = range(first, first + self.trials_per_score)
-        failed = {row for trial, row in self.failed if trial in trials}
-        for unit in self.trials.get(first, {}):
-            given = [self.trials[n][unit] for n in trials if unit in self.trials.get(n, {})]
-            if len(given) == len(trials) and unit[0] not in failed:
-                yield unit, sum(given, Fraction()) / len(trials)
-
-    def means(self) -> dict[_Unit, Fraction]:
-        """Return the mean over the repeats of each record that has a score in all of them."""
-        repeats = list(self.repeats().values())
-        common = _common(repeats)
-        return {unit: sum((r[unit] for r in repeats), Fraction()) / len(repeats) for unit in common}
+def _complete(cases: Mapping[str, Case], of: Configuration) -> _Rated:
+    """Return the scores of a repeat whose trials are all there: their means."""
+    whole = (
+        case
+        for case in cases.values()
+        if len(case.scores) == of.trials_per_score and not case.failures
+    )
+    return {case.first.unit: case.total / len(case.scores) for case in whole}
 
 
-def _unit(record: ScoreRecord) -> _Unit:
-    parts = record.criterion.texts(record.example)
-    texts = ((part, *map(_text, below)) for part, below in parts.items())
-    return (record.id, *chain.from_iterable(texts))
+def _as_one(of: Configuration, repeats: Sequence[_Rated]) -> tuple[str, _Rated]:
+    """Return a judge as one rater, by the mean of each record that all repeats scored."""
+    count = len(repeats)
+    means = {
+        unit: sum((rated[unit] for rated in repeats), Fraction()) / count
+        for unit in _common(repeats)
+    }
+    return f"{of.label()}|repeats:{count}" if count > 1 else of.label(), means
 
 
-def _text(shown: str | Sentence) -> str:
-    return shown if isinstance(shown, str) else shown.text
-
-
-def _common(raters: Sequence[Mapping[_Unit, Fraction]]) -> list[_Unit]:
-    return [unit for unit in raters[0] if all(unit in scores for scores in raters)]
-
-
-class _Scores(NamedTuple):
-    """The scores of records that every rater scored, and their questions."""
-
-    given: list[list[Fraction]]
-    questions: list[int | None]
-
-
-def _scores_of(
-    raters: Sequence[Mapping[_Unit, Fraction]], questions: Mapping[_Unit, int | None]
-) -> _Scores:
-    common = _common(raters)
-    given = [[rater[unit] for rater in raters] for unit in common]
-    return _Scores(given, [questions[unit] for unit in common])
+def _common(raters: Sequence[_Rated]) -> list[int]:
+    return [unit for unit in raters[0] if all(unit in rated for rated in raters)]
 
 
 def _panel(
-    criterion: Criterion, among: Among, labels: Sequence[str], found: _Scores, intervals: bool
+    of: Configuration,
+    criterion: Criterion,
+    among: Among,
+    raters: Sequence[tuple[str, _Rated]],
+    intervals: bool,
 ) -> Panel:
-    scores = [[float(score) for score in given] for given in found.given]
-    nearest = [[_nearest(score) for score in given] for given in found.given]
-    rounded, scale, count = Ratings.of(nearest), criterion.scale, len(scores)
-    totals = [math.fsum(given[place] for given in scores) for place in range(len(labels))]
+    common = _common([rated for _, rated in raters])
+    exact = [[rated[unit] for _, rated in raters] for unit in common]
+    scores = [[float(score) for score in given] for given in exact]
+    nearest = [[math.floor(score + Fraction(1, 2)) for score in given] for given in exact]
+    rounded, scale, count = Ratings.of(nearest), criterion.scale, len(common)
+    totals = [math.fsum(given[place] for given in scores) for place in range(len(raters))]
     panel = Panel(
         criterion=criterion.name,
         among=among,
         raters=tuple(
             Rater(label, total / count if count else None)
-            for label, total in zip(labels, totals, strict=True)
+            for (label, _), total in zip(raters, totals, strict=True)
         ),
         records=count,
         spread=math.fsum(map(statistics.stdev, scores)) / count if count else None,
-        identical=sum(len(set(given)) == 1 for given in scores) / count if count else None,
-        kappa=cohen_kappa(rounded, scale=scale) if len(labels) == PAIR else None,
+        identical=sum(len(set(given)) == 1 for given in exact) / count if count else None,
+        kappa=cohen_kappa(rounded, scale=scale) if len(raters) == PAIR else None,
         ac1=gwet_ac1(rounded, scale=scale),
         alpha=krippendorff_alpha(Ratings.of(scores), level="interval"),
     )
     if not intervals or count > MOST_RECORDS:
         return panel
-    from labeler.calculators.statistics import resampling as drawn  # noqa: PLC0415 - loads numpy
-
-    clusters = count_clusters(found.questions)
-    extremes = drawn.extreme_patterns(scale[0], scale[-1], len(labels))
-    made = drawn.drawn_intervals(
-        [drawn.score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
-        drawn.score_coefficients,
-        [drawn.score_sums(one, [round(score) for score in one], scale) for one in extremes],
-        groups=None if clusters is None else found.questions,
+    groups = {one.unit: one.question_group for one in of.scores()}
+    questions = [groups[unit] for unit in common]
+    clusters = count_clusters(questions)
+    extremes = extreme_patterns(scale[0], scale[-1], len(raters))
+    drawn = drawn_intervals(
+        [score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
+        score_coefficients,
+        [score_sums(one, [round(score) for score in one], scale) for one in extremes],
+        groups=None if clusters is None else questions,
     )
     defined = {name for name, one in panel.by_name.items() if one.value is not None}
-    kept = {name: interval for name, interval in made.items() if name in defined}
+    kept = {name: interval for name, interval in drawn.items() if name in defined}
     return replace(panel, intervals=kept, questions=clusters)
 
 
-def _nearest(score: Fraction) -> int:
-    return math.floor(score + Fraction(1, 2))
+_NAMES = ("kappa", "AC1", "alpha")
+_COLUMNS = (
+    Column("criterion", words=True),
+    *map(Column, ("raters", "n", "mean", "from", "to", "spread", "same", *_NAMES)),
+)
+
+
+_COUNTED = (
+    "n: records with a score by every rater; from, to: the lowest and the highest mean of a rater; "
+    "spread: standard deviation of a record's scores, on average, in points of the scale; same: "
+    "share of records with the same score by all"
+)
+_MEASURED = (
+    "kappa: Cohen's of two raters, quadratic weights; AC1: Gwet's; both of scores rounded to "
+    "whole points; alpha: Krippendorff's, interval; at most 1, 0 is what chance would give"
+)
+
+
+def print_panels(
+    scores: Iterable[Configuration], *, intervals: bool = True, stderr: bool = False
+) -> None:
+    """Print the means of repeats or judges and their agreement, one row per panel.
+
+    Args:
+        scores: the scores of each configuration.
+        intervals: True for intervals of the coefficients.
+        stderr: True for standard error, next to the other messages of a run.
+    """
+    found = panels_of(scores, intervals=intervals)
+    if not found:
+        return
+    notes = [_COUNTED, _MEASURED]
+    for one in found:
+        notes += interval_line(f"{one.criterion}, {one.among}", one.intervals, one.questions)
+    notes += small_sample_note(each for one in found for each in one.intervals.values())
+    notes += (
+        f"{one.criterion}, {one.among}: {one.ac1.caution}" for one in found if one.ac1.caution
+    )
+    for lines in (_undefined, _raters):
+        notes += (line for one in found for line in lines(one))
+    print_sections([Section(None, [Grid(_COLUMNS, [*map(_cells, found)])], notes)], stderr=stderr)
+
+
+def _cells(panel: Panel) -> list[str]:
+    agreement = [panel.by_name.get(name) for name in _NAMES]
+    numbers = (panel.mean, panel.lowest, panel.highest, panel.spread, panel.identical)
+    values = (*numbers, *(found.value if found else None for found in agreement))
+    raters = f"{len(panel.raters)} {panel.among}"
+    return [panel.criterion, raters, str(panel.records), *(number(one, ".3f") for one in values)]
+
+
+def _cautions(panel: Panel) -> Iterator[str]:
+    if panel.ac1.caution:
+        yield f"{panel.criterion}, {panel.among}: {panel.ac1.caution}"
+
+
+def _undefined(panel: Panel) -> Iterator[str]:
+    """Yield the reasons of undefined coefficients."""
+    reasons: dict[str, list[str]] = {}
+    if panel.kappa is None:
+        reasons["more_than_two_raters"] = ["kappa"]
+    for name, found in panel.by_name.items():
+        if found.undefined:
+            reasons.setdefault(found.undefined, []).append(name)
+    for reason, names in reasons.items():
+        yield f"undefined {', '.join(names)} of {panel.criterion}, {panel.among}: {reason}"
+
+
+def _raters(panel: Panel) -> Iterator[str]:
+    """Yield the signatures of raters: one for repeats, one per judge with its mean."""
+    if panel.among == "repeats":
+        yield f"{panel.criterion}: {panel.raters[0].label}"
+        return
+    for rater in panel.raters:
+        yield f"{panel.criterion}: mean {number(rater.mean, '.3f')} by {rater.label}"

@@ -17,18 +17,26 @@ from labeler.data.label_files import replaced
 from labeler.data.options import keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labeling.starting import begin, judges_of
-from labeler.labels.record import records_of
+from labeler.labels.record import AnyOutcome, LabelFailure, records_of
 from labeler.outcomes_object import Outcomes
 from labeler.plugins.scores.collected import Scores
-from labeler.plugins.scores.criteria_files import choose_criteria
+from labeler.plugins.scores.criteria import choose_criteria
 from labeler.plugins.scores.options import ScoreOptions
-from labeler.plugins.scores.page import MOST, scores_page
 from labeler.plugins.scores.records import ScoreOutcome
-from labeler.plugins.scores.runs import Plan, score_rows
+from labeler.plugins.scores.tasks import ScoreTasks, score_rows
+from labeler.report.page import render_page
+from labeler.sentences.display import shortened
 from labeler.sentences.splitting import SPLITTERS
+from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
+
+_MOST = 10_000
+"""Records of a page."""
+_LONGEST = 5_000
+"""Characters of a text on a page."""
+_STYLES = ("base.css", "report.css", "charts.css")
 
 
 class ScoreRun(Outcomes[ScoreOutcome]):
@@ -80,10 +88,21 @@ class ScoreRun(Outcomes[ScoreOutcome]):
         Raises:
             UsageError: there are too many scores for a page, or the file cannot be written.
         """
-        if len(self) > MOST:
-            raise UsageError(f"a page holds {MOST:,} scores, and there are {len(self):,}: slice")
+        if len(self) > _MOST:
+            raise UsageError(f"a page holds {_MOST:,} scores, and there are {len(self):,}: slice")
+        shown = self._display()
+        values = {
+            "title": options.get("title") or self.name,
+            "head": [column.head for column in shown.grid.columns] if shown.grid else [],
+            "rows": shown.grid.rows if shown.grid else [],
+            "notes": [shown.title, *filter(None, [shown.warning]), *shown.notes],
+            "records": [*map(_parts, self)],
+            "version": __version__,
+        }
+        folder = Path(__file__).parent / "assets"
+        page = render_page("scores.html.j2", values, styles=_STYLES, scripts=(), assets=folder)
         with replaced(Path(path)) as file:
-            file.write(scores_page(options.get("title") or self.name, self._display(), self))
+            file.write(page.text)
         return [Path(path)]
 
     def _chosen(self, ids: str | Iterable[str] | None) -> list[Metric]:
@@ -104,6 +123,22 @@ class ScoreRun(Outcomes[ScoreOutcome]):
         return to_frame(self.metrics(ids), library)
 
 
+def _parts(outcome: AnyOutcome) -> tuple[str, list[tuple[str, list[str]]]]:
+    """Return the heading of a record on a page, and its parts."""
+    if isinstance(outcome, LabelFailure):
+        return f"{outcome.id}: failed", [(outcome.reason, [outcome.message])]
+    return outcome.id, [
+        (
+            heading,
+            [
+                shortened(one if isinstance(one, str) else f"{one.key} {one.text}", _LONGEST)
+                for one in below
+            ],
+        )
+        for heading, below in outcome.shown()
+    ]
+
+
 @keywords(ScoreOptions)
 def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcome, None, None]:
     """Score rows by criteria, in input order; each row's criteria one after the other.
@@ -117,7 +152,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
             several names may stand in one text, separated by commas (see
             :mod:`labeler.plugins.scores.criteria_files`). Each of several ``judges`` scores all
-            rows, one after the other; :func:`~labeler.plugins.scores.agreement.compare_raters`
+            rows, one after the other; :func:`~labeler.plugins.scores.collected.compare_raters`
             measures their agreement. Each of ``samples`` is an outcome of its own.
 
     Yields:
@@ -136,13 +171,16 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         ... ):
         ...     print(outcome.id, outcome.score)
     """
-    for name in ("samples", "repeat"):
-        if (count := getattr(options, name)) < 1:
-            raise UsageError(f"{name} must be 1 or more, got {count}")
-    chosen = choose_criteria(options.criteria)
+    chosen, splitter = choose_criteria(options.criteria), SPLITTERS[options.splitter]
     opened, judges = options.open(rows), judges_of(options, default="openai")
-    how = SPLITTERS[options.splitter], chosen, options.samples, options.repeat, options.logprobs
-    plans = [Plan(judge, *how) for judge in judges]
+    plans = [
+        [
+            ScoreTasks(judge, splitter, one, trial, options.samples, options.logprobs)
+            for one in chosen
+            for trial in range(options.samples * options.repeat)
+        ]
+        for judge in judges
+    ]
     with begin(options) as run:
         yield from score_rows(run, opened, plans)
 

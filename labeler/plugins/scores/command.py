@@ -27,9 +27,8 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
     """Score rows by rubrics or by criteria of your own."""
     from labeler.cli.label import RunReport
     from labeler.judges.opening import open_judge, open_judges, price_of_run
-    from labeler.plugins.scores.agreement import RaterScores
     from labeler.plugins.scores.api import iter_scores
-    from labeler.plugins.scores.tables import print_panels
+    from labeler.plugins.scores.collected import Scores
 
     _require_scorers(str(given.judges or given.judge or "openai"))
     if given.judges is not None:
@@ -38,12 +37,12 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
         judges = [open_judge(replace(given, judge=given.judge or "openai"), instead="")]
     check_label_target(rows, output)
     announce_grace("; press Ctrl-C again to drop them")
-    methods, panels = Counter[str](), RaterScores() if len(judges) > 1 or given.repeat > 1 else None
+    methods, raters = Counter[str](), Scores() if len(judges) > 1 or given.repeat > 1 else None
 
     def take(outcome: ScoreOutcome) -> None:
-        methods.update(_method(outcome))
-        if panels:
-            panels.add(outcome)
+        methods.update([outcome.method] if outcome.kind == "score" else [])
+        if raters is not None:
+            raters.add(outcome)
 
     with RunReport("scoring", price_of_run(judges)) as progress:
         also = {"judges": judges, "progress": False, "on_event": progress}
@@ -56,14 +55,11 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
             notify(str(error))
             return BUDGET_REACHED
     progress.close(*_counts(progress, judges, methods))
-    if panels:
-        print_panels(panels.panels(), stderr=True)
+    if raters is not None:
+        from labeler.plugins.scores.agreement import print_panels
+
+        print_panels(raters.configurations, stderr=True)
     return exit_code(progress)
-
-
-def _method(outcome: ScoreOutcome) -> list[str]:
-    """Return the method of a score; empty for a failure."""
-    return [outcome.method] if outcome.kind == "score" else []
 
 
 def _counts(progress: RunReport, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
@@ -83,9 +79,9 @@ def length(
     """Show whether longer responses get higher scores."""
     from labeler.plugins.scores.api import read_scores
     from labeler.plugins.scores.collected import Scores
-    from labeler.plugins.scores.tables import print_length
+    from labeler.plugins.scores.length import length_effects, print_length
 
-    found = Scores(read_scores(scores)).length_effects()
+    found = length_effects(Scores(read_scores(scores)).configurations)
     if not found:
         raise UsageError(f"{scores} holds no scores: 'labeler score' makes some")
     if as_json:

@@ -10,15 +10,15 @@ freedom follow from the effective number of records or groups: a few long respon
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.intervals import (
     GROUPED,
     LEVEL,
+    MARK_NOTE,
     Interval,
     Undefined,
     check_level,
@@ -28,8 +28,10 @@ from labeler.calculators.statistics.intervals import (
 )
 from labeler.calculators.statistics.resampling import Floats, Groups, group_sums
 from labeler.calculators.summary import count_clusters
+from labeler.cli.terminal import print_sections
 from labeler.errors import UsageError
-from labeler.sentences.example import KeyedExample
+from labeler.plugins.scores.metrics import Case, Configuration
+from labeler.sentences.display import NONE, Column, Grid, Section, number
 
 CHARACTERS = 1000
 """Characters of a response per unit of a slope."""
@@ -183,19 +185,59 @@ class LengthEffect:
         return {**values, "signature": f"{label}|labeler:{version}"}
 
 
-def length_effect(
-    criterion: str, label: str, scored: Sequence[tuple[KeyedExample, float]]
-) -> LengthEffect:
-    """Fit scores to the length of the responses of their rows."""
-    lengths = [sum(len(one.text) for one in row.response) / CHARACTERS for row, _ in scored]
-    questions = [question_digest(row.question) or None for row, _ in scored]
+def length_effects(scores: Iterable[Configuration]) -> list[LengthEffect]:
+    """Fit scores to the length of their responses, per criterion, configuration and repeat.
+
+    A slope alone does not separate a judge that rewards length from longer responses that are
+    better. Compare it with the slope of a criterion that length cannot improve, or of human
+    scores.
+    """
+    return [
+        _effect(one, one.label(repeat), cases.values())
+        for one in scores
+        for repeat, cases in one.repeats().items()
+    ]
+
+
+def _effect(of: Configuration, label: str, cases: Iterable[Case]) -> LengthEffect:
+    valued = [(case.first, case.ratio(of).value) for case in cases if not case.failed]
+    scored = [(first, value) for first, value in valued if value is not None]
+    questions = [first.question_group for first, _ in scored]
     clusters = count_clusters(questions)
-    groups = None if clusters is None else questions
-    line = fit_slope(lengths, [score for _, score in scored], groups=groups)
+    line = fit_slope(
+        [first.length / CHARACTERS for first, _ in scored],
+        [value for _, value in scored],
+        groups=None if clusters is None else questions,
+    )
     if isinstance(line, Undefined):
-        return LengthEffect(criterion, label, len(scored), None, undefined=line.reason)
-    effect = LengthEffect(criterion, label, len(scored), line.slope, clusters=clusters)
+        return LengthEffect(of.name, label, len(scored), None, undefined=line.reason)
+    effect = LengthEffect(of.name, label, len(scored), line.slope, clusters=clusters)
     if isinstance(line.interval, Undefined):
         return replace(effect, undefined=line.interval.reason)
     found = line.interval
     return replace(effect, low=found.low, high=found.high, small_sample=found.small_sample)
+
+
+_EXPLANATION = (
+    "slope: change of the score for 1,000 more characters of response; an interval (95 %, robust) "
+    "that leaves 0 out shows that score and length go together, not why"
+)
+
+
+def print_length(found: Sequence[LengthEffect], version: str) -> None:
+    """Print slopes on length, one row per criterion and judge configuration."""
+    columns = [Column("criterion", words=True), *map(Column, ("records", "slope", "interval"))]
+    rows = []
+    for one in found:
+        interval = one.undefined or NONE
+        if one.low is not None and one.high is not None:
+            interval = f"{one.low:+.3f} to {one.high:+.3f}{'*' if one.small_sample else ''}"
+        rows.append([one.criterion, str(one.records), number(one.slope, "+.3f"), interval])
+    counts = dict.fromkeys(one.clusters for one in found if one.clusters is not None)
+    notes = [
+        _EXPLANATION,
+        *(f"grouped by question ({count} groups)" for count in counts),
+        *([MARK_NOTE] if any(one.small_sample for one in found) else []),
+        *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
+    ]
+    print_sections([Section(None, [Grid(columns, rows)], notes)])

@@ -1,4 +1,4 @@
-"""Metrics of criterion scores, and the configurations that scores are grouped by.
+"""Metrics of criterion scores, and the scores of one configuration: several trials make one score.
 
 Scores of different judge configurations are never averaged;
 :mod:`labeler.plugins.scores.agreement` compares raters.
@@ -6,85 +6,55 @@ Scores of different judge configurations are never averaged;
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
-from labeler.labels.signature import Signature
-from labeler.plugins.scores.records import CRITERIA, ScoreRecord
+from labeler.calculators.row_facts import QUESTION, Identity, question_digest
+from labeler.labels.answering import AnsweringModel
+from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.plugins.scores.criteria import CRITERIA, Criterion
+from labeler.plugins.scores.records import ScoreRecord, has_prefixes
+
+if TYPE_CHECKING:
+    pass
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
-
-
-@dataclass
-class ScoreConfiguration:
-    """A criterion with the judge configuration that scored it.
-
-    Attributes:
-        name: the criterion's name.
-        signature: printed, without the trial.
-        samples: numbers of trials per score that its records state.
-        methods: methods that its scores are computed by.
-    """
-
-    name: str
-    signature: str
-    samples: set[int] = field(default_factory=set)
-    methods: set[str] = field(default_factory=set)
-
-    @classmethod
-    def key(cls, signature: Signature) -> tuple[str, str]:
-        """Return the criterion's name and the printed signature of a score's configuration."""
-        name = signature.prompt.name.partition("+")[2] if signature.prompt else ""
-        return name, str(signature.model_copy(update={"trial": 0}))
-
-    def add_record(self, record: ScoreRecord) -> None:
-        """Note how a score was made."""
-        self.samples.add(record.samples)
-        self.methods.add(record.method)
-
-    @property
-    def trials_per_score(self) -> int:
-        """Trials whose mean is one score; 1 if the records disagree."""
-        return min(self.samples) if len(self.samples) == 1 else 1
-
-    @property
-    def label(self) -> str:
-        """The printed form of the configuration."""
-        mean = f"mean of {self.trials_per_score} " if self.trials_per_score > 1 else ""
-        return f"{self.signature}|score:{mean}{'+'.join(sorted(self.methods)) or 'none'}"
-
-    def repeat_label(self, repeat: int) -> str:
-        """Return the label with the number of a repeat, from 0, except for the first."""
-        return f"{self.label}|repeat:{repeat}" if repeat else self.label
-
-
 Scale = tuple[int, int] | None
 """The lowest and the highest score of a criterion; ``None`` where no record states them."""
 
 
-def score_metrics(criterion: str, scale: Scale = None) -> tuple[Metric, Metric]:
-    """Return the two metrics of a criterion: its score, and ``NAME:pass``."""
+class CriterionMetrics(NamedTuple):
+    """The two metrics of a criterion: its score, and ``NAME:pass``."""
+
+    score: Metric
+    passed: Metric
+
+
+def score_metrics(criterion: str, scale: Scale = None) -> CriterionMetrics:
+    """Return the metrics of a criterion."""
+    common: dict[str, Any] = {
+        "name": criterion,
+        "needs": ("score",),
+        "source": "rubric judge; G-Eval, arXiv 2303.16634",
+        "compute": _collected,
+        "kind": "score",
+    }
     reaches = "1 if the score reaches the threshold, else 0"
-    return (
-        _metric(criterion, "score", "score by the criterion's scale", scale, default=True),
-        _metric(criterion, PASS, reaches, None, default=False),
-    )
-
-
-def _metric(name: str, definition: str, formula: str, scale: Scale, *, default: bool) -> Metric:
-    return Metric(
-        name=name,
-        definition=definition,
-        needs=("score",),
-        source="rubric judge; G-Eval, arXiv 2303.16634",
-        formula=formula,
-        compute=_collected,
-        kind="score",
-        default=default,
-        bounded=definition == PASS,
-        scale=scale,
+    return CriterionMetrics(
+        Metric(
+            definition="score",
+            formula="score by the criterion's scale",
+            default=True,
+            bounded=False,
+            scale=scale,
+            **common,
+        ),
+        Metric(definition=PASS, formula=reaches, default=False, **common),
     )
 
 
@@ -93,18 +63,199 @@ def _collected(_: ScoreRecord) -> Ratio:
     return Ratio.missing("needs_scores")
 
 
-class RubricMetrics(NamedTuple):
-    """The two metrics of a criterion."""
-
-    score: Metric
-    passed: Metric
-
-
-def _rubric(name: str) -> RubricMetrics:
+def _rubric(name: str) -> CriterionMetrics:
     criterion = CRITERIA[name]
-    return RubricMetrics(*score_metrics(name, (criterion.low, criterion.high)))
+    return score_metrics(name, (criterion.low, criterion.high))
 
 
 FAITHFULNESS = _rubric("rubric_faithfulness")
 ANSWER_RELEVANCY = _rubric("rubric_answer_relevancy")
 CONTEXT_RECALL = _rubric("rubric_context_recall")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The parts of a score record that are measured; its texts are kept for no number.
+
+    Attributes:
+        key: the record's key.
+        value: the score.
+        threshold: the lowest score that passes.
+        is_ambiguous: True for an answer alone, on a scale whose scores begin like longer ones.
+        question: the row's question.
+        metadata: the row's other columns.
+        unit: stands for the row's id and the texts that were shown; an id alone may name several.
+        length: characters of the response.
+        answered: the model that answered.
+    """
+
+    key: str
+    value: Fraction
+    threshold: float
+    is_ambiguous: bool
+    question: str
+    metadata: Mapping[str, Any]
+    unit: int
+    length: int
+    answered: AnsweringModel
+
+    @classmethod
+    def of(cls, record: ScoreRecord) -> Score:
+        """Return the parts of a record."""
+        example, criterion = record.example, record.criterion
+        shown = (
+            (part, *(text if isinstance(text, str) else text.text for text in texts))
+            for part, texts in criterion.texts(example).items()
+        )
+        return cls(
+            record.key,
+            record.value,
+            criterion.threshold,
+            record.method == "answer" and has_prefixes(criterion.scale),
+            example.question,
+            example.metadata,
+            hash((record.id, *shown)),
+            sum(len(one.text) for one in example.response),
+            AnsweringModel.of(record.signature, record.reply),
+        )
+
+    @property
+    def question_group(self) -> int | None:
+        """Digest of the question; ``None`` for a blank one, whose record stands alone."""
+        return question_digest(self.question) or None
+
+
+@dataclass
+class Case:
+    """One row under one criterion, in one repeat.
+
+    Attributes:
+        scores: of its trials, by key.
+        trials: those with a score.
+        failures: by trial.
+        copies: records that repeat others.
+    """
+
+    scores: dict[str, Score] = field(default_factory=dict)
+    trials: set[int] = field(default_factory=set)
+    failures: dict[int, LabelFailure] = field(default_factory=dict)
+    copies: int = 0
+
+    def add(self, trial: int, outcome: Score | LabelFailure) -> None:
+        """Add the outcome of a trial."""
+        if isinstance(outcome, LabelFailure):
+            self.failures.setdefault(trial, outcome)
+            return
+        self.copies += outcome.key in self.scores
+        self.scores.setdefault(outcome.key, outcome)
+        self.trials.add(trial)
+
+    @property
+    def first(self) -> Score:
+        """The first score."""
+        return next(iter(self.scores.values()))
+
+    @property
+    def failed(self) -> LabelFailure | None:
+        """The first failure of a trial without a score."""
+        return next((f for trial, f in self.failures.items() if trial not in self.trials), None)
+
+    @property
+    def total(self) -> Fraction:
+        """Sum of its scores."""
+        return sum((score.value for score in self.scores.values()), Fraction())
+
+    def ratio(self, of: Configuration) -> Ratio:
+        """Return the mean over the trials of one score.
+
+        Where other records of the configuration have distributions, one without, on a scale whose
+        scores begin like longer ones, has ``ambiguous_score_tokens``.
+        """
+        if len(self.scores) < of.trials_per_score:
+            return Ratio.missing("missing_samples")
+        if len(of.methods) > 1 and any(score.is_ambiguous for score in self.scores.values()):
+            return Ratio.missing("ambiguous_score_tokens")
+        total = self.total
+        whole = total.numerator if total.denominator == 1 else total
+        return Ratio(whole, len(self.scores))
+
+
+@dataclass
+class Configuration:
+    """The scores by a criterion in one judge configuration.
+
+    Attributes:
+        name: the criterion's name.
+        signature: printed, without the trial.
+        criterion: of the first score; ``None`` if all of it failed.
+        samples: numbers of trials per score that its records state.
+        methods: methods that its scores are computed by.
+        outcomes: each with the row's id and its trial.
+    """
+
+    name: str
+    signature: str
+    criterion: Criterion | None = None
+    samples: set[int] = field(default_factory=set)
+    methods: set[str] = field(default_factory=set)
+    outcomes: list[tuple[str, int, Score | LabelFailure]] = field(default_factory=list)
+
+    def add(self, outcome: AnyOutcome, trial: int) -> None:
+        """Add a score, or a failure of one."""
+        if isinstance(outcome, LabelFailure):
+            self.outcomes.append((outcome.id, trial, outcome))
+        elif isinstance(outcome, ScoreRecord):
+            self.criterion = self.criterion or outcome.criterion
+            self.samples.add(outcome.samples)
+            self.methods.add(outcome.method)
+            self.outcomes.append((outcome.id, trial, Score.of(outcome)))
+
+    def scores(self) -> Iterator[Score]:
+        """Yield its scores."""
+        for _, _, outcome in self.outcomes:
+            if isinstance(outcome, Score):
+                yield outcome
+
+    @property
+    def trials_per_score(self) -> int:
+        """Trials whose mean is one score; 1 if the records disagree."""
+        return min(self.samples) if len(self.samples) == 1 else 1
+
+    def label(self, repeat: int = 0) -> str:
+        """Return the printed form, with the number of a repeat, from 0, except for the first."""
+        mean = f"mean of {self.trials_per_score} " if self.trials_per_score > 1 else ""
+        label = f"{self.signature}|score:{mean}{'+'.join(sorted(self.methods)) or 'none'}"
+        return f"{label}|repeat:{repeat}" if repeat else label
+
+    def repeats(self) -> dict[int, dict[str, Case]]:
+        """Return the cases by repeat, then by the row's id."""
+        found: dict[int, dict[str, Case]] = {}
+        for id_, trial, outcome in self.outcomes:
+            repeat = found.setdefault(trial // self.trials_per_score, {})
+            repeat.setdefault(id_, Case()).add(trial, outcome)
+        return dict(sorted(found.items()))
+
+    def rows(self) -> Iterator[MetricsRow]:
+        """Yield a row for each case, and for each copy."""
+        metrics = score_metrics(self.name)
+        for repeat, cases in self.repeats().items():
+            label = self.label(repeat)
+            for id_, case in cases.items():
+                if failure := case.failed:
+                    yield failed_row(failure, metrics, label)
+                else:
+                    yield from [self._row(id_, case, metrics, label)] * (1 + case.copies)
+
+    def _row(self, id_: str, case: Case, metrics: CriterionMetrics, label: str) -> MetricsRow:
+        value, first = case.ratio(self), case.first
+        passed = value if value.undefined else Ratio.flag(value.exact >= Fraction(first.threshold))
+        return MetricsRow(
+            id_,
+            {metrics.score.id: value, metrics.passed.id: passed},
+            label,
+            printed_versions(metrics),
+            metadata={QUESTION: first.question, **first.metadata},
+            identity=Identity.of(id_, label, first.key),
+            question=question_digest(first.question),
+            answered=AnsweringModel.of_several([one.answered for one in case.scores.values()]),
+        )

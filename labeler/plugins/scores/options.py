@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from labeler.plugins.scores.records import Criterion
+    from labeler.plugins.scores.criteria import Criterion
 
     Criteria: TypeAlias = str | Path | Criterion | Iterable[str | Path | Criterion]
 else:  # the type of the command line

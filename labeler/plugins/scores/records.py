@@ -1,4 +1,4 @@
-"""Criteria and scores: what a judge is asked, its answers, their records, and their probabilities.
+"""Scores: answers of judges, their records and keys, and the probabilities of scores.
 
 The reasoning precedes the score, so that a model reasons before it decides. A server returns
 alternatives and their probabilities for each token of an answer: at the place of the score, these
@@ -10,29 +10,19 @@ from __future__ import annotations
 import math
 import operator
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple
 
-from pydantic import Field, FiniteFloat, StrictInt, model_validator
+from pydantic import Field, FiniteFloat, StrictInt
 
-from labeler.catalog import Catalog
 from labeler.judges.task import Token
 from labeler.labels.record import LabelFailure, Record, ReplyFacts
-from labeler.labels.signature import Signature, canonical_json, digest, shown
+from labeler.labels.signature import Signature, digest, shown
+from labeler.plugins.scores.criteria import Criterion
 from labeler.sentences.example import Frozen, KeyedExample, Sentence
 
-Part = Literal["question", "documents", "response", "reference"]
-"""A part of a row."""
-Shown = Literal["question", "documents", "response", "reference", "key_facts"]
-"""A part that a criterion shows; ``key_facts`` is the reference answer if a row has one, else the
-documents."""
 ScoreMethod = Literal["answer", "logprobs"]
-
-PARTS: tuple[Part, ...] = ("question", "documents", "response", "reference")
-"""All parts, in the order of the prompt."""
 
 
 class ScoreAnswer(Frozen):
@@ -50,99 +40,6 @@ class StepsAnswer(Frozen):
     steps: tuple[str, ...] = Field(
         description="Three to six short instructions, in the order in which they are carried out."
     )
-
-
-NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-"""Pattern of a criterion's name."""
-LONGEST_SCALE = 101
-"""Most scores on a scale."""
-FARTHEST = 1000
-"""Largest absolute value of a score."""
-
-
-class Criterion(Frozen):
-    """What a score is given for."""
-
-    # Invalid or contradictory fields raise pydantic's ValueError.
-
-    name: str
-    """Name of the metric: small letters, digits and underscores."""
-    criteria: str
-    """Text for the judge; may be empty if there are steps."""
-    steps: tuple[str, ...] | None = ()
-    """Evaluation steps; ``None`` if the judge writes them first."""
-    anchors: dict[int, str] = Field(default_factory=dict)
-    """Descriptions of scores."""
-    shows: tuple[Shown, ...]
-    """Parts of a row that the judge sees."""
-    low: int = 1
-    high: int = 5
-    threshold: int | float = 3
-    """The lowest passing score. Not in the key: the judge does not see it."""
-
-    @model_validator(mode="after")
-    def _require_consistent(self) -> Self:
-        if not NAME.fullmatch(self.name):
-            raise ValueError("name must be small letters, digits and _, up to 64")
-        if not -FARTHEST <= self.low < self.high < min(self.low + LONGEST_SCALE, FARTHEST + 1):
-            raise ValueError(f"low must be below high, by {LONGEST_SCALE - 1} at most")
-        if not self.shows or len(set(self.shows)) < len(self.shows):
-            raise ValueError("shows must name one part at least, and none twice")
-        if not all(score in self.scale for score in self.anchors):
-            raise ValueError("anchors are for scores of the scale")
-        if not self.low <= self.threshold <= self.high:
-            raise ValueError("threshold must lie on the scale")
-        if not self.criteria.strip() and not self.steps:
-            raise ValueError("criteria or steps are needed")
-        try:
-            canonical_json(self.facts())
-        except ValueError:
-            raise ValueError("texts must not hold lone surrogates") from None
-        return self
-
-    @property
-    def scale(self) -> range:
-        """All valid scores."""
-        return range(self.low, self.high + 1)
-
-    def passes(self, score: Fraction) -> bool:
-        """Return True if a score reaches the threshold."""
-        return score >= Fraction(self.threshold)
-
-    def parts(self, *, has_reference: bool) -> tuple[Part, ...]:
-        """Return the shown parts of a row, in the order of the prompt.
-
-        Args:
-            has_reference: whether the row has a reference answer.
-        """
-        shown = set(self.shows)
-        if "key_facts" in shown:
-            shown.add("reference" if has_reference else "documents")
-        return tuple(part for part in PARTS if part in shown)
-
-    def texts(self, example: KeyedExample) -> dict[Part, Sequence[str | Sentence]]:
-        """Return the texts of the shown parts of a row, in the order of the prompt."""
-        every: dict[Part, Sequence[str | Sentence]] = {
-            "question": [example.question] if example.question.strip() else [],
-            "documents": tuple(example.document_sentences()),
-            "response": example.response,
-            "reference": example.reference or (),
-        }
-        return {part: every[part] for part in self.parts(has_reference=bool(example.reference))}
-
-    def facts(self) -> dict[str, Any]:
-        """Return all that can change an answer, as a JSON value."""
-        # Defaults are left out, so that a field added later does not change existing keys.
-        return self.model_dump(mode="json", exclude_defaults=True, exclude={"threshold"})
-
-
-CRITERIA: Catalog[Criterion] = Catalog("criterion")
-"""Built-in criteria: a score from 1 to 5 each, with anchors."""
-
-for _written in tomllib.loads(Path(__file__).with_name("criteria.toml").read_text("utf-8"))[
-    "criterion"
-]:
-    CRITERIA.add(_written["name"], Criterion(**_written))
 
 
 class ScoreRecord(Record[ScoreAnswer]):

@@ -1,4 +1,4 @@
-"""Tasks for scores by criteria, and for the evaluation steps of a criterion.
+"""Scores of rows by criteria: the tasks, and the run that asks them.
 
 The criterion is the user's own text and stands among the instructions. The record is untrusted text
 and stands in data blocks, fenced by a marker that no text can contain.
@@ -7,12 +7,15 @@ and stands in data blocks, fenced by a marker that no text can contain.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
 from typing import Any, cast
 
-from labeler.judges.judge import Judge
+from labeler.data.row_stream import RowStream
+from labeler.data.rows import Row, Rows
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.judge import Judge, require_answers
 from labeler.judges.prompting import (
     Message,
     Prompt,
@@ -23,16 +26,19 @@ from labeler.judges.prompting import (
     prompt_parts,
     sentence_lines,
 )
+from labeler.judges.providers import provider_of
 from labeler.judges.task import JudgeReply, Task, TaskKind
+from labeler.labeling.pipeline import choose_mode, first_tasks, submit_rows
+from labeler.labeling.run import Run
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import AnswerT, CheckedAnswer, Violation
-from labeler.labels.record import AnyRecord
+from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.labels.schemas import ResponseSchema, load_schema, read_resource
 from labeler.labels.signature import Signature, digest
+from labeler.plugins.scores.criteria import Criterion, Part
 from labeler.plugins.scores.records import (
-    Criterion,
-    Part,
     ScoreAnswer,
+    ScoreOutcome,
     ScoreRecord,
     StepsAnswer,
     StepsRecord,
@@ -43,17 +49,14 @@ from labeler.plugins.scores.records import (
 from labeler.sentences.example import Example, KeyedExample, Sentence
 from labeler.sentences.splitting import Splitter, key_example
 
-RUBRIC_PROMPT = "rubric/v1"
-STEPS_PROMPT = "steps/v1"
-SCORE_SCHEMA = "score/v1"
-STEPS_SCHEMA = "steps/v1"
-
-TOP_LOGPROBS = 20
+_RUBRIC, _STEPS = "rubric/v1", "steps/v1"
+"""Prompts."""
+_TOP_LOGPROBS = 20
 """Alternatives requested for each token; OpenAI's servers return at most 20."""
-
-_SCORE_TOKENS, _STEPS_TOKENS = 250, 250
+_TYPICAL_TOKENS = 250
 """Typical length of an answer, without reasoning."""
 _MOST_STEPS = 20
+_NO_SPLITTER = "none"
 
 _BLOCKS = {
     "question": "- QUESTION: what the user asked.",
@@ -98,7 +101,7 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
     """Trials that make one score together."""
     name = "score"
     answer_type = ScoreAnswer
-    typical_tokens = _SCORE_TOKENS
+    typical_tokens = _TYPICAL_TOKENS
 
     @property
     def rules(self) -> str:
@@ -167,7 +170,7 @@ class StepsKind(_CriterionKind[StepsAnswer]):
 
     name = "steps"
     answer_type = StepsAnswer
-    typical_tokens = _STEPS_TOKENS
+    typical_tokens = _TYPICAL_TOKENS
     rules = f"There are one to {_MOST_STEPS} steps, and none is empty."
 
     def key(self, example: KeyedExample, signature: Signature) -> str:
@@ -240,12 +243,16 @@ class ScoreTasks:
     def prompt(self) -> Prompt:
         """Instructions for the criterion, and a template for one record's data."""
         # The criterion's name is part of the signature: each criterion scores in its own way.
-        return _prompt(RUBRIC_PROMPT, self.criterion, f"+{self.criterion.name}")
+        return _prompt(_RUBRIC, self.criterion, f"+{self.criterion.name}")
 
     @cached_property
     def schema(self) -> ResponseSchema:
         """The published schema of scores, with the criterion's scale."""
-        return _schema(self.criterion.low, self.criterion.high)
+        published = load_schema("score/v1")
+        schema = json.loads(published.text)
+        schema["properties"]["score"]["enum"] = list(self.criterion.scale)
+        text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        return replace(published, text=text)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -267,18 +274,25 @@ class ScoreTasks:
         Raises:
             MissingField: it lacks a part that the criterion shows.
         """
-        asked = {"logprobs": TOP_LOGPROBS} if self.logprobs else {}
+        asked = {"logprobs": _TOP_LOGPROBS} if self.logprobs else {}
         signature = self.judge.spec.signature(
             self.prompt, self.schema, keyed.splitter, trial=self.trial, asked=asked
         )
-        _require_parts(keyed, self.criterion, signature)
-        key = score_key(keyed, self.criterion, signature)
+        for part, texts in self.criterion.texts(keyed).items():
+            if not texts:
+                raise MissingField(
+                    f"{keyed.id!r}: nothing in {part!r}, which criterion {self.criterion.name!r} "
+                    "shows; the judge was not asked",
+                    reason=_MISSING[part],
+                    signature=signature,
+                )
+        key = self.kind.key(keyed, signature)
         return Task(key, keyed, signature, self.prompt, self.schema, self.kind)
 
 
 def steps_task(judge: Judge, criterion: Criterion) -> Task[StepsAnswer]:
     """Build the task for a criterion's evaluation steps."""
-    prompt, schema = _prompt(STEPS_PROMPT, criterion), load_schema(STEPS_SCHEMA)
+    prompt, schema = _prompt(_STEPS, criterion), load_schema("steps/v1")
     signature = judge.spec.signature(prompt, schema, _NO_SPLITTER)
     keyed = KeyedExample(
         id=criterion.name,
@@ -291,17 +305,9 @@ def steps_task(judge: Judge, criterion: Criterion) -> Task[StepsAnswer]:
     return Task(key, keyed, signature, prompt, schema, StepsKind(criterion))
 
 
-_NO_SPLITTER = "none"
-
-
-@lru_cache(maxsize=64)
-def _template(name: str) -> tuple[str, str]:
-    return prompt_parts(name, read_resource("prompts", name, ".md"))
-
-
 def _prompt(name: str, criterion: Criterion, suffix: str = "") -> Prompt:
     """Fill a prompt file with a criterion's text; the suffix extends its name."""
-    system, user = _template(name)
+    system, user = prompt_parts(name, read_resource("prompts", name, ".md"))
     values = {
         "name": criterion.name,
         "criteria": criterion.criteria or "It is what the steps below look for.",
@@ -353,22 +359,100 @@ def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
     return {"marker": marker, "data": "\n\n".join(blocks)}
 
 
-@lru_cache(maxsize=64)
-def _schema(low: int, high: int) -> ResponseSchema:
-    published = load_schema(SCORE_SCHEMA)
-    schema = json.loads(published.text)
-    schema["properties"]["score"]["enum"] = list(range(low, high + 1))
-    text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-    return replace(published, text=text)
+def score_rows(
+    run: Run, rows: Rows, plans: Sequence[Sequence[ScoreTasks]]
+) -> Generator[ScoreOutcome, None, None]:
+    """Score rows in order, judge by judge; each score is durable in the store before it is yielded.
+
+    Each judge writes the steps that a criterion lacks once, before any row.
+
+    Args:
+        run: the run, which the caller ends; all judges together keep to its budget.
+        rows: read once for each judge.
+        plans: the tasks of each judge. A row that cannot be read fails once, not once for each.
+
+    Raises:
+        FatalJudgeError: no row can be scored, or a criterion gets no steps.
+        RunPaused: the server asks to wait longer than the limits allow.
+        StoreError: the store cannot be read or written.
+        UsageError: there is no judge, one is named twice, cannot score, has no probabilities that
+            are requested or cannot keep to the budget, or the rows cannot be read.
+    """
+    _require_judges(plans)
+    stream = run.read(rows, [one for plan in plans for one in plan])
+    for plan in plans:
+        first = _first_tasks(plan, stream.first)
+        choose_mode(plan[0].judge, first, run.cache.store, run.cache.is_known)
+    ready = [_with_steps(plan, run) for plan in plans]
+    for number, plan in enumerate(ready, start=1):
+        if len(plans) > 1:
+            run.notice(f"judge {number} of {len(plans)}: {plan[0].judge.spec}")
+        read = stream if number == 1 else RowStream(rows)
+        for outcome in submit_rows(run, read, plan, with_unreadable=number == 1):
+            if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
+                yield outcome
 
 
-def _require_parts(example: KeyedExample, criterion: Criterion, signature: Signature) -> None:
-    """Reject, before any spend, a row that lacks a shown part."""
-    for part, texts in criterion.texts(example).items():
-        if not texts:
-            raise MissingField(
-                f"{example.id!r}: nothing in {part!r}, which criterion {criterion.name!r} shows; "
-                "the judge was not asked",
-                reason=_MISSING[part],
-                signature=signature,
+def _require_judges(plans: Sequence[Sequence[ScoreTasks]]) -> None:
+    """Check, before any spend, that there are judges, that they differ and that they score."""
+    if not plans:
+        raise UsageError("scores need a judge: none is given")
+    known = []
+    for plan in plans:
+        spec = plan[0].judge.spec
+        asked = spec.judge, spec.model, spec.sampling()
+        if asked in known:
+            raise UsageError(
+                f"judge {spec} is named twice: its scores would be the same ones; repeat has a "
+                "judge score again"
             )
+        known.append(asked)
+        provider = provider_of(spec.judge)
+        if plan[0].logprobs and provider is not None and "logprobs" in provider.lacks:
+            raise UsageError(
+                f"judge {spec.judge} takes no logprobs: the API has none; drop --logprobs"
+            )
+        for one in plan:
+            require_answers(one.judge, one.kind)
+
+
+def _first_tasks(plan: Sequence[ScoreTasks], rows: Sequence[Row]) -> Iterator[Task[Any]]:
+    """Yield what may be stored already: steps, and scores of the first rows."""
+    for one in plan:
+        if one.criterion.steps is not None:
+            yield from first_tasks(one, rows)
+        elif not one.trial:
+            yield steps_task(one.judge, one.criterion)
+
+
+def _with_steps(plan: Sequence[ScoreTasks], run: Run) -> Sequence[ScoreTasks]:
+    """Return tasks whose criteria have steps, from the store or from their judge.
+
+    Raises:
+        FatalJudgeError: a criterion gets no steps, or they use up the budget.
+    """
+    lacking = [one for one in plan if one.criterion.steps is None and not one.trial]
+    if not lacking:
+        return plan
+    tasks = [(one.judge, steps_task(one.judge, one.criterion)) for one in lacking]
+    written: dict[str, Criterion] = {}
+    for one, (outcome, _) in zip(
+        lacking, run.wait(run.submit(partial(run.settled, tasks))), strict=True
+    ):
+        if isinstance(outcome, StepsRecord):
+            steps = {"steps": outcome.answer.steps}
+            written[one.criterion.name] = one.criterion.model_copy(update=steps)
+        elif isinstance(outcome, LabelFailure):
+            raise FatalJudgeError(
+                f"criterion {outcome.id!r} has no evaluation steps, and none could be had: "
+                f"{outcome.message}; give steps in its file",
+                reason=outcome.reason,
+                attempts=outcome.attempts,
+            )
+    if run.budget.cap is not None and run.budget.spent >= run.budget.cap:
+        raise FatalJudgeError(
+            "the budget is used up by the evaluation steps; they are stored; give it more",
+            reason="budget",
+            attempts=0,
+        )
+    return [replace(one, criterion=written.get(one.criterion.name, one.criterion)) for one in plan]

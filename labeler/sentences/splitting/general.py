@@ -3,7 +3,7 @@
 
 The text is cut into units (:mod:`labeler.sentences.splitting.units`), and every stop inside a unit
 is asked whether it ends a sentence: by the words next to it
-(:mod:`labeler.sentences.splitting.abbreviations`), the quotation or parenthesis around it, and the
+(``abbreviations.toml``), the quotation or parenthesis around it, and the
 citation behind it. Each rule looks at a bounded number of characters, so time is linear.
 """
 
@@ -11,32 +11,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from unicodedata import category
 
 from labeler.sentences.characters import SMALL_DIGITS
 from labeler.sentences.citations import MARKED, is_marker
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
-from labeler.sentences.splitting.abbreviations import (
-    FINAL_BEFORE_CAPITAL,
-    FINAL_BEFORE_STARTER,
-    GERMAN_MONTHS,
-    GERMAN_ORDINAL,
-    NEVER_FINAL,
-    STARTERS,
-)
-from labeler.sentences.splitting.spans import (
-    EMOJI,
-    WIDE_STOPS,
-    Span,
-    are_two_sentences,
-    bounded,
-    flatten,
-    joined,
-    trimmed,
-)
-from labeler.sentences.splitting.units import Block, units
+from labeler.sentences.splitting.units import WIDE_STOPS, WORDS, Block, units
+
+Span = tuple[int, int]
 
 LONGEST = 1500
 """Longest sentence in characters. A longer one is cut at line breaks, else stops, semicolons,
@@ -51,6 +35,10 @@ _TAG = re.compile(
     r"<sup\b[^<>]{0,80}>[^<>]{0,20}</sup>|<(?P<closing>/)?[a-zA-Z][a-zA-Z0-9]{0,15}(?:\s[^<>]{0,300})?/?>"
 )
 
+_NEVER_FINAL, _FINAL_BEFORE_STARTER, _FINAL_BEFORE_CAPITAL, _STARTERS = (
+    WORDS[name]
+    for name in ("never_final", "final_before_starter", "final_before_capital", "starters")
+)
 _WIDE = WIDE_STOPS
 _CLOSERS = rf"""\"'”’)\]}}」』】）》〉*_`{_CLOSING_TAG}"""
 _CLOSING = rf"[{_CLOSERS}.!?…{_WIDE}]|(?:[«“]| ?[»›])(?=[\s,.;:!?)–—-]|\Z)"
@@ -88,7 +76,7 @@ _ACRONYM = re.compile(
     r"(?:(?P<number>\d ?)|(?<![\w.°’'])(?<!\w-))(?P<letters>[^\W\d_](?:\. ?[^\W\d_]){0,5})\Z"
 )
 _ROMAN = re.compile(r"[IVXLC]{2,}")
-_ABBREVIATIONS = NEVER_FINAL | FINAL_BEFORE_STARTER | FINAL_BEFORE_CAPITAL
+_ABBREVIATIONS = _NEVER_FINAL | _FINAL_BEFORE_STARTER | _FINAL_BEFORE_CAPITAL
 _WIDE_STOP = re.compile(f"[{_WIDE};]")
 _FIRST_WITHOUT_CASE = "\u0590"
 _QUOTE_MARKS = frozenset("\"'”’»›」』“«")
@@ -127,6 +115,27 @@ _MARKER = re.compile(
 _BULLET = re.compile("[•‣◦●■▪►▶]")
 _ITEM = re.compile(rf"(?P<number>\d{{1,2}})\.(?=\s+[^\s\d])|{_BULLET.pattern}(?=\s)")
 
+# All white space becomes a plain space: line breaks inside a unit mean nothing. Control characters
+# and zero-width spaces hide a stop. Listed in full, because ``[^\S ]`` is much slower.
+_FOREIGN = re.compile(
+    "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
+    "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
+)
+_LETTER = re.compile(r"[^\W_]")
+# Emoji after a sentence's stop belong to the sentence.
+_EMOJI = re.compile(
+    r"(?:[\u2600-\u26ff\u2705\u2728\u274c\u2764\u2b50\U0001f1e6-\U0001faff][\ufe0f\u200d]*\ *)+"
+)
+# A stop with no space after it ends a sentence only between plain words: in "… the end.The next"
+# and "… in 1999.The next", but not in np.array, a.b.Com, St.Paul, x/y.Z or f().Then.
+_WORD_BEFORE = re.compile(
+    r"[“\"'(]*(?:[^\W\d_][^\W\d_'’-]{2,}|\d{4}|[^\W\d_]{2}(?=[!?]))[.!?…]+[”’\"')\]]*"
+)
+_WORD_BEHIND = re.compile(r"[“\"'(]?([^\W\d_]+)(?:['’][^\W\d_]+)?[,;:]?")
+_NAME_ENDING = re.compile(
+    r"(?i:com|net|org|edu|gov|io|js|json|py|java|md|txt|pdf|html?|xml|csv|exe|ya?ml)"
+)
+
 _NICE_IN_PROSE = (
     re.compile(r"\n+"),
     re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？．।॥؟۔]+"),
@@ -157,14 +166,66 @@ def split(text: str) -> list[Piece]:
                 continue
             parts = [(start, end)]
             if end - start > LONGEST:
-                parts = list(bounded(text, start, end, nice, LONGEST))
+                parts = list(_parts(text, start, end, nice))
             spans += parts
             if unit.is_indented:
                 indented.update(start for start, _ in parts)
     return [
-        trimmed(text, start, end, is_indented=start in indented)
-        for start, end in joined(text, spans, LONGEST, flat)
+        _trimmed(text, start, end, None if start not in indented else "\r\n")
+        for start, end in _joined(text, flat, spans)
     ]
+
+
+def flatten(text: str) -> str:
+    """Replace characters that hide a stop; offsets stay the same."""
+    if text.isascii() and text.isprintable():
+        return text
+    # An opening single quote is often an apostrophe (‘n Go, ‘90s).
+    return _FOREIGN.sub(" ", text).replace("‘", "’")
+
+
+def _trimmed(text: str, start: int, end: int, before: str | None) -> Piece:
+    """Return the piece of a span that is not blank, without the given characters before it."""
+    visible = text[start:end].rstrip()
+    end = start + len(visible)
+    visible = visible.lstrip(before)
+    return Piece(visible, end - len(visible), end)
+
+
+def _joined(text: str, flat: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """Join every span without letter or digit to a neighbor, and drop blank ones."""
+    held: Span | None = None
+    held_has_words = False
+    for start, end in spans:
+        has_words = flat[start].isalnum() or _LETTER.search(flat, start, end) is not None
+        if not has_words and not text[start:end].strip():
+            continue
+        if held and not (has_words and held_has_words) and end - held[0] <= LONGEST:
+            held, held_has_words = (held[0], end), has_words or held_has_words
+            continue
+        if held:
+            yield held
+        held, held_has_words = (start, end), has_words
+    if held:
+        yield held
+
+
+def _parts(text: str, start: int, end: int, nice: tuple[re.Pattern[str], ...]) -> Iterator[Span]:
+    """Yield a span, in parts if it is longer than the longest.
+
+    The first half of a part is not searched for a cut, so that total time stays linear.
+    """
+    while end - start > LONGEST:
+        middle, cut = start + LONGEST // 2, start + LONGEST
+        cuts = ([match.end() for match in one.finditer(text, middle, cut)] for one in nice)
+        if best := next(filter(None, cuts), None):
+            cut = best[-1]
+        else:  # not before accents, joiners and skin tones
+            while cut > middle and category(text[cut]) in {"Mn", "Me", "Mc", "Cf", "Sk"}:
+                cut -= 1
+        yield start, cut
+        start = cut
+    yield start, end
 
 
 def _only_cites(flat: str, start: int, end: int, unit: Block) -> bool:
@@ -268,7 +329,7 @@ def _cut(flat: str, stop: re.Match[str], unit: Block) -> int | None:
         return at
     if "a" <= flat[at : at + 1] <= "z":  # e.g, example.org
         return None
-    emoji = EMOJI.match(flat, at + (flat[at : at + 1] == " "), end)
+    emoji = _EMOJI.match(flat, at + (flat[at : at + 1] == " "), end)
     if emoji:
         return emoji.end()
     at = _behind_citations(flat, at, end)
@@ -322,7 +383,7 @@ def _bare_citation(flat: str, at: int, end: int) -> int | None:
     following = bare["next"] or "A"
     if flat[at] == " ":
         is_item = _ITEM_NUMBER.search(flat, max(0, at - LONGEST), min(end, at + LONGEST))
-        is_citation = bare["next"] in STARTERS and bare[0] != " 1" and not is_item
+        is_citation = bare["next"] in _STARTERS and bare[0] != " 1" and not is_item
         return bare.end() if is_citation else None
     before = _PLAIN_WORD.search(flat, max(0, at - _LONGEST_WORD), at)
     is_text = before and before[0].rstrip(".?!”\"')]").lower() not in _ABBREVIATIONS
@@ -340,7 +401,12 @@ def _ends_without_space(flat: str, stop: re.Match[str], at: int, end: int) -> bo
         return before >= _FIRST_WITHOUT_CASE or stop["stops"] != "."
     left = _LAST_TOKEN.search(flat, max(0, at - _LONGEST_WORD), at)
     right = flat[at : min(end, at + _LONGEST_WORD)].split(" ", 1)[0]
-    return left is not None and are_two_sentences(left[0], right)
+    following = _WORD_BEHIND.fullmatch(right)
+    if left is None or following is None or not _WORD_BEFORE.fullmatch(left[0]):
+        return False
+    word = following[1]
+    is_capitalized = word[0].isupper() and (len(word) == 1 or word[1:].islower())
+    return is_capitalized and not _NAME_ENDING.fullmatch(word)
 
 
 def _ends_before_space(flat: str, stop: re.Match[str], at: int, unit: Block) -> bool:
@@ -391,13 +457,15 @@ def _is_starter(following: re.Match[str]) -> bool:
     word = (following["word"] or "").replace("'", "’")
     # L’aula, C’est, D’abord
     is_article = _ARTICLE.match(word) is not None
-    return following["after"] != "." and (is_article or word.partition("’")[0] in STARTERS)
+    return following["after"] != "." and (is_article or word.partition("’")[0] in _STARTERS)
 
 
 def _is_ordinal(flat: str, at: int, word: str) -> bool:
     """Return True if the number before a stop is a German ordinal."""
     before = _ORDINAL.search(flat, max(0, at - _LONGEST_WORD), at)
-    return word in GERMAN_MONTHS or bool(before and before[1].lower() in GERMAN_ORDINAL)
+    return word in WORDS["german_months"] or bool(
+        before and before[1].lower() in WORDS["german_ordinal"]
+    )
 
 
 def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
@@ -410,19 +478,19 @@ def _is_final(flat: str, at: int, last: str, following: re.Match[str]) -> bool:
     is_measure = _MEASURE.search(flat, max(0, at - 8), at) is not None
     if "(" in following["opener"] and (is_measure or low in _ABBREVIATIONS):
         return False
-    if low in FINAL_BEFORE_CAPITAL:
+    if low in _FINAL_BEFORE_CAPITAL:
         return word.isalpha() and not _ROMAN.fullmatch(word) and (len(word) > 1 or after == " ")
     if chain and chain["number"] and word.isalpha():
         # 5 m and 30K end a sentence; the L of 39 L. Ed. does not.
         return chain["letters"].islower() or not chain["number"].endswith(" ")
     # MS is not Ms.
-    if low in NEVER_FINAL and (not last.isupper() or word.isupper()):
+    if low in _NEVER_FINAL and (not last.isupper() or word.isupper()):
         return False
     if chain:
         letters = chain["letters"].replace(" ", "")
         is_open = len(letters) > 1 and letters[0].islower()
-        return is_starter and (not is_open or letters.lower() in FINAL_BEFORE_STARTER)
-    return is_starter or not (_is_plural(last) or low in FINAL_BEFORE_STARTER)
+        return is_starter and (not is_open or letters.lower() in _FINAL_BEFORE_STARTER)
+    return is_starter or not (_is_plural(last) or low in _FINAL_BEFORE_STARTER)
 
 
 GENERAL = Splitter("general", 1, split)

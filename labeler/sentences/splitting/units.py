@@ -17,9 +17,17 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from labeler.sentences.citations import ENTRY, FOOTNOTE, HEADING, fence_kinds, is_indented_code
-from labeler.sentences.splitting.abbreviations import BEGINNERS, JOINING, NEVER_FINAL, OPEN_WORDS
-from labeler.sentences.splitting.spans import WIDE_STOPS
+from labeler.sentences.words import read_words
 
+WORDS = read_words("abbreviations")
+_BEGINNERS = WORDS["starters"] - {"I", "Sie", "Ihr", "Ihre", "Lei", "U"}
+"""Words whose capital begins a sentence; the others have it inside one, too."""
+_OPEN_WORDS = (
+    frozenset(map(str.lower, WORDS["starters"])) - WORDS["may_end"] | WORDS["german_ordinal"]
+)
+"""Words, in lower case, with which no line of a list ends."""
+# Sentence ends of Unicode's scripts (Sentence_Terminal), and of Tibetan.
+WIDE_STOPS = "。！？｡．।॥؟۔։።፧፨။‼⁇⁈⁉។៕།༎᠃᠉᱾᱿꯫܀܁܂߹᙮᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱︒︕︖﹒﹖﹗"
 # A transcript line up to this length is one unit, a longer one is split into sentences.
 _LONGEST_TURN = 300
 # Text is hard-wrapped at widths in this range, below the second number only with signs of it. A
@@ -330,21 +338,21 @@ def _break(text: str, line: Line, contents: list[str], place: int, *, are_short:
     match = _FIRST_WORD.match(after)
     word = match["word"] if match else ""
     has_space = word[:1] < _FIRST_UNSPACED
-    is_small = word[:1].islower() and (not are_short or word in JOINING)
+    is_small = word[:1].islower() and (not are_short or word in WORDS["joining"])
     return _Break(
         goes_on=is_small or after.startswith("<") or _is_open(before),
         is_full=bool(word) and _width(word) + has_space > place,
         is_finished=bool(_STOPPED.search(before)),
         is_hard=bool(_HARD_BREAK.search(text, line.start, line.end)),
-        begins=word.rstrip(",:") in BEGINNERS,
+        begins=word.rstrip(",:") in _BEGINNERS,
     )
 
 
 def _is_open(content: str) -> bool:
     """Return True if a text does not end with a line."""
     last = content[content.rfind(" ") + 1 :]
-    is_title = last.endswith(".") and last[:-1].lower() in NEVER_FINAL
-    return content.endswith(_INCOMPLETE) or last in OPEN_WORDS or is_title
+    is_title = last.endswith(".") and last[:-1].lower() in WORDS["never_final"]
+    return content.endswith(_INCOMPLETE) or last in _OPEN_WORDS or is_title
 
 
 def _between_tags(text: str, block: Block) -> Iterator[Block]:
@@ -359,7 +367,8 @@ def _between_tags(text: str, block: Block) -> Iterator[Block]:
         if cut > max(start, body):
             yield Block(start, body, cut, verbatim=False)
             start = body = cut
-    yield Block(start, body, block.end, verbatim=False)
+    if start < block.end:
+        yield Block(start, body, block.end, verbatim=False)
 
 
 class Block(NamedTuple):

@@ -1,4 +1,4 @@
-"""The judge: requests and answers of Amazon Bedrock's Converse API."""
+"""A judge behind Amazon Bedrock's Converse API."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from typing import Any
 from labeler.judges.native import NativeAnswers, set_only, texts_of
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.request import Form, Request, schema_name
+from labeler.judges.providers import NATIVE_MODES, OPENAI_ONLY, Provider
+
+BEDROCK = Provider(
+    base_url="https://bedrock-runtime.{region}.amazonaws.com",
+    key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+    address_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+    region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
+    modes=NATIVE_MODES,
+    lacks=OPENAI_ONLY | {"seed"},
+)
 
 _CONVERSE_ENDS = {
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),

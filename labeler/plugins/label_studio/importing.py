@@ -1,4 +1,7 @@
-"""People's answers in Label Studio as corrections; importing an export again adds nothing."""
+"""People's answers in Label Studio as corrections: ``labeler corrections import``.
+
+Importing an export again adds nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any
 
+import typer
 from pydantic import ValidationError
 
+from labeler import api
+from labeler.cli.files import reject_own_input
+from labeler.cli.review import SHOWN, Labels, more_lines, report_truncated
+from labeler.cli.terminal import notify, plural
 from labeler.data.corrections.applying import labels_by_key
 from labeler.data.corrections.correction import Correction, Judgment, Opinion, Queue, differences
+from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.errors import UsageError, describe_faults, kind_of
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.plugins.label_studio.tasks import (
+from labeler.plugins.label_studio.exporting import (
     COMMENT,
     DOCUMENT_MARKS,
     OVERALL,
@@ -35,28 +44,11 @@ SOURCE = "label-studio"
 _QUEUES: Mapping[object, Queue] = {"random": "random", "doubtful": "doubtful", "order": "order"}
 _VERDICTS = {"supported": True, "not supported": False, "unsure": None}
 _MOST_DIGITS = 9
+_Json = Mapping[str, Any]
 
 
 class Unreadable(Exception):
     """An answer that cannot be understood; the message says why."""
-
-
-class Item(NamedTuple):
-    """One task of an export.
-
-    Attributes:
-        where: the task in messages, such as ``task 3``.
-        key: key of the label; empty if the export lost it.
-        blind: True if the task hid the judge's verdicts.
-        queue: how the record was selected.
-        content: the task as exported.
-    """
-
-    where: str
-    key: str
-    blind: bool
-    queue: Queue
-    content: Mapping[str, Any]
 
 
 @dataclass
@@ -81,18 +73,75 @@ class Imported:
     tasks: int = 0
     strange: int = 0
 
-    @property
-    def opinions(self) -> Counter[str]:
-        """The number of added corrections by opinion."""
-        return Counter(correction.opinion for correction in self.added)
+    def lines(self) -> Iterator[str]:
+        """Yield lines about what was added and what was left out."""
+        counts = Counter(one.opinion for one in self.added).most_common()
+        opinions = ", ".join(f"{count} {name}" for name, count in counts)
+        yield (
+            f"new answers: {len(self.added)}{f' ({opinions})' if opinions else ''}; known already: "
+            f"{self.known}; older than what the same person said since: {self.older}; tasks "
+            f"without an answer: {self.unanswered}"
+        )
+        if self.ignored:
+            yield f"left out: {len(self.ignored)}"
+            yield from (f"  {why:.300}" for why in self.ignored[:SHOWN])
+            yield from more_lines(len(self.ignored))
+        people = Counter(one.annotator for one in self.added).most_common(SHOWN)
+        if people:
+            yield "by " + ", ".join(f"{name} {count}" for name, count in people)
 
 
-def read_exported(path: str | Path) -> object:
-    """Read an export.
+def import_(
+    labels: Labels,
+    exported: Annotated[str, typer.Argument(help="JSON file that Label Studio exported.")],
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Corrections file to add to; by default next to the labels."
+        ),
+    ] = None,
+    annotator: Annotated[
+        list[str] | None,
+        typer.Option(help="Rename an annotator: THEIRS=OURS; repeatable."),
+    ] = None,
+) -> None:
+    """Add answers from Label Studio to the corrections, once."""
+    path = Path(output) if output else corrections_path(labels)
+    reject_own_input([labels, exported], str(path))
+    file = CorrectionsFile(path)
+    file.check_appendable()
+    read = file.read()
+    report_truncated(read.torn)
+    imported = import_answers(
+        _read_exported(exported),
+        api.stored_outcomes(labels),
+        read.events,
+        now=lambda: datetime.now(UTC),
+        names=dict(map(_renamed, annotator or ())),
+    )
+    if imported.tasks and imported.strange == imported.tasks:
+        raise UsageError(
+            f"{exported}: none of its {imported.tasks} tasks speaks of a label of {labels}: name "
+            "the label file that was exported"
+        )
+    file.append(*imported.added)
+    for line in imported.lines():
+        notify(line)
+    notify(f"{plural(len(imported.added), 'correction')} added to {path}")
 
-    Raises:
-        UsageError: the file cannot be read, or is not JSON.
-    """
+
+def _renamed(given: str) -> tuple[str, str]:
+    """Return an annotator's name in Label Studio, and the one here."""
+    theirs, equals, ours = given.rpartition("=")
+    if not (theirs and equals and ours):
+        raise UsageError(
+            f"--annotator {given!r:.80}: write the name in Label Studio, =, and the name here"
+        )
+    return theirs, ours
+
+
+def _read_exported(path: str) -> object:
     try:
         return json.loads(Path(path).read_bytes())
     except OSError as error:
@@ -128,40 +177,38 @@ def import_answers(
     Raises:
         UsageError: the value is not an export of Label Studio, or two labels share a key.
     """
-    items = list(_items(exported))
-    records = labels_by_key(outcomes, {item.key for item in items})
-    imported, history = Imported(tasks=len(items)), _History(events)
-    for item in items:
-        record = records.get(item.key)
+    tasks = _tasks(exported)
+    records = labels_by_key(outcomes, {_text(task["data"].get("label_key")) for task in tasks})
+    imported, history = Imported(tasks=len(tasks)), _History(events)
+    for number, task in enumerate(tasks, start=1):
+        where, data = f"task {number}", task["data"]
+        record = records.get(_text(data.get("label_key")))
         if record is None:
             imported.strange += 1
-            imported.ignored.append(f"{item.where}: speaks of a label that is not there")
+            imported.ignored.append(f"{where}: speaks of a label that is not there")
             continue
-        if any(_data(item.content).get(k) != v for k, v in shown_sentences(record).items()):
-            imported.ignored.append(f"{item.where}: its sentences are not those of the label")
+        if any(data.get(name) != shown for name, shown in shown_sentences(record).items()):
+            imported.ignored.append(f"{where}: its sentences are not those of the label")
             continue
-        corrections = []
-        annotations = list(_annotations(item))
+        annotations = [
+            annotation
+            for annotation in map(_mapping, _listed(task.get("annotations")))
+            if annotation.get("was_cancelled") is not True
+        ]
         imported.unanswered += not annotations
+        corrections = []
         for annotation in annotations:
             try:
-                corrections.append(_correction(annotation, item, record, now, names or {}))
+                corrections.append(_correction(annotation, data, record, now, names or {}))
             except Unreadable as fault:
-                imported.ignored.append(f"{item.where}: {fault}")
+                imported.ignored.append(f"{where}: {fault}")
         for correction in sorted(corrections, key=_time):
-            status = history.status(correction)
-            if status == "new":
-                history.add(correction)
-                imported.added.append(correction)
-            elif status == "known":
-                imported.known += 1
-            else:
-                imported.older += 1
+            history.sort_in(correction, imported)
     return imported
 
 
-def _items(exported: object) -> Iterator[Item]:
-    """Yield the tasks of an export.
+def _tasks(exported: object) -> list[_Json]:
+    """Return the tasks of an export.
 
     Raises:
         UsageError: the value is not an export in the format JSON.
@@ -170,33 +217,19 @@ def _items(exported: object) -> Iterator[Item]:
     if not isinstance(exported, list):
         raise UsageError(f"{kind_of(exported)}, not a list of tasks: {how}")
     for number, task in enumerate(exported, start=1):
-        where = f"task {number}"
         if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
-            raise UsageError(f"{where} has no 'data': {how}, not JSON-MIN or another format")
-        data = _data(task)
-        queue = _QUEUES.get(_text(data.get("queue")), "chosen")
-        yield Item(where, _text(data.get("label_key")), data.get("blind") is True, queue, task)
-
-
-def _data(task: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(task["data"])
-
-
-def _annotations(item: Item) -> Iterator[Mapping[str, Any]]:
-    """Yield the finished answers to a task."""
-    for annotation in map(_mapping, _listed(item.content.get("annotations"))):
-        if annotation.get("was_cancelled") is not True:
-            yield annotation
+            raise UsageError(f"task {number} has no 'data': {how}, not JSON-MIN or another format")
+    return exported
 
 
 def _correction(
-    annotation: Mapping[str, Any],
-    item: Item,
+    annotation: _Json,
+    data: _Json,
     record: LabelRecord,
     now: Callable[[], datetime],
     names: Mapping[str, str],
 ) -> Correction:
-    """Return the correction of an answer.
+    """Return the correction of an answer to a task with data.
 
     Raises:
         Unreadable: the answer is unusable.
@@ -217,15 +250,15 @@ def _correction(
             opinion=_opinion(record, judgment),
             judgment=judgment,
             comment="\n".join(comments),
-            blind=item.blind,
-            queue=item.queue,
+            blind=data.get("blind") is True,
+            queue=_QUEUES.get(_text(data.get("queue")), "chosen"),
             source=SOURCE,
         )
     except ValidationError as error:
         raise Unreadable(describe_faults(error)) from error
 
 
-def _judgment(results: Sequence[Mapping[str, Any]], record: LabelRecord) -> Judgment | None:
+def _judgment(results: Sequence[_Json], record: LabelRecord) -> Judgment | None:
     """Return a person's complete judgment; ``None`` if the person is unsure.
 
     Raises:
@@ -275,65 +308,46 @@ def _time(correction: Correction) -> datetime:
 
 
 class _History:
-    """The latest corrections in a corrections file, by label and person.
-
-    Args:
-        events: the content of the file.
-    """
+    """The latest corrections in a corrections file, by label and person."""
 
     def __init__(self, events: Iterable[Correction]) -> None:
         self._last: dict[tuple[str, str], Correction] = {}
         self._last_from_tool: dict[tuple[str, str], Correction] = {}
         for event in events:
-            self.add(event)
+            self._add(event)
 
-    def add(self, event: Correction) -> None:
+    def _add(self, event: Correction) -> None:
         person = event.key, event.annotator
         self._last[person] = event
         # A withdrawn answer is still known: the same answer again is nothing new.
         if event.source == SOURCE and not event.withdrawn:
             self._last_from_tool[person] = event
 
-    def status(self, correction: Correction) -> Literal["new", "known", "older"]:
-        """Compare a correction with the person's earlier ones."""
+    def sort_in(self, correction: Correction, imported: Imported) -> None:
+        """Add a correction unless the person's earlier ones make it known or too old."""
         person = correction.key, correction.annotator
         same_tool, last = self._last_from_tool.get(person), self._last.get(person)
         if same_tool is not None and (
             _content(same_tool) == _content(correction) or _time(same_tool) >= _time(correction)
         ):
-            return "known"
-        if last is not None and _time(last) > _time(correction):
-            return "older"
-        return "new"
+            imported.known += 1
+        elif last is not None and _time(last) > _time(correction):
+            imported.older += 1
+        else:
+            self._add(correction)
+            imported.added.append(correction)
 
 
 def _content(correction: Correction) -> Correction:
     return correction.model_copy(update={"at": ""})
 
 
-def read_names(given: Sequence[str]) -> dict[str, str]:
-    """Parse annotators' names here from texts such as ``user 7=ann``.
-
-    Raises:
-        UsageError: a text has no name on one side of an equals sign.
-    """
-    names = {}
-    for text in given:
-        theirs, equals, ours = text.rpartition("=")
-        if not (theirs and equals and ours):
-            raise UsageError(
-                f"--annotator {text!r:.80}: write the name in Label Studio, =, and the name here"
-            )
-        names[theirs] = ours
-    return names
-
-
-def _values(results: Iterable[Mapping[str, Any]], control: str) -> list[Mapping[str, Any]]:
+def _values(results: Iterable[_Json], control: str) -> list[_Json]:
     """Return the values of one control of the configuration."""
     return [_mapping(r.get("value")) for r in results if r.get("from_name") == control]
 
 
-def _verdict(results: Iterable[Mapping[str, Any]]) -> bool | None:
+def _verdict(results: Iterable[_Json]) -> bool | None:
     """Return the verdict on the response as a whole, which every finished answer has."""
     chosen = [name for value in _values(results, OVERALL) for name in _listed(value.get("choices"))]
     if len(chosen) != 1 or not isinstance(chosen[0], str) or chosen[0] not in _VERDICTS:
@@ -346,7 +360,7 @@ _Regions = dict[str, tuple[str, frozenset[str]]]
 
 
 def _marks(
-    results: Iterable[Mapping[str, Any]], record: LabelRecord
+    results: Iterable[_Json], record: LabelRecord
 ) -> tuple[dict[str, frozenset[str]], _Regions]:
     """Return the marked sentences by mark, and the regions."""
     keys = {
@@ -371,7 +385,7 @@ def _marks(
 
 
 def _relations(
-    results: Iterable[Mapping[str, Any]], regions: _Regions
+    results: Iterable[_Json], regions: _Regions
 ) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     """Yield the response and document sentences of each relation between the two."""
     for result in results:
@@ -383,7 +397,7 @@ def _relations(
             yield by_control[RESPONSE_MARKS], by_control[DOCUMENT_MARKS]
 
 
-def _touched(value: Mapping[str, Any], keys: list[str]) -> frozenset[str]:
+def _touched(value: _Json, keys: list[str]) -> frozenset[str]:
     """Return the sentences that a region touches."""
     start, end = _index(value.get("start")), _index(value.get("end"))
     if end > start and value.get("endOffset") == 0:
@@ -435,7 +449,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: object) -> _Json:
     """Return a value of an untrusted file if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}
 

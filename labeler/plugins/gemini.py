@@ -1,4 +1,4 @@
-"""The judge: requests and answers of Google's Gemini API."""
+"""A judge behind Google's Gemini API."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from typing import Any
 from labeler.judges.native import NativeAnswers, set_only, texts_of
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.request import Form, Request, schema_name
+from labeler.judges.providers import NATIVE_MODES, OPENAI_ONLY, Provider
+
+GEMINI = Provider(
+    base_url="https://generativelanguage.googleapis.com",
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    address_variable="GOOGLE_GEMINI_BASE_URL",
+    modes=NATIVE_MODES,
+    preset={"prompt_cache": "off"},  # it caches unasked
+    lacks=OPENAI_ONLY | {"prompt_cache"},
+)
 
 _CANDIDATE_ENDS = {
     "MAX_TOKENS": "length",

@@ -1,4 +1,4 @@
-"""The judge: requests and answers of Anthropic's Messages API."""
+"""A judge behind Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from labeler.judges.limits import seconds_until
 from labeler.judges.native import NativeAnswers, texts_of
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.request import Form, Request, schema_name
+from labeler.judges.providers import NATIVE_MODES, OPENAI_ONLY, Provider
+
+ANTHROPIC = Provider(
+    base_url="https://api.anthropic.com",
+    key_variables=("ANTHROPIC_API_KEY",),
+    address_variable="ANTHROPIC_BASE_URL",
+    modes=NATIVE_MODES,
+    requires_cap=True,
+    lacks=OPENAI_ONLY | {"seed"},
+)
 
 _MESSAGE_ENDS = {
     "max_tokens": "length",

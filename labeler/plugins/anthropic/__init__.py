@@ -1,1 +1,0 @@
-"""A judge behind Anthropic's Messages API."""

@@ -1,1 +1,0 @@
-"""A judge behind Amazon Bedrock's Converse API."""

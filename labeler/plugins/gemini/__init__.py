@@ -1,1 +1,0 @@
-"""A judge behind Google's Gemini API."""
