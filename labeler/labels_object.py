@@ -312,7 +312,7 @@ class Labels(Outcomes[Outcome]):
 
 
 def _text(record: LabelRecord) -> str:
-    from labeler.report.record_text import outcome_text
+    from labeler.report.views import outcome_text
 
     return outcome_text(record)
 

@@ -20,10 +20,10 @@ from labeler.calculators.row_facts import (
     DigestMap,
     DistinctRows,
     RowFacts,
+    RowTexts,
     row_digest,
     text_digest,
 )
-from labeler.calculators.row_texts import RowTexts
 from labeler.catalog import named_keywords
 from labeler.data.label_files import (
     holds_numbers,

@@ -285,7 +285,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one record: sentences, support or scores, explanations."""
-    from labeler.report.record_text import print_outcome
+    from labeler.report.views import print_outcome
 
     found = _find(stored_outcomes(labels), id, labels)
     scores = [outcome for outcome in found if outcome.kind == "score"]

@@ -117,7 +117,7 @@ def _write_page(
     from labeler.report.comparison_page import write_page
 
     outcomes = {}
-    for (letter, _), run in zip(found.letters, runs, strict=True):
+    for letter, run in zip(found.sides, runs, strict=True):
         if run != STDIO:
             again = outcomes_or_numbers(run, threshold)
             if not isinstance(again, NumbersFile):
@@ -129,20 +129,16 @@ def _write_page(
 
 def _exit_code(found: Comparisons) -> int:
     """Say what is worse, and return the exit code."""
-    worse = [
-        f"{letter} ({side.name}): {what}"
-        for (letter, side), one in zip(found.letters[1:], found, strict=True)
-        for what in one.regressions()
-    ]
+    worse = [f"{one.letter} ({one.b.name}): {what}" for one in found for what in one.regressions()]
     for line in worse:
         notify(line)
     return WORSE if worse else 0
 
 
 def _print(found: Comparisons, *, every: bool, details: bool) -> None:
-    from labeler.comparing.comparison_text import conclusions, overview, sections
+    from labeler.comparing.comparison_text import overview, sections
 
-    LineWriter().write("\n".join(conclusions(found)), bold=True)
+    LineWriter().write("\n".join(found.conclusions), bold=True)
     print_sections(sections(found) if details else overview(found, every=every))
 
 
@@ -205,8 +201,7 @@ def diff(
     Compared are the labels of the very same sentences: of two judges, prompts, trials or dates.
     """
     from labeler import api
-    from labeler.comparing.comparison_text import diff_in_full
-    from labeler.comparing.diff import open_diff
+    from labeler.comparing.diff import diff_in_full, open_diff
 
     check_sides(a, b, sides)
     check_page([a, b], html, json=as_json, rows=rows)

@@ -306,7 +306,7 @@ def _reliabilities(people: People, side: Side[Judged], precision: float) -> Iter
 def _reliability(
     kind: str,
     records: Sequence[Sequence[tuple[float, float]]],
-    groups: Sequence[str | None] | None,
+    groups: Sequence[int | None] | None,
     questions: int | None,
     precision: float,
 ) -> Reliability:

@@ -8,16 +8,18 @@ records ask the same one. The order of records changes no figure.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 from typing_extensions import Unpack
 
-from labeler.calculators import Metric, select_metrics
+from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.ratio import NOT_FINITE
+from labeler.calculators.row_facts import Counted, Retrieved, RowFacts
 from labeler.calculators.statistics.intervals import (
     LEVEL,
     Undefined,
@@ -34,22 +36,27 @@ from labeler.comparing.metric_comparison import (
     UNTESTED,
     Definedness,
     Flip,
-    Measured,
+    JudgeInconsistency,
     MetricComparison,
     Moved,
     Verdict,
-    judge_inconsistency,
-    sees_equal_retrieval,
 )
 from labeler.comparing.options import SideKeywords, SideOptions, side_options
 from labeler.comparing.pairs import Pair, Pairs, read_pairs
 from labeler.errors import UsageError, count_of
+from labeler.labels.answers import in_order
 from labeler.labels.record import AnyOutcome
 
 _LISTED = 5
 """Records without a finite value that are named at most."""
 TOP = 3
 """Records that are named for each metric."""
+_RETRIEVER = frozenset({"relevance", "document_relevance"})
+_PREFIX = "context_"
+_GENERATOR = frozenset({"context_utilization_claims"})
+"""Names with the prefix that measure the response."""
+_RANKED = frozenset({"context_precision", "context_utilization_precision"})
+"""Metrics that depend on the order of the documents."""
 
 
 class _Options(NamedTuple):
@@ -163,20 +170,101 @@ def _compare(
             chosen = tuple(metric for metric in chosen if metric in run.metrics)
     keep = partial(Measured.of, metrics=chosen)
     # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
-    every = read_pairs(runs, (keep, keep), sides, names=names, same=("question",), mixed=False)
+    every = read_pairs(
+        runs, (keep, keep), sides, names=names, metrics=chosen, same=("question",), mixed=False
+    )
     asked = [
-        [
-            _Asked(metric, place, _span(joined.pairs, place))
-            for place, metric in enumerate(chosen)
-            if metrics is not None or joined.have_fields_of(metric)
-        ]
+        [_Asked.of(joined, place, metric) for place, metric in enumerate(chosen) if metric in own]
         for joined in every
+        for own in [joined.measurable(chosen) if metrics is None else chosen]
     ]
     found = _family(every, asked, options, by=sides.by)
     if sides.by is None:
         return found
     wholes = _family(every, asked, options, by=None)
     return [replace(one, whole=whole) for one, whole in zip(found, wholes, strict=True)]
+
+
+# One metric.
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The kept facts of a label.
+
+    Attributes:
+        values: each metric's value, or the reason why it is undefined, in the metrics' order.
+        counted: by field, the keys of the sentences that the label counts.
+        retrieved: the documents.
+    """
+
+    values: tuple[float | str, ...]
+    counted: Counted
+    retrieved: Retrieved
+
+    @classmethod
+    def of(cls, row: MetricsRow, metrics: Sequence[Metric]) -> Measured:
+        """Return the facts of a row."""
+        lacking = Ratio.missing("needs_label")  # never shown: no label has the fields
+        ratios = [row.metrics.get(metric.id, lacking) for metric in metrics]
+        values = (r.undefined or "undefined" if r.value is None else r.value for r in ratios)
+        facts = row.facts or RowFacts(0, "label")
+        return cls(tuple(values), facts.counted, facts.retrieved)
+
+    def flips(self, other: Measured) -> tuple[Flip, ...]:
+        """Return how another label of the same sentences differs."""
+        both = zip(self.counted, other.counted, strict=True)
+        return tuple(
+            Flip(name, in_order(theirs - mine), in_order(mine - theirs))
+            for (name, mine), (_, theirs) in both
+            if mine != theirs
+        )
+
+
+class _Asked(NamedTuple):
+    """A metric that is compared.
+
+    Attributes:
+        metric: the metric.
+        place: its place among the values of a label.
+        span: see :attr:`MetricComparison.span`; all groups share one scale.
+    """
+
+    metric: Metric
+    place: int
+    span: float
+
+    @classmethod
+    def of(cls, joined: Pairs[Measured], place: int, metric: Metric) -> _Asked:
+        """Return a metric with its span over all pairs."""
+        found = [kept.value.values[place] for pair in joined for kept in (pair.a, pair.b)]
+        values = [value for value in found if not isinstance(value, str)]
+        return cls(metric, place, max(1.0, max(values) - min(values)) if values else 1.0)
+
+
+class _Tested(NamedTuple):
+    """A row without its adjustment.
+
+    Attributes:
+        row: the row.
+        changed: ids of the pairs with a value on one side only, and the side.
+    """
+
+    row: MetricComparison
+    changed: frozenset[tuple[str, float]]
+
+    @property
+    def tests(self) -> Sequence[tuple[Hashable, float | Undefined]]:
+        """Keys and p values of the tests of values and of definedness.
+
+        Equal and complementary metrics share the first, metrics whose definedness changes in the
+        same pairs the second.
+        """
+        row = self.row
+        return (
+            ((row.group, row.metric.quantity), row.p),
+            ((row.group, self.changed), row.definedness.p),
+        )
 
 
 def _family(
@@ -195,12 +283,23 @@ def _family(
         ]
         for joined, own in zip(every, asked, strict=True)
     ]
-    family = _adjusted(tested)
-    tests = sum(map(len, family))
-    return [
-        _judged(joined, rows, own, tests=tests, by=by, options=options)
-        for joined, rows, own in zip(every, tested, family, strict=True)
-    ]
+    p_values = {
+        (n, key): p
+        for n, run in enumerate(tested)
+        for one in run
+        for key, p in one.tests
+        if not isinstance(p, Undefined)
+    }
+    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    found = []
+    for n, (joined, run) in enumerate(zip(every, tested, strict=True)):
+        own = {key: p for (number, key), p in adjusted.items() if number == n}
+        sides = (joined.a, joined.b, joined.counts)
+        one = Comparison(*sides, (), len(adjusted), by, options.level, LETTERS[n + 1])
+        alpha = error_rate(options.level)
+        rows = (_judged(each, own, alpha, same_judge=one.same_judge) for each in run)
+        found.append(replace(one, rows=tuple(rows)))
+    return found
 
 
 def _grouped(joined: Pairs[Measured]) -> list[tuple[str | None, Sequence[Pair[Measured]]]]:
@@ -210,96 +309,23 @@ def _grouped(joined: Pairs[Measured]) -> list[tuple[str | None, Sequence[Pair[Me
     return sorted(groups.items(), key=lambda item: item[0] or "")
 
 
-class _Asked(NamedTuple):
-    """A metric that is compared.
-
-    Attributes:
-        metric: the metric.
-        place: its place among the values of a label.
-        span: see :attr:`MetricComparison.span`.
-    """
-
-    metric: Metric
-    place: int
-    span: float
-
-
-class _Valued(NamedTuple):
-    """A pair and its values of one metric."""
-
-    pair: Pair[Measured]
-    a: float
-    b: float
-
-    @property
-    def difference(self) -> float:
-        return self.b - self.a
-
-
-def _span(pairs: Sequence[Pair[Measured]], place: int) -> float:
-    """Return the largest possible difference of a metric; all groups share one scale."""
-    values = [
-        value
-        for pair in pairs
-        for value in (pair.a.value.values[place], pair.b.value.values[place])
-        if not isinstance(value, str)
-    ]
-    return max(1.0, max(values) - min(values)) if values else 1.0
-
-
-class _Tested(NamedTuple):
-    """A row without its adjustment.
-
-    Attributes:
-        row: the row.
-        changed: ids of the pairs with a value on one side only, and which side lacks it.
-    """
-
-    row: MetricComparison
-    changed: frozenset[tuple[str, bool, bool]]
-
-    @property
-    def values(self) -> Hashable:
-        """Key of the test of values: equal and complementary metrics share one."""
-        return self.row.group, self.row.metric.quantity
-
-    @property
-    def defined(self) -> Hashable:
-        """Key of the test of definedness: metrics whose definedness changes alike share one."""
-        return self.row.group, self.changed
-
-    @property
-    def tests(self) -> Iterable[tuple[Hashable, float]]:
-        """The tests of values and of definedness, with their keys."""
-        both = ((self.values, self.row.p), (self.defined, self.row.definedness.p))
-        return ((key, p) for key, p in both if not isinstance(p, Undefined))
-
-
 def _compared(
     group: str | None, asked: _Asked, pairs: Sequence[Pair[Measured]], options: _Options
 ) -> _Tested:
     """Compare one metric, without the adjustment for the other metrics."""
-    equal = [sees_equal_retrieval(asked.metric, pair) for pair in pairs]
-    inconsistency = judge_inconsistency(
-        [pair for pair, same in zip(pairs, equal, strict=True) if same], asked.place
-    )
+    equal: list[_Values] = []
+    others: list[_Values] = []
+    for pair in pairs:
+        a, b = (kept.value.values[asked.place] for kept in (pair.a, pair.b))
+        same = _sees_equal_retrieval(asked.metric, pair)
+        (equal if same else others).append((pair, a, b))
     # Where retrieval is equal in all pairs nothing is tested, but figures are shown.
-    only_equal = inconsistency is not None and all(equal)
-    found = [
-        (pair, pair.a.value.values[asked.place], pair.b.value.values[asked.place])
-        for pair, same in zip(pairs, equal, strict=True)
-        if only_equal or not same
-    ]
-    valued = [
-        _Valued(pair, a, b)
-        for pair, a, b in found
-        if not isinstance(a, str) and not isinstance(b, str)
-    ]
-    differences = [one.difference for one in valued]
-    questions = [one.pair.a.question for one in valued]
-    clusters = count_clusters(questions)
-    units = None if clusters is None else questions
-    untested = Undefined(UNTESTED)
+    found = others or equal
+    untested = Undefined(UNTESTED) if equal and not others else None
+    valued = _valued(found)
+    differences = [b - a for _, a, b in valued]
+    clusters, units = _clusters(valued)
+    changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
     row = MetricComparison(
         metric=asked.metric,
         group=group,
@@ -308,86 +334,114 @@ def _compared(
         undefined_a=dict(Counter(a for _, a, _ in found if isinstance(a, str))),
         undefined_b=dict(Counter(b for _, _, b in found if isinstance(b, str))),
         undefined_pairs=len(found) - len(valued),
-        mean_a=mean_difference([one.a for one in valued]),
-        mean_b=mean_difference([one.b for one in valued]),
+        mean_a=mean_difference([a for _, a, _ in valued]),
+        mean_b=mean_difference([b for _, _, b in valued]),
         difference=mean_difference(differences),
         span=asked.span,
         interval=untested
-        if only_equal
-        else paired_interval(differences, groups=units, span=asked.span, level=options.level),
-        p=untested if only_equal else paired_test(differences, groups=units, span=asked.span),
+        or paired_interval(differences, groups=units, span=asked.span, level=options.level),
+        p=untested or paired_test(differences, groups=units, span=asked.span),
         p_adjusted=Undefined("not_tested"),
-        definedness=_definedness(found, tested=not only_equal),
-        judge_inconsistency=inconsistency,
-        not_finite=tuple(pair.id for pair, *values in found if NOT_FINITE in values)[:_LISTED],
+        definedness=Definedness(
+            changes.count(-1.0),
+            changes.count(1.0),
+            untested or paired_test(changes, groups=_clusters(found)[1]),
+            Undefined("not_tested"),
+        ),
+        judge_inconsistency=_inconsistency(equal),
+        not_finite=tuple(pair.id for pair, *both in found if NOT_FINITE in both)[:_LISTED],
         verdict="not tested",
         moved=_moved(valued, options.top),
     )
-    lacks_a_value = ((pair.id, isinstance(a, str), isinstance(b, str)) for pair, a, b in found)
-    return _Tested(row, frozenset(one for one in lacks_a_value if one[1] != one[2]))
+    changed = zip(found, changes, strict=True)
+    return _Tested(row, frozenset((one[0].id, change) for one, change in changed if change))
 
 
-_Found = Sequence[tuple[Pair[Measured], float | str, float | str]]
-"""Pairs with their values, or the reasons why they have none."""
+_Values = tuple[Pair[Measured], float | str, float | str]
+"""A pair, and its values of one metric or the reasons why it has none."""
+_Valued = tuple[Pair[Measured], float, float]
 
 
-def _definedness(found: _Found, *, tested: bool) -> Definedness:
-    changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
-    p: float | Undefined = Undefined(UNTESTED)
-    if tested:
-        questions = [pair.a.question for pair, _, _ in found]
-        groups = None if count_clusters(questions) is None else questions
-        p = paired_test(changes, groups=groups)
-    return Definedness(changes.count(-1.0), changes.count(1.0), p, Undefined("not_tested"))
+def _valued(found: Iterable[_Values]) -> list[_Valued]:
+    return [
+        (pair, a, b) for pair, a, b in found if not isinstance(a, str) and not isinstance(b, str)
+    ]
+
+
+def _clusters(
+    found: Sequence[_Values] | Sequence[_Valued],
+) -> tuple[int | None, list[int | None] | None]:
+    """Return the number of groups of equal questions, and the group of each pair, if any repeat."""
+    questions = [pair.a.question for pair, *_ in found]
+    count = count_clusters(questions)
+    return count, None if count is None else questions
 
 
 def _moved(valued: Sequence[_Valued], top: int) -> tuple[Moved, ...]:
-    moved = [one for one in valued if one.difference]
-    moved.sort(key=lambda one: (-abs(one.difference), one.pair.id))
-    return tuple(Moved(one.pair.id, one.a, one.b, _flips(one.pair)) for one in moved[:top])
+    moved = [one for one in valued if one[1] != one[2]]
+    moved.sort(key=lambda one: (-abs(one[2] - one[1]), one[0].id))
+    return tuple(
+        Moved(pair.id, a, b, None if pair.differing else pair.a.value.flips(pair.b.value))
+        for pair, a, b in moved[:top]
+    )
 
 
-def _flips(pair: Pair[Measured]) -> tuple[Flip, ...] | None:
-    return None if pair.differing else pair.a.value.flips(pair.b.value)
+def _sees_equal_retrieval(metric: Metric, pair: Pair[Measured]) -> bool:
+    """Return True if a metric is about retrieval, and both sides retrieved the same.
+
+    Metrics that depend on the order of documents compare rankings: for them the order must be the
+    same, too.
+    """
+    name = metric.name
+    if name in _GENERATOR or not (name in _RETRIEVER or name.startswith(_PREFIX)):
+        return False
+    if name in _RANKED:
+        return _same_documents(pair)
+    return pair.a.value.retrieved.texts == pair.b.value.retrieved.texts
 
 
-def _adjusted(tested: Sequence[Sequence[_Tested]]) -> list[dict[Hashable, float]]:
-    """Adjust the p values of all tests of all runs together, each quantity once."""
-    family = {(n, key): p for n, run in enumerate(tested) for one in run for key, p in one.tests}
-    found: list[dict[Hashable, float]] = [{} for _ in tested]
-    for (n, key), p in zip(family, holm(list(family.values())), strict=True):
-        found[n][key] = p
-    return found
+def _same_documents(pair: Pair[Measured]) -> bool:
+    return pair.a.digests[1] == pair.b.digests[1]
+
+
+def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
+    """Describe the differences of pairs with equal retrieval; ``None`` without pairs."""
+    if not equal:
+        return None
+    apart = [abs(b - a) for _, a, b in _valued(equal)]
+    sentences = flipped = same = other = 0
+    for pair in (pair for pair, _, _ in equal if _same_documents(pair)):
+        a, b = (dict(kept.value.counted) for kept in (pair.a, pair.b))
+        only_a, only_b = a["relevant"] - b["relevant"], b["relevant"] - a["relevant"]
+        used_a, used_b = a["utilized"] - b["utilized"], b["utilized"] - a["utilized"]
+        sentences += pair.a.value.retrieved.sentences
+        flipped += len(only_a | only_b)
+        same += len(only_a & used_a) + len(only_b & used_b)
+        other += len(only_a & used_b) + len(only_b & used_a)
+    return JudgeInconsistency(
+        pairs=len(equal),
+        one_sided=sum(isinstance(a, str) != isinstance(b, str) for _, a, b in equal),
+        mean_absolute_difference=math.fsum(apart) / len(apart) if apart else 0.0,
+        sentences=sentences,
+        flipped=flipped / sentences if sentences else None,
+        lean=(same - other) / (same + other) if same + other else None,
+    )
 
 
 def _judged(
-    joined: Pairs[Measured],
-    tested: Sequence[_Tested],
-    family: Mapping[Hashable, float],
-    *,
-    tests: int,
-    by: str | None,
-    options: _Options,
-) -> Comparison:
-    """Return a comparison with the adjusted p values and the verdicts."""
-    level, alpha = options.level, error_rate(options.level)
-    found = Comparison(joined.a, joined.b, joined.counts, (), tests, by, level)
-    rows = (_judged_row(one, family, alpha, same_judge=found.same_judge) for one in tested)
-    return replace(found, rows=tuple(rows))
-
-
-def _judged_row(
-    tested: _Tested, family: Mapping[Hashable, float], alpha: float, *, same_judge: bool
+    tested: _Tested, adjusted: Mapping[Hashable, float], alpha: float, *, same_judge: bool
 ) -> MetricComparison:
     """Fill in the adjusted p values of a row, and its verdict."""
-    row, definedness = tested.row, tested.row.definedness
-    p = row.p if isinstance(row.p, Undefined) else family[tested.values]
-    if isinstance(definedness.p, Undefined):
-        definedness = replace(definedness, p_adjusted=definedness.p)
-    else:
-        definedness = replace(definedness, p_adjusted=family[tested.defined])
-    verdict = _verdict(row, p, alpha, same_judge=same_judge)
-    return replace(row, p_adjusted=p, definedness=definedness, verdict=verdict)
+    p, of_definedness = (
+        p if isinstance(p, Undefined) else adjusted[key] for key, p in tested.tests
+    )
+    row = tested.row
+    return replace(
+        row,
+        p_adjusted=p,
+        definedness=replace(row.definedness, p_adjusted=of_definedness),
+        verdict=_verdict(row, p, alpha, same_judge=same_judge),
+    )
 
 
 def _verdict(

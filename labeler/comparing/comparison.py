@@ -1,40 +1,54 @@
-"""Comparisons of sets of labels, their conclusion and their published form."""
+"""Comparisons of sets of labels: their conclusion, their tables and their published form."""
 
 from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Literal, cast
 
-from labeler.calculators.headline import plain_name
+from labeler.calculators.headline import headline_metrics, plain_name
+from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import find_row
-from labeler.comparing.conclusion import (
-    Circumstances,
-    Conclusion,
-    conclude,
-    described,
-    figures,
-    in_headlines,
-    in_order,
-    largest_change,
-    row_name,
-)
 from labeler.comparing.gates import MOST_LACKING
-from labeler.comparing.metric_comparison import Measured, MetricComparison
+from labeler.comparing.metric_comparison import UNTESTED, MetricComparison
 from labeler.comparing.pairs import PairCounts
 from labeler.comparing.sides import Side
 from labeler.labels.signature import selection_warnings
-from labeler.sentences.display import (
-    Display,
-    Displayed,
-    Grid,
-)
+from labeler.sentences.display import Column, Display, Displayed, Grid, display_of, figure
 
 LETTERS = string.ascii_uppercase
 """Letters of the sets of labels; A is the base."""
+
+Kind = Literal[
+    "better", "worse", "higher", "lower", "not certain", "no difference seen", "not compared"
+]
+_AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
+"""The verdicts on certain differences, and those of the other direction."""
+Rows = Sequence[MetricComparison]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The conclusion of a comparison; ``str`` is the sentence.
+
+    Attributes:
+        kind: ``better`` or ``worse`` by the first metric that certainly differs, ``higher`` or
+            ``lower`` where different judges labeled both sides.
+        sentence: the conclusion with its figures.
+        row: the metric that the sentence names first, if any.
+    """
+
+    kind: Kind
+    sentence: str
+    row: MetricComparison | None = None
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +63,7 @@ class Comparison(Displayed):
         tests: number of tests that p values are adjusted for.
         by: name of the metadata column that pairs are grouped by, or ``None``.
         level: of the intervals; 1 - level is the family-wise error rate of the tests.
+        letter: name of the second side in words: B, or C and so on of several comparisons.
         whole: with groups, the comparison of all pairs together, a family of tests of its own.
 
     Example:
@@ -59,13 +74,14 @@ class Comparison(Displayed):
         (14, 0.0)
     """
 
-    a: Side[Measured]
-    b: Side[Measured]
+    a: Side[Any]
+    b: Side[Any]
     counts: PairCounts
     rows: tuple[MetricComparison, ...]
     tests: int
     by: str | None
     level: float
+    letter: str = "B"
     whole: Comparison | None = None
 
     def __getitem__(self, key: str | tuple[str, str]) -> MetricComparison:
@@ -77,17 +93,22 @@ class Comparison(Displayed):
         return find_row(self.rows if isinstance(key, tuple) else self.by_group[None], key)
 
     @cached_property
-    def every(self) -> list[MetricComparison]:
-        """The rows of all pairs together, then those of the groups."""
-        return [*(self.whole.rows if self.whole else ()), *self.rows]
-
-    @cached_property
     def by_group(self) -> dict[str | None, list[MetricComparison]]:
         """The rows of all pairs together (``None``), and of each group."""
         found: dict[str | None, list[MetricComparison]] = {None: []}
-        for row in self.every:
+        for row in (*(self.whole.rows if self.whole else ()), *self.rows):
             found.setdefault(row.group, []).append(row)
         return found
+
+    @property
+    def every(self) -> list[MetricComparison]:
+        """The rows of all pairs together, then those of the groups."""
+        return [row for rows in self.by_group.values() for row in rows]
+
+    @cached_property
+    def valued(self) -> list[MetricComparison]:
+        """The rows with pairs, those of headline metrics first."""
+        return in_order([row for row in self.every if row.pairs])
 
     @property
     def same_sentences(self) -> bool:
@@ -100,38 +121,51 @@ class Comparison(Displayed):
         return _judges(self.a) == _judges(self.b)
 
     def _display(self) -> Display:
-        rows = in_order([row for row in self.every if row.pairs])
-        notes = [
-            self.counts.in_words(),
-            *selection_warnings((*self.a.signatures, *self.b.signatures)),
-        ]
-        for letter, side in (("A", self.a), ("B", self.b)):
-            notes.append(f"{letter}: {side.name}, {'; '.join(side.signatures)}")
-        return Display(str(self.conclusion), figures(rows, self.level), notes)
+        return display_of(Comparisons((self,)))
 
-    @property
-    def conclusion(self) -> Conclusion:
-        """The conclusion; ``str`` gives one sentence, such as ``B is better: 6 more of 60 …``."""
-        return self.concluded("B")
-
-    def concluded(self, b: str) -> Conclusion:
-        """Return the conclusion: of all pairs, then the group that moved most.
+    def figures(
+        self,
+        rows: Rows,
+        name: Callable[[MetricComparison], str] = attrgetter("name"),
+        b: str | None = None,
+    ) -> Grid:
+        """Return a table of means, changes with their intervals, and verdicts in words.
 
         Args:
-            b: name of the second side.
+            rows: rows of metrics and groups.
+            name: returns the name of a row.
+            b: name of the second side; by default its letter.
+        """
+        b = b or self.letter
+        change = Column(f"change ({100 * self.level:g} % range)", words=True)
+        heads = [Column("", words=True), Column("A"), Column(b), change]
+        return Grid(
+            [*heads, Column(f"{b} is", words=True)],
+            [
+                [
+                    name(row),
+                    figure(row.mean_a),
+                    figure(row.mean_b),
+                    row.change_in_words,
+                    row.verdict_in_words,
+                ]
+                for row in rows
+            ],
+        )
+
+    @cached_property
+    def conclusion(self) -> Conclusion:
+        """The conclusion; ``str`` gives one sentence, such as ``B is better: 6 more of 60 …``.
+
+        With groups it is that on all pairs, then the change of the group that moved most.
         """
         if self.whole:
-            found = self.whole.concluded(b)
-            groups = largest_change(self.rows, found.row, f"by {self.by}")
+            found = self.whole.conclusion
+            groups = _largest_change(self, found.row)
             return replace(found, sentence="; ".join(filter(None, (found.sentence, groups))))
-        circumstances = Circumstances(
-            same_judge=self.same_judge,
-            same_sentences=self.same_sentences,
-            tests=self.tests,
-            losses=[*self._losses(b)],
-            warning=self.counts.warning,
-        )
-        return conclude(self.rows, circumstances, b)
+        found = _certain(self) or _open(self)
+        sentence = "; but ".join((found.sentence, *islice(self._losses(), 1)))
+        return replace(found, sentence="; ".join(filter(None, (self.counts.warning, sentence))))
 
     def regressions(self) -> Iterator[str]:
         """Yield what is worse in B: verdicts, and shares of rows without a value, in words.
@@ -141,12 +175,12 @@ class Comparison(Displayed):
         """
         for row in self.every:
             if row.verdict == "worse":
-                yield f"worse: {described(row)}"
-        yield from self._losses("B")
+                yield f"worse: {row.described}"
+        yield from self._losses()
 
-    def _losses(self, b: str) -> Iterator[str]:
+    def _losses(self) -> Iterator[str]:
         """Yield shares of rows that have a label or a value in A and none in B, if above 5 %."""
-        counts = self.counts
+        counts, b = self.counts, self.letter
         lost = len(self.a.labels.keys() & self.b.failed.keys()) + counts.only_a
         total = counts.pairs + lost
         if lost > total * MOST_LACKING:
@@ -198,37 +232,52 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
         if len(self) == 1:
             return str(self[0].conclusion)
         kinds: dict[str, list[str]] = {}
-        for (letter, _), one in zip(self.letters[1:], self, strict=True):
-            kinds.setdefault(one.concluded(letter).kind, []).append(letter)
-        found = "; ".join(f"{', '.join(k)} {kind}" for kind, k in kinds.items())
+        for one in self:
+            kinds.setdefault(one.conclusion.kind, []).append(one.letter)
+        found = "; ".join(f"{', '.join(letters)} {kind}" for kind, letters in kinds.items())
         warnings = dict.fromkeys(one.counts.warning for one in self)
         return "; ".join(filter(None, [*warnings, f"against A: {found}"]))
 
     @property
-    def letters(self) -> list[tuple[str, Side[Measured]]]:
-        """The base and the other sets, each with its letter."""
-        sides = [self[0].a, *(one.b for one in self)]
-        return list(zip(LETTERS, sides, strict=False))
+    def conclusions(self) -> list[str]:
+        """The conclusion, and of several comparisons one for each."""
+        lines = [self.conclusion]
+        for one in self[len(self) == 1 :]:
+            text = str(one.conclusion)
+            lines.append(text if text.startswith(f"{one.letter} is ") else f"{one.letter}: {text}")
+        return lines
+
+    @property
+    def sides(self) -> dict[str, Side[Any]]:
+        """The base and the other sets by their letters."""
+        return {"A": self[0].a} | {one.letter: one.b for one in self}
+
+    @property
+    def records(self) -> Iterator[str]:
+        """Lines on the sets, and the records that are compared and those that are not."""
+        yield f"A is {self[0].a.name}"
+        for one in self:
+            yield f"{one.letter} is {one.b.name}: {one.counts.in_words(one.letter)}"
+        signatures = (name for side in self.sides.values() for name in side.signatures)
+        yield from selection_warnings(dict.fromkeys(signatures))
 
     def _display(self) -> Display:
-        sentences = [
-            str(one.concluded(letter))
-            for (letter, _), one in zip(self.letters[1:], self, strict=True)
-        ]
-        sides = [f"{letter}: {side.name}" for letter, side in self.letters]
-        grids = [
-            figures(in_headlines(one.rows), one.level, "other", name=partial(_named, letter))
-            for (letter, _), one in zip(self.letters[1:], self, strict=True)
-        ]
-        rows = [row for grid in grids for row in grid.rows]
-        return Display(self.conclusion, Grid(grids[0].columns, rows), [*sentences, *sides])
+        if len(self) == 1:
+            grid = self[0].figures(self[0].valued)
+        else:
+            grids = [
+                one.figures(in_headlines(one.rows), partial(_named, one.letter), "other")
+                for one in self
+            ]
+            grid = Grid(grids[0].columns, [row for one in grids for row in one.rows])
+        return Display(self.conclusion, grid, [*self.conclusions[1:], *self.records])
 
 
 def _named(letter: str, row: MetricComparison) -> str:
-    return f"{letter}: {row_name(row)}"
+    return f"{letter}: {row.name}"
 
 
-def _side_json(side: Side[Measured]) -> dict[str, Any]:
+def _side_json(side: Side[Any]) -> dict[str, Any]:
     return {
         "name": side.name,
         "signatures": list(side.signatures),
@@ -237,7 +286,7 @@ def _side_json(side: Side[Measured]) -> dict[str, Any]:
     }
 
 
-def _judges(side: Side[Measured]) -> set[str]:
+def _judges(side: Side[Any]) -> set[str]:
     """Return the signatures of a side without trial and splitter."""
     return {
         "|".join(
@@ -245,3 +294,107 @@ def _judges(side: Side[Measured]) -> set[str]:
         )
         for signature in side.signatures
     }
+
+
+def in_order(rows: Rows) -> list[MetricComparison]:
+    """Return rows with the headline metrics first."""
+    first = headline_metrics(row.metric for row in rows)
+    place = {metric: number for number, metric in enumerate(first)}
+    return sorted(rows, key=lambda row: place.get(row.metric, len(place)))
+
+
+def in_headlines(rows: Rows) -> list[MetricComparison]:
+    """Return the rows of headline metrics, in order."""
+    first = headline_metrics(row.metric for row in rows)
+    return [row for metric in first for row in rows if row.metric is metric]
+
+
+# The conclusion in words. A difference is certain if the verdict says so; then its interval
+# excludes 0.
+
+
+def _certain(found: Comparison) -> Conclusion | None:
+    """Return the conclusion if a difference is certain."""
+    certain = [row for row in found.valued if row.verdict in _AGAINST]
+    if not certain:
+        return None
+    kind = cast("Kind", certain[0].verdict)
+    parts = [f"{found.letter} is {kind}: {_clauses(certain, kind)}"]
+    if against := _clauses(certain, _AGAINST[kind]):
+        parts.append(f"but {_AGAINST[kind]}: {against}")
+    if found.valued[0].metric not in {row.metric for row in certain}:
+        parts.append(f"no difference seen: {found.valued[0].described}")
+    if not found.same_judge:
+        parts.append("other judges, prompts or thresholds gave these labels, so neither is better")
+    elif found.same_sentences:
+        parts.append("the answers are the same, only their labels differ")
+    return Conclusion(kind, "; ".join(parts), certain[0])
+
+
+def _clauses(rows: Rows, kind: str) -> str:
+    """Return the first difference of one direction, and the number of further ones."""
+    own = [row for row in rows if row.verdict == kind]
+    more = len({row.metric for row in own}) - 1
+    several = "1 more metric" if more == 1 else f"{more} more metrics"
+    return " and ".join([*(row.described for row in own[:1]), *([several] if more > 0 else [])])
+
+
+def _open(found: Comparison) -> Conclusion:
+    """Return the conclusion where no difference is certain."""
+    rows = found.valued
+    if not rows:
+        return Conclusion("not compared", "nothing to compare: no metric has a value on both sides")
+    for row in rows:
+        if row.verdict == "not significant after Holm":
+            return Conclusion(
+                "not certain",
+                f"not certain: {row.described}; of {found.tests} differences tested at once, one "
+                "can be as large by chance",
+                row,
+            )
+    first = next((row for row in rows if isinstance(row.interval, Interval)), None)
+    if first is None:
+        return Conclusion("not compared", _untested(rows[0]), rows[0])
+    visible = f"with {first.pairs} pairs only one of {_least_visible(first)} or more would show"
+    if any(row.difference or row.definedness.differs for row in rows):
+        sentence = f"no difference seen: {first.described}; {visible}"
+    else:
+        sentence = f"no difference: all {max(row.pairs for row in rows)} pairs have equal values"
+        sentence += "" if found.same_sentences else f"; {visible}"
+    return Conclusion("no difference seen", sentence, first)
+
+
+def _untested(row: MetricComparison) -> str:
+    """Return the conclusion where nothing could be tested."""
+    if row.interval == Undefined(UNTESTED):
+        return (
+            "nothing to compare: both sides retrieved the same documents, so a difference in "
+            f"{plain_name(row.metric)} is the judge's"
+        )
+    few = f"too few to tell: all {row.pairs} records ask one question"
+    return f"{'1 record is too few to tell' if row.pairs == 1 else few}; {row.described}"
+
+
+def _least_visible(row: MetricComparison) -> str:
+    """Return the least difference whose interval would exclude 0, about."""
+    found = row.interval
+    if isinstance(found, Undefined) or isinstance(row.difference, Undefined):
+        return "any size"
+    return figure(max(row.difference - found.low, found.high - row.difference))
+
+
+def _largest_change(found: Comparison, whole: MetricComparison | None) -> str:
+    """Return the change of the group that moved most in words; empty if no group moved.
+
+    A certain change goes before one that chance may explain, and one of the metric that the
+    conclusion on all records names before others.
+    """
+    moved = [row for row in in_order(found.rows) if row.pairs and row.difference]
+    same = [row for row in moved if whole and row.metric is whole.metric]
+    certain = [row for row in moved if row.verdict in _AGAINST]
+    own = [row for row in same if row in certain] or certain[:1] or same
+    if not own:
+        return ""
+    most = max(own, key=lambda row: abs(cast("float", row.difference)))
+    sure = "" if certain else ", not certain"
+    return f"largest change by {found.by}: {most.described}{sure}"

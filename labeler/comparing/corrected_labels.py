@@ -12,6 +12,7 @@ from labeler.comparing.sides import Choice
 from labeler.data.corrections.applying import Applied, usable
 from labeler.data.corrections.correction import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.file import independent
+from labeler.labels.answering import configuration
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelRecord
 
@@ -103,7 +104,7 @@ def _distinct(
             isinstance(outcome, LabelRecord)
             and outcome.key in wanted
             and outcome.key not in seen
-            and choice.fits(outcome)
+            and choice.fits(configuration(outcome), outcome.signature.trial)
         ):
             seen.add(outcome.key)
             yield outcome

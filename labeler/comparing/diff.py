@@ -11,13 +11,17 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, Ratio, Tally, select_metrics, tally
 from labeler.calculators.headline import headline_metrics, plain_name
+from labeler.calculators.summary_table import alias_note
+from labeler.comparing.comparison_text import side_lines
 from labeler.comparing.flips import (
+    FIELDS,
     FLIP_WORDS,
     DecisionFlip,
     Field,
@@ -40,9 +44,14 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
+    Section,
+    arrow,
     figure,
+    number,
+    reason_counts,
     shortened,
 )
+from labeler.version import __version__
 
 TOP = 10
 """Records that are listed."""
@@ -425,7 +434,7 @@ def open_diff(
     packing = _Packing(chosen)
     keep = (packing.whole, packing.without_sentences)
     (pairs,) = read_pairs([a, b], keep, options, names=names)
-    shown = [one for one in chosen if metrics is not None or pairs.have_fields_of(one)]
+    shown = chosen if metrics is not None else pairs.measurable(chosen)
     return Differences(tuple(shown), options.by, chosen, pairs)
 
 
@@ -472,3 +481,98 @@ def diff_labels(
     """
     count_of("top", top)
     return open_diff(a, b, metrics, names=names, **sides).summary(top)
+
+
+# Details as text.
+
+_SHOWN_METRICS = 4
+"""Metrics that are listed of a record, those with the largest changes."""
+_SHOWN_FLIPS = 12
+"""Flips that are listed of a record and a field."""
+
+
+def diff_in_full(found: LabelDiff) -> Iterator[Section]:
+    """Yield the sides, for all and each group flips and changes, and the largest changes."""
+    sides = (("A", found.a), ("B", found.b))
+    lines = (side_lines(n, one.name, one.labeled, one.signatures, one.failed) for n, one in sides)
+    yield Section(lines=[*chain(*lines), *found.pairing])
+    for group in found.groups:
+        rows = [row for row in found.metrics if row.group == group]
+        grids = [found.figures(group), *([_changes(rows)] if rows else [])]
+        heading = None if group is None else f"{found.by}: {group}"
+        yield Section(heading, grids, [*_undefined(rows)])
+    aliases = alias_note(row.metric for row in found.metrics)
+    yield Section(lines=[*_largest(found), "", *aliases, f"labeler:{__version__}"])
+
+
+def _changes(rows: Sequence[MetricDiff]) -> Grid:
+    heads = ("A", "B", "B-A", "changed", "of")
+    return Grid(
+        [Column("mean of", words=True), *map(Column, heads)],
+        [
+            [
+                f"{row.metric.id} {arrow(higher_is_better=row.metric.higher_is_better)}",
+                number(row.mean_a),
+                number(row.mean_b),
+                _signed(row.change),
+                f"{row.changed:,}",
+                f"{row.pairs:,}",
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _undefined(rows: Sequence[MetricDiff]) -> Iterator[str]:
+    """Yield the numbers of pairs without a value."""
+    for row in rows:
+        reasons = [
+            f"{letter} {reason_counts(counts)}"
+            for letter, counts in (("A", row.undefined_a), ("B", row.undefined_b))
+            if counts
+        ]
+        if reasons:
+            yield f"{row.metric.id} over {row.pairs} pairs; undefined in {'; in '.join(reasons)}"
+
+
+def _largest(found: LabelDiff) -> Iterator[str]:
+    if found.records:
+        yield "changed most, from A to B:"
+    for record in found.records:
+        flips = "1 flip" if len(record.flips) == 1 else f"{len(record.flips)} flips"
+        yield f"  {shortened(record.id)}: {flips}"
+        for line in (_signs(record.flips), _changed(record)):
+            if line:
+                yield f"    {line}"
+
+
+def _signs(flips: Sequence[DecisionFlip]) -> str:
+    """Return ``relevant +0b -1a; supported -c``: the decisions B's label gained and lost."""
+    fields: dict[str, list[str]] = {}
+    for flip in sorted(flips, key=lambda flip: FIELDS.index(flip.field)):
+        sign = {"gained": "+", "lost": "-", "changed": "~"}[flip.direction]
+        fields.setdefault(flip.field, []).append(f"{sign}{flip.key}")
+    return "; ".join(
+        f"{name.replace('_', ' ')} {_shortened(signs)}" for name, signs in fields.items()
+    )
+
+
+def _shortened(signs: Sequence[str]) -> str:
+    more = f" and {len(signs) - _SHOWN_FLIPS} more" if len(signs) > _SHOWN_FLIPS else ""
+    return " ".join(signs[:_SHOWN_FLIPS]) + more
+
+
+def _changed(record: RecordDiff) -> str:
+    moved = [
+        (abs(change.b - change.a), change.metric, change.a, change.b)
+        for change in record.changes
+        if change.a is not None and change.b is not None and change.a != change.b
+    ]
+    moved.sort(key=lambda one: -one[0])
+    more = f", and {len(moved) - _SHOWN_METRICS} more" if len(moved) > _SHOWN_METRICS else ""
+    shown = (f"{name} {float(a):.4f} → {float(b):.4f}" for _, name, a, b in moved[:_SHOWN_METRICS])
+    return ", ".join(shown) + more
+
+
+def _signed(figure: Fraction | None) -> str:
+    return "0" if figure == 0 else number(figure, "+.4f")

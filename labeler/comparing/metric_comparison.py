@@ -1,30 +1,29 @@
-"""Metrics of two labels side by side: the measured facts, the result, and its published form.
-
-What a metric of retrieval says about equal retrieval is about the judge.
-"""
+"""One metric of two sets of labels: its figures, its verdict, and both in words."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from labeler.calculators import Metric, MetricsRow, Ratio, tally
-from labeler.calculators.row_facts import Counted, Retrieved, RowFacts, counted_sets
+from labeler.calculators import Metric
+from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.comparing.pairs import Pair
-from labeler.comparing.sides import Kept
-from labeler.labels.answers import in_order
-from labeler.labels.record import LabelRecord
-from labeler.sentences.display import Brief
+from labeler.sentences.display import Brief, digits_for, figure, shortened
 
-_RETRIEVER = frozenset({"relevance", "document_relevance"})
-_PREFIX = "context_"
-_GENERATOR = frozenset({"context_utilization_claims"})
-"""Names with the prefix that measure the response."""
-_RANKED = frozenset({"context_precision", "context_utilization_precision"})
-"""Metrics that depend on the order of the documents."""
+UNTESTED = "equal_retrieval"
+"""Why nothing is tested where all pairs have equal retrieval."""
+_FIGURES = ("mean_a", "mean_b", "difference", "interval", "p", "p_adjusted")
+_INCONSISTENT = "judge_inconsistency"
+_VERDICTS = {
+    "not significant after Holm": "not certain",
+    "no evidence": "no difference seen",
+    "no difference": "equal",
+    "definedness differs": "equal where both have a value",
+    "judge inconsistency": "same documents",
+    "not tested": "not compared",
+}
+"""Verdicts in words; the others are words already."""
+_LONGEST_GROUP = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +39,6 @@ class Flip:
     field: str
     gained: tuple[str, ...]
     lost: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The kept facts of a label.
-
-    Attributes:
-        values: each metric's value, or the reason why it is undefined, in the metrics' order.
-        counted: by field, the keys of the sentences that the label counts.
-        retrieved: the documents.
-    """
-
-    values: tuple[float | str, ...]
-    counted: Counted
-    retrieved: Retrieved
-
-    @classmethod
-    def of(cls, record: LabelRecord | MetricsRow, metrics: Sequence[Metric]) -> Measured:
-        """Measure a label, or return the facts of a row of a numbers file."""
-        if isinstance(record, MetricsRow):
-            facts = record.facts or RowFacts(0, "label")
-            lacking = Ratio.missing("needs_label")  # never shown: no label has the fields
-            ratios = [record.metrics.get(metric.id, lacking) for metric in metrics]
-            counted, retrieved = facts.counted, facts.retrieved
-        else:
-            counts = tally(record)
-            ratios = [metric.ratio(counts, record.id) for metric in metrics]
-            counted, retrieved = counted_sets(counts), Retrieved.of(record.example)
-        values = (r.undefined or "undefined" if r.value is None else r.value for r in ratios)
-        return cls(tuple(values), counted, retrieved)
-
-    def flips(self, other: Measured) -> tuple[Flip, ...]:
-        """Return how another label of the same sentences differs."""
-        both = zip(self.counted, other.counted, strict=True)
-        return tuple(
-            Flip(name, in_order(theirs - mine), in_order(mine - theirs))
-            for (name, mine), (_, theirs) in both
-            if mine != theirs
-        )
 
 
 @dataclass(frozen=True)
@@ -109,58 +69,6 @@ class JudgeInconsistency:
     def differs(self) -> bool:
         """True if a value differs, or is on one side only."""
         return self.mean_absolute_difference > 0 or self.one_sided > 0
-
-
-def sees_equal_retrieval(metric: Metric, pair: Pair[Measured]) -> bool:
-    """Return True if a metric is about retrieval, and both sides retrieved the same.
-
-    Metrics that depend on the order of documents compare rankings: for them the order must be the
-    same, too.
-    """
-    name = metric.name
-    if name in _GENERATOR or not (name in _RETRIEVER or name.startswith(_PREFIX)):
-        return False
-    if name in _RANKED:
-        return _same_documents(pair)
-    return pair.a.value.retrieved.texts == pair.b.value.retrieved.texts
-
-
-def judge_inconsistency(pairs: Sequence[Pair[Measured]], place: int) -> JudgeInconsistency | None:
-    """Describe the differences of pairs with equal retrieval; ``None`` without pairs.
-
-    Args:
-        pairs: the pairs.
-        place: index of the metric among the values.
-    """
-    if not pairs:
-        return None
-    values = [(pair.a.value.values[place], pair.b.value.values[place]) for pair in pairs]
-    apart = [abs(b - a) for a, b in values if not isinstance(a, str) and not isinstance(b, str)]
-    sentences = flipped = same = other = 0
-    for pair in filter(_same_documents, pairs):
-        a, b = _counted(pair.a), _counted(pair.b)
-        only_a, only_b = a["relevant"] - b["relevant"], b["relevant"] - a["relevant"]
-        used_a, used_b = a["utilized"] - b["utilized"], b["utilized"] - a["utilized"]
-        sentences += pair.a.value.retrieved.sentences
-        flipped += len(only_a | only_b)
-        same += len(only_a & used_a) + len(only_b & used_b)
-        other += len(only_a & used_b) + len(only_b & used_a)
-    return JudgeInconsistency(
-        pairs=len(pairs),
-        one_sided=sum(isinstance(a, str) != isinstance(b, str) for a, b in values),
-        mean_absolute_difference=math.fsum(apart) / len(apart) if apart else 0.0,
-        sentences=sentences,
-        flipped=flipped / sentences if sentences else None,
-        lean=(same - other) / (same + other) if same + other else None,
-    )
-
-
-def _same_documents(pair: Pair[Measured]) -> bool:
-    return pair.a.digests[1] == pair.b.digests[1]
-
-
-def _counted(kept: Kept[Measured]) -> Mapping[str, frozenset[str]]:
-    return dict(kept.value.counted)
 
 
 Verdict = Literal[
@@ -274,12 +182,50 @@ class MetricComparison(Brief):
     moved: tuple[Moved, ...]
     not_finite: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The plain name of the metric, and the group."""
+        name = plain_name(self.metric)
+        return name if self.group is None else f"{name} in {self.group_name}"
+
+    @property
+    def group_name(self) -> str:
+        """The shortened group; ``(all)`` for all records."""
+        return "(all)" if self.group is None else shortened(self.group, _LONGEST_GROUP)
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict in plain words."""
+        found = self.interval
+        if isinstance(found, Undefined) and found.reason != UNTESTED and self.difference:
+            return "too few records"
+        return _VERDICTS.get(self.verdict, self.verdict)
+
+    @property
+    def change_in_words(self) -> str:
+        """The difference and its interval: ``+.10 (.02 to .18)``."""
+        found = self.interval
+        if isinstance(self.difference, Undefined) or isinstance(found, Undefined):
+            return figure(self.difference, signed=True) if self.difference else ""
+        digits = digits_for(found.low, found.high)
+        low, high = (figure(end, digits) for end in (found.low, found.high))
+        return f"{figure(self.difference, digits, signed=True)} ({low} to {high})"
+
+    @property
+    def described(self) -> str:
+        """The difference in words: ``6 more of 60 answers fully supported, +.10 (.02 to .18)``."""
+        count = 0 if isinstance(self.difference, Undefined) else round(self.difference * self.pairs)
+        if self.metric.id in OF_WHOLE_ANSWERS and count:
+            more = "more" if count > 0 else "fewer"
+            words = f"{abs(count)} {more} of {self.pairs} {self.name}"
+        else:
+            words = f"{self.name} {figure(self.mean_a)} → {figure(self.mean_b)}"
+        return ", ".join(filter(None, (words, self.change_in_words)))
+
     def as_json(self) -> dict[str, Any]:
         """Return the published form; an undefined figure is null, its reason in ``undefined``."""
         figures: dict[str, object] = {name: getattr(self, name) for name in _FIGURES}
-        reasons = {
-            name: figure.reason for name, figure in figures.items() if isinstance(figure, Undefined)
-        }
+        reasons = {name: one.reason for name, one in figures.items() if isinstance(one, Undefined)}
         return {
             "metric": self.metric.id,
             "version": self.metric.version,
@@ -298,26 +244,13 @@ class MetricComparison(Brief):
             },
             _INCONSISTENT: (inconsistency := self.judge_inconsistency) and asdict(inconsistency),
             "span": self.span,
-            **{name: _plain(figure) for name, figure in figures.items()},
+            **{name: _plain(one) for name, one in figures.items()},
             "undefined": reasons,
             "moved": [asdict(record) for record in self.moved],
         }
 
 
-_INCONSISTENT = "judge_inconsistency"
-UNTESTED = "equal_retrieval"
-"""Why nothing is tested where all pairs have equal retrieval."""
-_FIGURES = (
-    "mean_a",
-    "mean_b",
-    "difference",
-    "interval",
-    "p",
-    "p_adjusted",
-)
-
-
-def _plain(figure: object) -> object:
-    if isinstance(figure, Interval):
-        return asdict(figure)
-    return None if isinstance(figure, Undefined) else figure
+def _plain(value: object) -> object:
+    if isinstance(value, Interval):
+        return asdict(value)
+    return None if isinstance(value, Undefined) else value

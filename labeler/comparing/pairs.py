@@ -209,28 +209,20 @@ class Pairs(Brief, Generic[T]):
     def __iter__(self) -> Iterator[Pair[T]]:
         return iter(self.pairs)
 
-    def have_fields_of(self, metric: Metric) -> bool:
-        """Return whether some label of each side has the fields that a metric needs."""
-        return self.a.has_fields_of(metric) and self.b.has_fields_of(metric)
+    def measurable(self, metrics: Iterable[Metric]) -> list[Metric]:
+        """Return the metrics whose fields some label of each side has."""
+        sides = [{kept.output for kept in side.labels.values()} for side in (self.a, self.b)]
+        return [
+            metric
+            for metric in metrics
+            if all(any(issubclass(o, metric.profile.output) for o in one) for one in sides)
+        ]
 
 
-def join(
-    a: Side[T], b: Side[T], *, same: tuple[str, ...] = SENTENCES, by: str | None = None
-) -> Pairs[T]:
-    """Pair the records that both sides have a label of.
-
-    Records without an id are paired by content, else by question.
-
-    Args:
-        a: the labels to start from.
-        b: the labels that are compared with them.
-        same: parts that must be the same on both sides; other records are left out.
-        by: name of the metadata column to group by.
-
-    Raises:
-        UsageError: there is no pair, or no label has the column.
-    """
-    by_question = pair_by_question(_questions(a), _questions(b), {*a.failed, *b.failed})
+def _joined(a: Side[T], b: Side[T], same: tuple[str, ...]) -> Pairs[T]:
+    """Pair the records that both sides have a label of, with the same parts."""
+    asked, again = ({name: kept.question for name, kept in one.labels.items()} for one in (a, b))
+    by_question = pair_by_question(asked, again, {*a.failed, *b.failed})
     b = b.renamed(by_question.names)
     pairs: list[Pair[T]] = []
     left_out: dict[str, str] = {}
@@ -260,7 +252,6 @@ def join(
     )
     if not pairs:
         raise UsageError(_no_pairs(a, b, counts))
-    check_column(by, a.columns | b.columns, "to group by")
     return Pairs(a, b, tuple(pairs), counts)
 
 
@@ -270,44 +261,40 @@ def read_pairs(
     options: SideOptions,
     *,
     names: Sequence[str],
+    metrics: Sequence[Metric] | None = None,
     same: tuple[str, ...] = SENTENCES,
     mixed: bool = True,
 ) -> list[Pairs[T]]:
     """Read sets of labels and pair the records of the first, A, with those of each other, B.
 
-    See :func:`read_side` and :func:`join`.
+    Records without an id are paired by content, else by question. See :func:`read_side`.
 
     Args:
         runs: outcomes to start from, and one or several others that are compared with them.
         keep: returns the facts of a label of A and of a B that are kept.
         options: the labels of both sides, and their groups.
         names: names of the sides in errors and results.
-        same: parts that must be the same on both sides.
+        metrics: metrics to measure; see :func:`read_side`.
+        same: parts that must be the same on both sides; other records are left out.
         mixed: whether labels of several signatures may be taken together without a choice.
 
     Raises:
         UsageError: a side has no label that fits the choice, or several of a record; there is no
             pair; or no label has the column.
     """
-    a_choice = Choice(names[0], options.a_signature, options.trial)
-    b_choice = Choice(names[0], options.b_signature, options.trial, "b_signature")
+    choice = Choice(names[0], options.a_signature, options.trial)
+    other = replace(choice, signature=options.b_signature, signature_option="b_signature")
     if options.b_trial is not None:
-        b_choice = replace(b_choice, trial=options.b_trial, trial_option="b_trial")
-    base, *others = runs
-    a = read_side(base, keep[0], a_choice, by=options.by, mixed=mixed)
-    return [
-        join(
-            a,
-            read_side(b, keep[1], replace(b_choice, name=name), by=options.by, mixed=mixed),
-            same=same,
-            by=options.by,
-        )
-        for b, name in zip(others, names[1:], strict=True)
-    ]
-
-
-def _questions(side: Side[T]) -> dict[str, str | None]:
-    return {name: kept.question for name, kept in side.labels.items()}
+        other = replace(other, trial=options.b_trial, trial_option="b_trial")
+    choices = [choice, *(replace(other, name=name) for name in names[1:])]
+    a, *others = (
+        read_side(run, keep[place > 0], one, metrics=metrics, by=options.by, mixed=mixed)
+        for place, (run, one) in enumerate(zip(runs, choices, strict=True))
+    )
+    found = [_joined(a, b, same) for b in others]
+    for b in others:
+        check_column(options.by, a.columns | b.columns, "to group by")
+    return found
 
 
 def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:

@@ -7,35 +7,29 @@ Records of other kinds are left out. A record may have one label on a side.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import islice
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from labeler.calculators import Metric
-from labeler.calculators.metrics_row import MetricsRow
+from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.outcomes import checked
-from labeler.calculators.row_facts import RowFacts, group_key, group_names, part_digests
+from labeler.calculators.registry import LABEL
+from labeler.calculators.row_facts import RowFacts, group_key, group_names
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UsageError
-from labeler.labels.answering import ANSWERED, AnsweringModel, answered_by, configuration
+from labeler.labels.answering import ANSWERED, answered_by
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelFailure,
-    LabelRecord,
-    Outcome,
-    records_of,
-)
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, records_of
 from labeler.sentences.display import Brief
 
 LISTED = 5
 """Ids and signatures that an error lists at most."""
+_NO_FACTS = RowFacts(0, LABEL)
 
 T = TypeVar("T")
-X = TypeVar("X", bound=AnyOutcome | MetricsRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +50,21 @@ class Choice:
     signature_option: str = "a_signature"
     trial_option: str = "trial"
 
-    def fits(self, outcome: Outcome | MetricsRow) -> bool:
-        """Return whether a label may be chosen; a row that failed unasked fits every choice."""
-        found = _Found.of(outcome)
-        if found.configuration is None:
+    def fits(self, configuration: str | None, trial: int, *, failed: bool = False) -> bool:
+        """Return whether a label or failure may be chosen.
+
+        Args:
+            configuration: its signature with the model that answered; ``None`` for a row that
+                failed before a judge was chosen, which fits every choice.
+            trial: its trial.
+            failed: True for a failure, which no model answered.
+        """
+        if configuration is None:
             return True
         part = self.signature or ""
-        if found.failed is not None:
+        if failed:
             part = part.partition(ANSWERED)[0]
-        return self.trial in {None, found.trial} and part in found.configuration
+        return self.trial in {None, trial} and part in configuration
 
     def names(self, kept: Kept[Any]) -> bool:
         """Return True if the choice is the whole signature of a label."""
@@ -75,37 +75,6 @@ class Choice:
         return " and ".join(
             f"{_option(option)}={value}" for option, value in given if value is not None
         )
-
-
-class _Found(NamedTuple):
-    """The facts by which a label, a failure or a row of a numbers file is chosen.
-
-    Attributes:
-        label: printed signature; ``None`` if no judge was chosen.
-        configuration: the same with the model that answered.
-        trial: the trial.
-        failed: reason code of a failure.
-        metadata: the row's other columns.
-    """
-
-    label: str | None
-    configuration: str | None
-    trial: int
-    failed: str | None
-    metadata: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, outcome: Outcome | MetricsRow) -> Self:
-        """Return the facts of an outcome or row."""
-        if isinstance(outcome, MetricsRow):
-            trial = outcome.facts.trial if outcome.facts else 0
-            made_by = outcome.label, outcome.configuration
-            return cls(*made_by, trial, outcome.failed, outcome.metadata)
-        label = None if outcome.signature is None else str(outcome.signature)
-        trial = outcome.signature.trial if outcome.signature else 0
-        if isinstance(outcome, LabelFailure):
-            return cls(label, label, trial, outcome.reason, outcome.metadata)
-        return cls(label, configuration(outcome), trial, None, outcome.example.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +92,32 @@ class Kept(Generic[T]):
     """
 
     signature: str
-    question: str | None
+    question: int | None
     digests: tuple[str, ...]
     group: str | None
     output: type[GPTLabelingOutput]
     value: T
     answered: str = field(compare=False)
+
+    @classmethod
+    def of(cls, row: MetricsRow, value: T, by: str | None) -> Self:
+        """Return the facts of a row.
+
+        Args:
+            row: a labeled row with its facts.
+            value: the facts that a comparison needs.
+            by: name of the metadata column to group by.
+        """
+        facts = row.facts or _NO_FACTS
+        return cls(
+            signature=row.label or "",
+            question=row.question or None,
+            digests=facts.digests,
+            group=None if by is None else group_key(row.metadata, by),
+            output=PROFILES[facts.profile].output,
+            value=value,
+            answered=row.answered.name if row.answered else "",
+        )
 
     @property
     def configuration(self) -> str:
@@ -177,14 +166,6 @@ class Side(Brief, Generic[T]):
         found = {kept.group for kept in self.labels.values()}
         return [None, *sorted(group for group in found if group is not None)]
 
-    @cached_property
-    def _outputs(self) -> frozenset[type[GPTLabelingOutput]]:
-        return frozenset(kept.output for kept in self.labels.values())
-
-    def has_fields_of(self, metric: Metric) -> bool:
-        """Return whether some label has the fields that a metric needs."""
-        return any(issubclass(output, metric.profile.output) for output in self._outputs)
-
     def summary(self) -> str:
         """Return the number of labels and the first ids."""
         more = ", …" if len(self.labels) > LISTED else ""
@@ -196,6 +177,7 @@ def read_side(
     keep: Callable[[Any], T],
     choice: Choice | None = None,
     *,
+    metrics: Sequence[Metric] | None = None,
     by: str | None = None,
     mixed: bool = True,
 ) -> Side[T]:
@@ -205,6 +187,7 @@ def read_side(
         outcomes: label records and failures, among others; or a numbers file.
         keep: returns the facts of a label that are kept.
         choice: the labels that are meant; by default all.
+        metrics: metrics to measure: then ``keep`` is called with a :class:`MetricsRow`.
         by: name of the metadata column to group by.
         mixed: whether labels of several signatures may be taken together without a choice.
 
@@ -213,20 +196,15 @@ def read_side(
             several signatures are not allowed and none is chosen.
     """
     choice = choice or Choice()
-    contents = _Contents(choice)
-    found, columns, repeated = contents.read(outcomes, keep, by)
-    # The signature of trial 0 is the beginning of those of the other trials.
-    exact = any(choice.names(kept) for some in found.values() for kept in some)
-    fitting = {
-        name: [kept for kept in some if not exact or choice.names(kept)]
-        for name, some in found.items()
-    }
-    chosen = {kept.signature for some in fitting.values() for kept in some}
-    contents.check(chosen, mixed=mixed)
-    for name, some in fitting.items():
-        if len(some) > 1:
-            raise contents.ambiguous(name, some)
-    labeled = {name: some[0] for name, some in fitting.items() if some}
+    contents = _Contents[T](choice)
+    for row, record in contents.rows(outcomes, metrics):
+        if not choice.fits(row.configuration, _trial(row), failed=row.failed is not None):
+            continue
+        if row.failed is None:
+            contents.add(row, Kept.of(row, keep(record), by))
+        else:
+            contents.failures.append((row.label, row.id, row.failed))
+    labeled, chosen, exact = contents.chosen(mixed=mixed)
     if by is not None:
         names = group_names({kept.group or "" for kept in labeled.values()})
         labeled = {
@@ -237,41 +215,23 @@ def read_side(
         for made_by, name, reason in contents.failures
         if name not in labeled and (not exact or made_by is None or made_by in chosen)
     }
-    copies = sum(repeated[signature] for signature in chosen)
+    copies = sum(contents.repeated[signature] for signature in chosen)
     printed = tuple(sorted({kept.configuration for kept in labeled.values()}))
-    return Side(choice.name, printed, labeled, failed, frozenset(columns), copies)
+    return Side(choice.name, printed, labeled, failed, frozenset(contents.columns), copies)
 
 
-def _kept(record: LabelRecord | MetricsRow, keep: Callable[[Any], T], by: str | None) -> Kept[T]:
-    group = None if by is None else group_key(_Found.of(record).metadata, by)
-    if isinstance(record, MetricsRow):
-        facts = record.facts or RowFacts(0, "label")
-        return Kept(
-            signature=record.label or "",
-            answered=record.answered.name if record.answered else "",
-            question=facts.digests[0] if record.question else None,
-            digests=facts.digests,
-            group=group,
-            output=PROFILES[facts.profile].output,
-            value=keep(record),
-        )
-    digests = part_digests(record.example)
-    return Kept(
-        signature=str(record.signature),
-        answered=AnsweringModel.of(record.signature, record.reply).name,
-        question=digests[0] if (record.example.question or "").strip() else None,
-        digests=digests,
-        group=group,
-        output=type(record.label),
-        value=keep(record),
-    )
+def _trial(row: MetricsRow) -> int:
+    return row.facts.trial if row.facts else 0
 
 
-class _Contents:
-    """The contents of a file: what is read of it, and errors about the labels of a side.
+class _Contents(Generic[T]):
+    """The contents of a file: what fits the choice, and what errors say about the rest.
 
     Attributes:
-        failures: signature, id and reason code of the failures that fit the choice.
+        labels: the different labels of each id.
+        failures: signature, id and reason code of the failures.
+        columns: names of the metadata columns.
+        repeated: numbers of repeated labels by signature.
     """
 
     def __init__(self, choice: Choice) -> None:
@@ -279,66 +239,79 @@ class _Contents:
         self._signatures: Counter[str] = Counter()
         self._trials: set[int] = set()
         self._others: Counter[str] = Counter()
+        self.labels: dict[str, list[Kept[T]]] = {}
         self.failures: list[tuple[str | None, str, str]] = []
+        self.columns: set[str] = set()
+        self.repeated: Counter[str] = Counter()
 
-    def read(
-        self,
-        outcomes: Iterable[AnyOutcome] | CountedRows,
-        keep: Callable[[Any], T],
-        by: str | None,
-    ) -> tuple[dict[str, list[Kept[T]]], set[str], Counter[str]]:
-        """Return the different labels of each id, the metadata columns, and repeated labels."""
-        found: dict[str, list[Kept[T]]] = {}
-        columns: set[str] = set()
-        repeated: Counter[str] = Counter()
-        for outcome in self._labels(outcomes):
-            if not self._choice.fits(outcome):
-                continue
-            facts = _Found.of(outcome)
-            if isinstance(outcome, LabelFailure) or facts.failed is not None:
-                self.failures.append((facts.label, outcome.id, facts.failed or ""))
-                continue
-            columns.update(facts.metadata)
-            kept = _kept(outcome, keep, by)
-            if isinstance(outcome, MetricsRow) and outcome.facts:
-                repeated[kept.signature] += outcome.facts.copies
-            known = found.setdefault(outcome.id, [])
-            if kept in known:
-                repeated[kept.signature] += 1
-            else:
-                known.append(kept)
-        return found, columns, repeated
-
-    def _labels(
-        self, outcomes: Iterable[AnyOutcome] | CountedRows
-    ) -> Iterable[Outcome | MetricsRow]:
-        """Count outcomes, and return labels and failures."""
+    def rows(
+        self, outcomes: Iterable[AnyOutcome] | CountedRows, metrics: Sequence[Metric] | None
+    ) -> Iterator[tuple[MetricsRow, Any]]:
+        """Yield the row of each label and failure, and what the caller's facts are made of."""
         if isinstance(outcomes, CountedRows):
-            return map(self._count, outcomes)
+            measured: Iterable[tuple[MetricsRow, Any]] = ((row, row) for row in outcomes)
+        else:
+            measured = self._measured(outcomes, metrics)
+        for row, record in measured:
+            if row.failed is None:
+                self._signatures[row.configuration or ""] += 1
+                self._trials.add(_trial(row))
+            yield row, record
+
+    def _measured(
+        self, outcomes: Iterable[AnyOutcome], metrics: Sequence[Metric] | None
+    ) -> Iterator[tuple[MetricsRow, Any]]:
         found = checked(outcomes, f"{self._choice.name}: ")
         if str(self._choice):
             found = found.of_several_rows()
-        return records_of(map(self._count, found), "label")
+        measurer = Measurer(metrics or (), facts=True)
+        for outcome in records_of(map(self._counted, found), LABEL):
+            row = measurer.row(outcome)
+            if isinstance(outcome, LabelFailure):
+                row = replace(row, facts=RowFacts.of(0, outcome, LABEL))
+            yield row, outcome if metrics is None else row
 
-    def _count(self, outcome: X) -> X:
-        if isinstance(outcome, LabelRecord | MetricsRow):
-            facts = _Found.of(outcome)
-            if facts.failed is None:
-                self._signatures[facts.configuration or ""] += 1
-                self._trials.add(facts.trial)
-        elif not isinstance(outcome, LabelFailure):
+    def _counted(self, outcome: AnyOutcome) -> AnyOutcome:
+        """Count an outcome that is neither a label nor a failure."""
+        if not isinstance(outcome, LabelRecord | LabelFailure):
             self._others[outcome.kind] += 1
         return outcome
 
-    def check(self, chosen: set[str], *, mixed: bool) -> None:
-        """Check that labels were chosen, of one signature where several are not allowed."""
-        if not chosen:
+    def add(self, row: MetricsRow, kept: Kept[T]) -> None:
+        """Add a label that fits the choice."""
+        self.columns.update(row.metadata)
+        if row.facts:
+            self.repeated[kept.signature] += row.facts.copies
+        known = self.labels.setdefault(row.id, [])
+        if kept in known:
+            self.repeated[kept.signature] += 1
+        else:
+            known.append(kept)
+
+    def chosen(self, *, mixed: bool) -> tuple[dict[str, Kept[T]], set[str], bool]:
+        """Return the label of each id, their signatures, and whether the choice names one in full.
+
+        Raises:
+            UsageError: see :func:`read_side`.
+        """
+        # The signature of trial 0 is the beginning of those of the other trials.
+        exact = any(self._choice.names(kept) for some in self.labels.values() for kept in some)
+        fitting = {
+            name: [kept for kept in some if not exact or self._choice.names(kept)]
+            for name, some in self.labels.items()
+        }
+        signatures = {kept.signature for some in fitting.values() for kept in some}
+        if not signatures:
             raise UsageError(f"{self._choice.name}: {self._why_empty(len(self.failures))}")
-        if not mixed and self._choice.signature is None and len(chosen) > 1:
+        if not mixed and self._choice.signature is None and len(signatures) > 1:
             raise UsageError(
-                f"{self._choice.name} holds labels that were made in {len(chosen)} ways; averaged "
-                f"together they would say nothing: {self._how_to_choose()}"
+                f"{self._choice.name} holds labels that were made in {len(signatures)} ways; "
+                f"averaged together they would say nothing: {self._how_to_choose()}"
             )
+        for name, some in fitting.items():
+            if len(some) > 1:
+                raise self._ambiguous(name, some)
+        return {name: some[0] for name, some in fitting.items() if some}, signatures, exact
 
     def _why_empty(self, failed: int) -> str:
         if self._signatures:
@@ -352,7 +325,7 @@ class _Contents:
             )
         return f"no label: all {failed} records failed" if failed else "no label is there"
 
-    def ambiguous(self, name: str, kept: list[Kept[T]]) -> UsageError:
+    def _ambiguous(self, name: str, kept: list[Kept[T]]) -> UsageError:
         """Return the error about a record with several labels."""
         where = f"{self._choice.name}: record {name!r:.80}"
         signatures = {one.signature for one in kept}

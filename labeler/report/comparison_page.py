@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
-from labeler.comparing.comparison import Comparison, Comparisons
-from labeler.comparing.comparison_text import plain_sides, sections
-from labeler.comparing.conclusion import change_in_words, in_order, verdict_in_words
-from labeler.comparing.metric_comparison import Measured, MetricComparison
+from labeler.comparing.compare import Measured
+from labeler.comparing.comparison import Comparison, Comparisons, in_order
+from labeler.comparing.comparison_text import sections
+from labeler.comparing.metric_comparison import MetricComparison
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Side
 from labeler.data.label_files import replaced
@@ -299,13 +299,14 @@ def write_page(
     Raises:
         UsageError: a file cannot be written.
     """
-    path, letters = Path(path), [letter for letter, _ in found.letters[1:]]
-    ids = dict(zip(letters, map(moved_ids, found), strict=True))
+    path = Path(path)
+    ids = {one.letter: moved_ids(one) for one in found}
+    letters = [*ids]
     ids["A"] = [name for some in ids.values() for name in some]
-    kept: dict[str, dict[str, LabelRecord]] = {letter: {} for letter, _ in found.letters}
+    kept: dict[str, dict[str, LabelRecord]] = {letter: {} for letter in found.sides}
     reports: dict[str, Path] = {}
     outcomes = outcomes or {}
-    for letter, side in found.letters:
+    for letter, side in found.sides.items():
         if letter in outcomes:
             is_large = len(side.labels) + len(side.failed) > PAGE_RECORDS
             report = path.with_name(f"{path.stem}-{letter}{'' if is_large else path.suffix}")
@@ -331,11 +332,9 @@ def _values(
     return {
         "title": f"{found[0].a.name} → {', '.join(one.b.name for one in found)}",
         "conclusion": _sentence(found.conclusion),
-        "sides": [*plain_sides(found)],
+        "sides": [*found.records],
         "reports": links,
-        "compared": [
-            _compared(one, letter, moved[letter]) for letter, one in zip(moved, found, strict=True)
-        ],
+        "compared": [_compared(one, moved[one.letter]) for one in found],
         "notes": first.lines,
         "details": details,
         "version": __version__,
@@ -353,11 +352,11 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _compared(found: Comparison, letter: str, moved: Sequence[MovedRecord]) -> dict[str, Any]:
+def _compared(found: Comparison, moved: Sequence[MovedRecord]) -> dict[str, Any]:
     """Return the values of one set of labels against the base; plots go right if it is better."""
     return {
-        "letter": letter,
-        "conclusion": _sentence(str(found.concluded(letter))),
+        "letter": found.letter,
+        "conclusion": _sentence(str(found.conclusion)),
         "directions": ("worse", "better") if found.same_judge else ("lower", "higher"),
         "parts": [*_parts(found)],
         "moved": moved,
@@ -392,9 +391,9 @@ def _line(row: MetricComparison, limit: float, *, directed: bool) -> dict[str, A
         "lower": not row.metric.higher_is_better,
         "a": figure(row.mean_a),
         "b": figure(row.mean_b),
-        "change": change_in_words(row),
+        "change": row.change_in_words,
         "plot": plot,
-        "verdict": verdict_in_words(row),
+        "verdict": row.verdict_in_words,
         "look": {"better": "good", "worse": "bad"}.get(row.verdict, ""),
     }
 

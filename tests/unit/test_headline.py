@@ -284,7 +284,7 @@ def test_several_sets_have_one_line() -> None:
         ]
     )
     assert found.conclusion == "against A: B worse; C no difference seen; D better"
-    assert str(found[2].concluded("D")).startswith("D is better: 8 more of 60 answers")
+    assert str(found[2].conclusion).startswith("D is better: 8 more of 60 answers")
 
 
 GOOD, HALF_SUPPORTED = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}
