@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import cleandoc
 from typing import Any, Literal
 
 from labeler.catalog import Catalog, named_keywords
@@ -317,19 +318,18 @@ def check(
     name: str,
     *,
     severity: Severity,
-    title: str,
-    why: str,
     version: int = 1,
     applies: AppliesFunction = _always,
     weight: float | None = None,
 ) -> Callable[[FindFunction], FindFunction]:
-    """Register the decorated function as a check.
+    '''Register the decorated function as a check.
+
+    Its docstring begins with what it finds, in a few words; the rest says why this is suspicious,
+    and what to do about it, in one sentence.
 
     Args:
         name: its id; must be free.
         severity: ``contradiction``, ``suspicion`` or ``note``.
-        title: what it finds, in a few words.
-        why: why this is suspicious, and what to do about it, in one sentence.
         version: increased when its findings change for any label.
         applies: returns True for a :class:`Subject` that it can examine: the base of its rate.
         weight: evidence that a record with a finding is wrong, 0 to 1; by default as the severity.
@@ -338,19 +338,30 @@ def check(
         A decorator. The function takes a :class:`Subject` and yields :class:`Found`.
 
     Raises:
-        UsageError: the name is taken.
+        UsageError: the name is taken, or the function has no docstring.
 
     Example:
-        >>> @labeler.check("shouting", severity="note", title="Loud", why="Capitals are rare.")
+        >>> @labeler.check("shouting", severity="note")
         ... def shouting(subject):
+        ...     """Loud.
+        ...
+        ...     Capitals are rare.
+        ...     """
         ...     for key, text in subject.texts.items():
         ...         if text.isupper():
         ...             yield labeler.audit.Found("All capitals.", (key,))
         >>> len(labeler.audit.audit_labels(labels, checks="shouting").ranked(1))
         0
-    """
+    '''
 
     def register(find: FindFunction) -> FindFunction:
+        title, _, why = cleandoc(find.__doc__ or "").partition("\n\n")
+        if not title:
+            raise UsageError(
+                f"check {name!r}: give {find.__name__} a docstring: what it finds in a few words, "
+                "an empty line, and why this is suspicious"
+            )
+        title, why = (" ".join(text.split()) for text in (title.removesuffix("."), why))
         strength = WEIGHTS[severity] if weight is None else weight
         CHECKS.add(name, Check(name, version, severity, title, why, strength, find, applies))
         return find
