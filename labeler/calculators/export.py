@@ -279,7 +279,7 @@ def _write_parquet(records: Iterable[Record], columns: Columns, path: Path) -> i
     require_pyarrow(str(path))
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
-    from labeler.data.label_tables import parquet_writer  # noqa: PLC0415 - the same
+    from labeler.data.formats.parquet_files import parquet_writer  # noqa: PLC0415 - the same
 
     schema, count, left = _schema(pa, columns), 0, iter(records)
     portions = iter(lambda: list(islice(left, _BATCH)), [])
