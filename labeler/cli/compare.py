@@ -216,9 +216,9 @@ def diff(
     if html is not None:
         from labeler.report.diff_page import write_page
 
-        counts = write_page(found, html)
-        left_out = f"; {counts.left_out} that changed less are left out" if counts.left_out else ""
-        notify(f"{html}: {counts.written} changed records{left_out}")
+        written, others = write_page(found, html)
+        left_out = f"; {others} that changed less are left out" if others else ""
+        notify(f"{html}: {written} changed records{left_out}")
     elif rows:
         pairs = found.pairs
         for record in found:
