@@ -26,18 +26,13 @@ def _names_support(subject: Subject) -> bool:
     return bool(subject.supporting)
 
 
-@check(
-    "overall_against_sentences",
-    severity="contradiction",
-    title="Overall verdict against those on the sentences",
-    why=(
-        "A response is supported exactly when all its sentences are: one of the verdicts is wrong, "
-        "and with it adherence or the share of supported sentences."
-    ),
-    applies=_has_verdicts,
-)
+@check("overall_against_sentences", severity="contradiction", applies=_has_verdicts)
 def overall_against_sentences(subject: Subject) -> Iterator[Found]:
-    """Compare the overall verdict with those on the sentences."""
+    """Overall verdict against those on the sentences.
+
+    A response is supported exactly when all its sentences are: one of the verdicts is wrong, and
+    with it adherence or the share of supported sentences.
+    """
     unsupported = subject.in_order(entry.response_sentence_key for entry in subject.unsupported)
     if subject.label.overall_supported and unsupported:
         counted = _share(len(unsupported), f"of its {len(subject.judged)} sentences")
@@ -49,16 +44,15 @@ def overall_against_sentences(subject: Subject) -> Iterator[Found]:
 @check(
     "verdict_hangs_on_one",
     severity="note",
-    title="One sentence alone makes the response unsupported",
-    why=(
-        "Every other sentence is supported, so adherence of the record stands and falls with this "
-        "one verdict: look whether it claims anything that documents had to say."
-    ),
     applies=lambda subject: len(subject.judged) >= FEWEST_JUDGED,
     weight=0.25,
 )
 def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
-    """Examine responses judged unsupported as a whole."""
+    """One sentence alone makes the response unsupported.
+
+    Every other sentence is supported, so adherence of the record stands and falls with this one
+    verdict: look whether it claims anything that documents had to say.
+    """
     unsupported = tuple(entry.response_sentence_key for entry in subject.unsupported)
     if len(unsupported) == 1 and not subject.label.overall_supported:
         yield Found(
@@ -67,18 +61,13 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
         )
 
 
-@check(
-    "support_not_utilized",
-    severity="contradiction",
-    title="Support by a sentence that is not utilized",
-    why=(
-        "A sentence whose information supports the response was used by it: either it is missing "
-        "from the utilized list, or the support is claimed wrongly."
-    ),
-    applies=_names_support,
-)
+@check("support_not_utilized", severity="contradiction", applies=_names_support)
 def support_not_utilized(subject: Subject) -> Iterator[Found]:
-    """Find support outside the utilized list."""
+    """Support by a sentence that is not utilized.
+
+    A sentence whose information supports the response was used by it: either it is missing from the
+    utilized list, or the support is claimed wrongly.
+    """
     unused = subject.supporting - subject.utilized
     if unused:
         yield Found(
@@ -90,16 +79,15 @@ def support_not_utilized(subject: Subject) -> Iterator[Found]:
 @check(
     "utilized_not_relevant",
     severity="suspicion",
-    title="Utilized but not relevant",
-    why=(
-        "A response may use what does not help to answer the question, but more often the list of "
-        "relevant sentences has a gap: look whether it says something about the question."
-    ),
     applies=lambda subject: bool(subject.utilized),
     weight=0.1,
 )
 def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
-    """Find utilized keys outside the relevant list."""
+    """Utilized but not relevant.
+
+    A response may use what does not help to answer the question, but more often the list of
+    relevant sentences has a gap: look whether it says something about the question.
+    """
     unasked = subject.utilized - subject.relevant
     if unasked and subject.relevant:
         counted = _share(len(unasked), f"of {len(subject.utilized)} utilized sentences")
@@ -109,17 +97,16 @@ def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
 @check(
     "relevant_nothing",
     severity="contradiction",
-    title="Nothing relevant, though documents are used or support",
-    why=(
-        "An answer that is drawn from documents that do not help to answer is possible and "
-        "rare: relevance and completeness rest on an empty list."
-    ),
     version=2,
     applies=lambda subject: _names_documents(subject) and subject.record.retrieval is None,
     weight=0.3,
 )
 def relevant_nothing(subject: Subject) -> Iterator[Found]:
-    """Find an empty relevant list with use or support."""
+    """Nothing relevant, though documents are used or support.
+
+    An answer that is drawn from documents that do not help to answer is possible and rare:
+    relevance and completeness rest on an empty list.
+    """
     if not subject.relevant:
         yield Found(
             "Nothing is relevant, but document sentences are utilized or support the response.",
@@ -134,15 +121,14 @@ def _names_documents(subject: Subject) -> bool:
 @check(
     "relevant_everything",
     severity="note",
-    title="Every document sentence relevant",
-    why=(
-        "Long documents rarely hold relevant sentences only: check that the judge "
-        "distinguished between sentences."
-    ),
     applies=lambda subject: len(subject.documents) >= FEWEST_SENTENCES,
 )
 def relevant_everything(subject: Subject) -> Iterator[Found]:
-    """Find a relevant list of all document sentences."""
+    """Every document sentence relevant.
+
+    Long documents rarely hold relevant sentences only: check that the judge distinguished between
+    sentences.
+    """
     if subject.relevant.issuperset(subject.documents):
         yield Found(f"All {len(subject.documents)} document sentences are called relevant.")
 
@@ -150,16 +136,15 @@ def relevant_everything(subject: Subject) -> Iterator[Found]:
 @check(
     "special_strings_only",
     severity="suspicion",
-    title="Mostly supported by special strings",
-    why=(
-        "A string such as 'general' stands for sentences that need no document; where it carries "
-        "most of a response of three sentences or more, nothing was checked."
-    ),
     applies=lambda subject: len(subject.supported) >= FEWEST_SUPPORTED,
     weight=0.1,
 )
 def special_strings_only(subject: Subject) -> Iterator[Found]:
-    """Find special strings as the only support of most supported sentences."""
+    """Mostly supported by special strings.
+
+    A string such as 'general' stands for sentences that need no document; where it carries most of
+    a response of three sentences or more, nothing was checked.
+    """
     special = [
         entry.response_sentence_key
         for entry in subject.supported
@@ -185,17 +170,13 @@ LEFT_OPEN = "fully_supported_null"
 """Count of verdicts that were null in the source and derived from the supporting keys."""
 
 
-@check(
-    "contract_broken",
-    severity="suspicion",
-    title="Keys or verdicts that break the contract",
-    why=(
-        "The answer named sentences that were never shown, or left some out; an importer keeps "
-        "such labels, and metrics count what is left."
-    ),
-)
+@check("contract_broken", severity="suspicion")
 def contract_broken(subject: Subject) -> Iterator[Found]:
-    """Report contract violations that an importer kept."""
+    """Keys or verdicts that break the contract.
+
+    The answer named sentences that were never shown, or left some out; an importer keeps such
+    labels, and metrics count what is left.
+    """
     broken: Counter[str] = Counter(violation.kind for violation in subject.record.violations)
     if broken:
         keys = (key for violation in subject.record.violations for key in violation.keys)
@@ -203,17 +184,13 @@ def contract_broken(subject: Subject) -> Iterator[Found]:
         yield Found(f"The answer broke the contract: {_counted(broken)}.", known)
 
 
-@check(
-    "answer_repaired",
-    severity="note",
-    title="Answer repaired",
-    why=(
-        "The judge wrote keys in another spelling or twice, or praised a response without "
-        "content; many repairs: a careless model."
-    ),
-)
+@check("answer_repaired", severity="note")
 def answer_repaired(subject: Subject) -> Iterator[Found]:
-    """Report trivial repairs."""
+    """Answer repaired.
+
+    The judge wrote keys in another spelling or twice, or praised a response without content; many
+    repairs: a careless model.
+    """
     repairs = {
         name: count for name, count in subject.record.normalised.items() if name != LEFT_OPEN
     }
@@ -221,17 +198,13 @@ def answer_repaired(subject: Subject) -> Iterator[Found]:
         yield Found(f"Repaired in the answer: {_counted(repairs)}.")
 
 
-@check(
-    "verdict_left_open",
-    severity="note",
-    title="Verdicts that were left open",
-    why=(
-        "The source holds no verdict on these sentences; they count as supported because keys "
-        "are listed for them, as for partial support."
-    ),
-)
+@check("verdict_left_open", severity="note")
 def verdict_left_open(subject: Subject) -> Iterator[Found]:
-    """Report verdicts that were derived from the keys."""
+    """Verdicts that were left open.
+
+    The source holds no verdict on these sentences; they count as supported because keys are listed
+    for them, as for partial support.
+    """
     count = subject.record.normalised.get(LEFT_OPEN, 0)
     if count:
         yield Found(
@@ -243,16 +216,15 @@ def verdict_left_open(subject: Subject) -> Iterator[Found]:
 @check(
     "undecided_score",
     severity="note",
-    title="A verdict hangs by little",
-    why=(
-        "The score of a sentence lies next to the threshold, or the votes on it were nearly even: "
-        "a little more or less, and the verdict were the other."
-    ),
     applies=lambda subject: bool(subject.record.scores and subject.record.scores.support),
     weight=0.2,
 )
 def undecided_score(subject: Subject) -> Iterator[Found]:
-    """Find support scores close to the threshold."""
+    """A verdict hangs by little.
+
+    The score of a sentence lies next to the threshold, or the votes on it were nearly even: a
+    little more or less, and the verdict were the other.
+    """
     scores = subject.record.scores.support if subject.record.scores else {}
     threshold = _threshold(subject)
     near = [k for k, v in scores.items() if abs(v - threshold) <= MARGIN * abs(threshold)]

@@ -51,15 +51,14 @@ def _has_figures(subject: Subject) -> bool:
 @check(
     "support_shares_no_word",
     severity="suspicion",
-    title="No word in common with its support",
-    why=(
-        "A sentence and what supports it mostly share a name, a number or a term; without one, the "
-        "key may be off by a sentence or a document."
-    ),
     applies=lambda subject: bool(subject.checkable) and _one_language(subject),
 )
 def support_shares_no_word(subject: Subject) -> Iterator[Found]:
-    """Compare each sentence with all of its support."""
+    """No word in common with its support.
+
+    A sentence and what supports it mostly share a name, a number or a term; without one, the key
+    may be off by a sentence or a document.
+    """
     for entry, claim in subject.checkable:
         named = subject.named(entry)
         have = {word for key in named for word in subject.words(key)}
@@ -84,18 +83,13 @@ def _akin(words: Iterable[str], have: set[str]) -> bool:
 _BEGINNING = 4
 
 
-@check(
-    "number_in_no_document",
-    severity="suspicion",
-    title="A number that no document has",
-    why=(
-        "A figure that stands in no document and not in the question was made up, worked out or "
-        "misread; a calculation should say numerical_reasoning."
-    ),
-    applies=_has_figures,
-)
+@check("number_in_no_document", severity="suspicion", applies=_has_figures)
 def number_in_no_document(subject: Subject) -> Iterator[Found]:
-    """Find numbers that neither the documents nor the question contain."""
+    """A number that no document has.
+
+    A figure that stands in no document and not in the question was made up, worked out or misread;
+    a calculation should say numerical_reasoning.
+    """
     known = subject.figures(*subject.evidence) | subject.asked_figures
     for entry, claim in subject.checkable:
         strange = _missing(subject, entry, claim, known)
@@ -103,19 +97,13 @@ def number_in_no_document(subject: Subject) -> Iterator[Found]:
             yield Found(f"No document has {_quoted(strange)}.", (claim.key, *subject.named(entry)))
 
 
-@check(
-    "number_not_in_support",
-    severity="suspicion",
-    title="A number that its support does not have",
-    why=(
-        "The figure stands in some document, but not in the sentences that are named as support: "
-        "a key is missing, or the figure belongs to something else."
-    ),
-    applies=_has_figures,
-    weight=0.15,
-)
+@check("number_not_in_support", severity="suspicion", applies=_has_figures, weight=0.15)
 def number_not_in_support(subject: Subject) -> Iterator[Found]:
-    """Find numbers of other document sentences that neither support nor question contain."""
+    """A number that its support does not have.
+
+    The figure stands in some document, but not in the sentences that are named as support: a key is
+    missing, or the figure belongs to something else.
+    """
     everywhere = subject.figures(*subject.evidence)
     for entry, claim in subject.checkable:
         named = subject.named(entry)
@@ -149,18 +137,13 @@ def _quoted(numbers: list[str]) -> str:
 _DIGITS = 24
 
 
-@check(
-    "negation_mismatch",
-    severity="suspicion",
-    title="The same but for a negation",
-    why=(
-        "The only supporting sentence says nearly the same words, and what one of the two denies "
-        "the other asserts: the answer may state the contrary of its source."
-    ),
-    applies=_has_checkable,
-)
+@check("negation_mismatch", severity="suspicion", applies=_has_checkable)
 def negation_mismatch(subject: Subject) -> Iterator[Found]:
-    """Compare sentences with their only support."""
+    """The same but for a negation.
+
+    The only supporting sentence says nearly the same words, and what one of the two denies the
+    other asserts: the answer may state the contrary of its source.
+    """
     for entry, claim in subject.checkable:
         named = subject.named(entry)
         if len(named) > 1 or len(claim.words) < FEWEST_WORDS:
@@ -215,14 +198,13 @@ def _denies(sequence: Sequence[str]) -> bool:
 @check(
     "unsupported_but_stated",
     severity="suspicion",
-    title="Not supported, though a document says it",
-    why=(
-        "A document sentence holds nearly every word of it: the judge may have overlooked that one."
-    ),
     applies=lambda subject: bool(subject.unsupported),
 )
 def unsupported_but_stated(subject: Subject) -> Iterator[Found]:
-    """Compare unsupported sentences with all document sentences."""
+    """Not supported, though a document says it.
+
+    A document sentence holds nearly every word of it: the judge may have overlooked that one.
+    """
     for entry in subject.unsupported:
         claim = subject.claims.get(entry.response_sentence_key)
         if claim is None or len(claim.words) < FEWEST_WORDS or claim.is_meta or claim.introduces:
@@ -249,18 +231,13 @@ def _states(sequence: list[str], claim: Claim) -> bool:
     return _denies(sequence) == _denies(claim.sequence)
 
 
-@check(
-    "wrong_citation",
-    severity="note",
-    title="A citation of a document that does not hold the support",
-    why=(
-        "The sentence cites a document that the record lacks, or one without a sentence of its "
-        "support: the response cites wrongly, or a key is missing."
-    ),
-    applies=lambda subject: bool(subject.cited),
-)
+@check("wrong_citation", severity="note", applies=lambda subject: bool(subject.cited))
 def wrong_citation(subject: Subject) -> Iterator[Found]:
-    """Compare the citation markers of each sentence with its support."""
+    """A citation of a document that does not hold the support.
+
+    The sentence cites a document that the record lacks, or one without a sentence of its support:
+    the response cites wrongly, or a key is missing.
+    """
     support: dict[str, set[str]] = {}
     for entry in subject.judged:
         named = subject.document_set.intersection(subject.named(entry))
@@ -282,19 +259,13 @@ def _has_opinion(subject: Subject) -> bool:
     return subject.second_opinion is not None
 
 
-@check(
-    "second_opinion_disagrees",
-    severity="suspicion",
-    title="A second judge says the contrary",
-    why=(
-        "The embedded judge compares words and knows no paraphrase, but its errors are not a "
-        "model's. The more it disagrees, the higher the suspicion, by up to 0.4 more."
-    ),
-    applies=_has_opinion,
-    weight=0.1,
-)
+@check("second_opinion_disagrees", severity="suspicion", applies=_has_opinion, weight=0.1)
 def second_opinion_disagrees(subject: Subject) -> Iterator[Found]:
-    """Compare each verdict with the second opinion; disagreement has its own term in the score."""
+    """A second judge says the contrary.
+
+    The embedded judge compares words and knows no paraphrase, but its errors are not a model's. The
+    more it disagrees, the higher the suspicion, by up to 0.4 more.
+    """
     opinion = subject.second_opinion
     for key, contrary in subject.disagreements.items():
         if opinion and contrary >= CONTRARY:
@@ -310,18 +281,13 @@ def _supported(subject: Subject) -> frozenset[str]:
     return frozenset(entry.response_sentence_key for entry in subject.supported)
 
 
-@check(
-    "general_makes_a_claim",
-    severity="suspicion",
-    title="Called general, though it makes a claim",
-    why=(
-        "A general sentence needs no support because it claims nothing; this one has content that "
-        "documents could support or contradict."
-    ),
-    applies=_has_opinion,
-)
+@check("general_makes_a_claim", severity="suspicion", applies=_has_opinion)
 def general_makes_a_claim(subject: Subject) -> Iterator[Found]:
-    """Find sentences with ``general`` alone that have content and are not general remarks."""
+    """Called general, though it makes a claim.
+
+    A general sentence needs no support because it claims nothing; this one has content that
+    documents could support or contradict.
+    """
     for entry in subject.supported:
         key = entry.response_sentence_key
         claim = subject.claims.get(key)
@@ -349,16 +315,15 @@ def _reference_claims(subject: Subject) -> tuple[ReferenceClaim, ...]:
 @check(
     "claim_support_not_listed",
     severity="suspicion",
-    title="A claim's support is missing from its sentence",
-    why=(
-        "What supports a claim supports the sentence that makes it; the two lists were written "
-        "apart, and one has a gap."
-    ),
     applies=lambda subject: bool(_claims(subject)),
     weight=0.1,
 )
 def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
-    """Find claims' support outside the list of their supported sentence."""
+    """A claim's support is missing from its sentence.
+
+    What supports a claim supports the sentence that makes it; the two lists were written apart, and
+    one has a gap.
+    """
     listed = {
         entry.response_sentence_key: set(entry.supporting_sentence_keys)
         for entry in subject.supported
@@ -379,15 +344,14 @@ def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
 @check(
     "reference_claim_not_in_response",
     severity="suspicion",
-    title="A reference claim found where no word of it stands",
-    why=(
-        "The response is said to make this claim of the reference answer, and shares no content "
-        "word with it; recall counts it as found."
-    ),
     applies=lambda subject: bool(_reference_claims(subject)),
 )
 def reference_claim_not_in_response(subject: Subject) -> Iterator[Found]:
-    """Compare reference claims found in the response with its words."""
+    """A reference claim found where no word of it stands.
+
+    The response is said to make this claim of the reference answer, and shares no content word with
+    it; recall counts it as found.
+    """
     said = {word for claim in subject.claims.values() for word in claim.content}
     for claim in _reference_claims(subject):
         text = claim.claim

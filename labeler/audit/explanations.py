@@ -197,15 +197,14 @@ def _denies_itself(subject: Subject, entry: SentenceSupport) -> bool:
 @check(
     "explanation_denies",
     severity="contradiction",
-    title="Called supported, explained as not supported",
-    why=(
-        "The flag is true where every claim is supported, and the explanation ends by saying that "
-        "something is not, or only in part; the explanation is mostly the better witness."
-    ),
     applies=lambda subject: bool(_explained(subject.supported)),
 )
 def explanation_denies(subject: Subject) -> Iterator[Found]:
-    """Find explanations of supported sentences that deny support."""
+    """Called supported, explained as not supported.
+
+    The flag is true where every claim is supported, and the explanation ends by saying that
+    something is not, or only in part; the explanation is mostly the better witness.
+    """
     for entry in subject.supported:
         if _denies_itself(subject, entry):
             continue
@@ -223,15 +222,14 @@ def explanation_denies(subject: Subject) -> Iterator[Found]:
 @check(
     "explanation_affirms",
     severity="contradiction",
-    title="Called not supported, explained as supported",
-    why=(
-        "The flag is false, and the explanation says without reserve that documents support the "
-        "sentence: one of the two is a slip."
-    ),
     applies=lambda subject: bool(_explained(subject.unsupported)),
 )
 def explanation_affirms(subject: Subject) -> Iterator[Found]:
-    """Find explanations of unsupported sentences that affirm support."""
+    """Called not supported, explained as supported.
+
+    The flag is false, and the explanation says without reserve that documents support the sentence:
+    one of the two is a slip.
+    """
     for entry in subject.unsupported:
         if affirms(entry.explanation):
             yield Found(
@@ -243,15 +241,14 @@ def explanation_affirms(subject: Subject) -> Iterator[Found]:
 @check(
     "overall_explanation_against_verdict",
     severity="suspicion",
-    title="Overall explanation against the overall verdict",
-    why=(
-        "The words on the whole response come to another end than the flag; longer texts weigh one "
-        "sentence against another, so read them."
-    ),
     applies=lambda subject: bool(subject.label.overall_supported_explanation.strip()),
 )
 def overall_explanation_against_verdict(subject: Subject) -> Iterator[Found]:
-    """Compare both; skip responses about what the documents do not say."""
+    """Overall explanation against the overall verdict.
+
+    The words on the whole response come to another end than the flag; longer texts weigh one
+    sentence against another, so read them.
+    """
     label = subject.label
     said = label.overall_supported_explanation
     silent = any(claim.is_meta for claim in subject.claims.values())
@@ -273,18 +270,13 @@ def _explains_by_keys(subject: Subject) -> bool:
     return any(_explained_keys(subject, entry) for entry in subject.judged)
 
 
-@check(
-    "explanation_names_other_keys",
-    severity="suspicion",
-    title="Explanation names none of the listed sentences",
-    why=(
-        "The explanation rests on other document sentences than the list next to it; metrics count "
-        "the list."
-    ),
-    applies=_explains_by_keys,
-)
+@check("explanation_names_other_keys", severity="suspicion", applies=_explains_by_keys)
 def explanation_names_other_keys(subject: Subject) -> Iterator[Found]:
-    """Find explanations that name none of the listed sentences."""
+    """Explanation names none of the listed sentences.
+
+    The explanation rests on other document sentences than the list next to it; metrics count the
+    list.
+    """
     for entry in subject.judged:
         said = _explained_keys(subject, entry)
         if said and said.isdisjoint(subject.named(entry)):
@@ -296,18 +288,13 @@ def explanation_names_other_keys(subject: Subject) -> Iterator[Found]:
             )
 
 
-@check(
-    "explanation_names_more_keys",
-    severity="note",
-    title="Explanation names sentences that are not listed",
-    why=(
-        "Besides some that are listed, the explanation names others: the list may be short, and "
-        "utilization with it."
-    ),
-    applies=_explains_by_keys,
-)
+@check("explanation_names_more_keys", severity="note", applies=_explains_by_keys)
 def explanation_names_more_keys(subject: Subject) -> Iterator[Found]:
-    """Find explanations that name listed sentences and others."""
+    """Explanation names sentences that are not listed.
+
+    Besides some that are listed, the explanation names others: the list may be short, and
+    utilization with it.
+    """
     for entry in subject.judged:
         said = _explained_keys(subject, entry)
         more = subject.in_order(said.difference(subject.named(entry)))
@@ -321,12 +308,13 @@ def explanation_names_more_keys(subject: Subject) -> Iterator[Found]:
 @check(
     "explanation_names_unknown_key",
     severity="suspicion",
-    title="Explanation names a sentence that does not exist",
-    why="A key that was never shown means that the judge lost track of the sentences.",
     applies=lambda subject: bool(_explained(subject.judged)),
 )
 def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
-    """Find keys without a sentence."""
+    """Explanation names a sentence that does not exist.
+
+    A key that was never shown means that the judge lost track of the sentences.
+    """
     for entry in subject.judged:
         strange = unknown_keys(entry.explanation[:LONGEST], subject.texts)
         if strange:
@@ -339,16 +327,15 @@ def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
 @check(
     "explanation_copied",
     severity="suspicion",
-    title="One explanation for several sentences",
-    why=(
-        "The same words for three or more sentences with different support were not "
-        "written by looking at each."
-    ),
     applies=lambda subject: len(_explained(subject.judged)) >= FEWEST_COPIES,
     weight=0.1,
 )
 def explanation_copied(subject: Subject) -> Iterator[Found]:
-    """Find equal explanations of sentences with different support."""
+    """One explanation for several sentences.
+
+    The same words for three or more sentences with different support were not written by looking at
+    each.
+    """
     for entries in _by_words(subject).values():
         lists = {frozenset(subject.named(entry)) for entry in entries if subject.named(entry)}
         if len(entries) >= FEWEST_COPIES and len(lists) > 1:
@@ -361,13 +348,14 @@ def explanation_copied(subject: Subject) -> Iterator[Found]:
 @check(
     "explanation_for_both_verdicts",
     severity="contradiction",
-    title="One explanation for yes and no",
-    why="The same words explain a supported sentence and an unsupported one.",
     applies=lambda subject: bool(_explained(subject.supported) and _explained(subject.unsupported)),
     weight=0.3,
 )
 def explanation_for_both_verdicts(subject: Subject) -> Iterator[Found]:
-    """Find equal explanations of different verdicts."""
+    """One explanation for yes and no.
+
+    The same words explain a supported sentence and an unsupported one.
+    """
     for entries in _by_words(subject).values():
         if len({entry.fully_supported for entry in entries}) > 1:
             yield Found(

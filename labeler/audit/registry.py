@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import cleandoc
 from typing import Any, Literal
 
 from labeler.catalog import Catalog, named_keywords
@@ -317,19 +319,18 @@ def check(
     name: str,
     *,
     severity: Severity,
-    title: str,
-    why: str,
     version: int = 1,
     applies: AppliesFunction = _always,
     weight: float | None = None,
 ) -> Callable[[FindFunction], FindFunction]:
-    """Register the decorated function as a check.
+    '''Register the decorated function as a check.
+
+    Its docstring begins with what it finds, in a few words; the rest says why this is suspicious,
+    and what to do about it, in one sentence.
 
     Args:
         name: its id; must be free.
         severity: ``contradiction``, ``suspicion`` or ``note``.
-        title: what it finds, in a few words.
-        why: why this is suspicious, and what to do about it, in one sentence.
         version: increased when its findings change for any label.
         applies: returns True for a :class:`Subject` that it can examine: the base of its rate.
         weight: evidence that a record with a finding is wrong, 0 to 1; by default as the severity.
@@ -338,19 +339,30 @@ def check(
         A decorator. The function takes a :class:`Subject` and yields :class:`Found`.
 
     Raises:
-        UsageError: the name is taken.
+        UsageError: the name is taken, or the function has no docstring.
 
     Example:
-        >>> @labeler.check("shouting", severity="note", title="Loud", why="Capitals are rare.")
+        >>> @labeler.check("shouting", severity="note")
         ... def shouting(subject):
+        ...     """Loud.
+        ...
+        ...     Capitals are rare.
+        ...     """
         ...     for key, text in subject.texts.items():
         ...         if text.isupper():
         ...             yield labeler.audit.Found("All capitals.", (key,))
         >>> len(labeler.audit.audit_labels(labels, checks="shouting").ranked(1))
         0
-    """
+    '''
 
     def register(find: FindFunction) -> FindFunction:
+        title, _, why = cleandoc(find.__doc__ or "").partition("\n\n")
+        if not title:
+            raise UsageError(
+                f"check {name!r}: give {find.__name__} a docstring: what it finds in a few words, "
+                "an empty line, and why this is suspicious"
+            )
+        title, why = (" ".join(text.split()) for text in (title.removesuffix("."), why))
         strength = WEIGHTS[severity] if weight is None else weight
         CHECKS.add(name, Check(name, version, severity, title, why, strength, find, applies))
         return find
@@ -399,3 +411,39 @@ def _find(wanted: str | Check) -> Check:
         if found in (known, known.find):
             return known
     raise UnknownName(f"{name!r} is not a check: decorate the function with @labeler.check(...)")
+
+
+OPINION_WEIGHT = 0.4
+"""Weight of an opinion that is certain of the contrary; it falls with the square of certainty."""
+
+
+def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> float:
+    """Return the suspicion score of a record, a number to rank by; it is not a probability.
+
+    Each check with a finding counts once, as independent evidence with the check's weight:
+    1 - (1 - w1)(1 - w2)... The order of findings does not matter, and another finding never lowers
+    the score. A second opinion that disagrees adds evidence without a finding too.
+
+    Args:
+        findings: the findings in the record.
+        disagreement: how much the second opinion disagrees, see :attr:`Subject.disagreement`.
+
+    Returns:
+        0 without findings, at most 1; rounded to 6 digits, since the last ones depend on the
+        machine.
+    """
+    weights = {finding.check: _weight(finding) for finding in findings}
+    strengths = sorted((*weights.values(), OPINION_WEIGHT * disagreement**2))
+    rest = math.prod(1 - weight for weight in strengths)
+    return round(1 - rest, _SCORE_DIGITS)
+
+
+_SCORE_DIGITS = 6
+
+
+def _weight(finding: Finding) -> float:
+    if finding.weight is not None:
+        return finding.weight
+    # A stored finding may come from a third party's check that is not imported here.
+    known = finding.check in CHECKS
+    return CHECKS[finding.check].weight if known else WEIGHTS[finding.severity]

@@ -52,6 +52,10 @@ class Encoded:
         values = self.values
         return [values[code] for code in self.codes[places].tolist()]
 
+    def where(self, holds: Callable[[Any], bool]) -> NDArray[np.bool_]:
+        """Return True for the rows whose value satisfies a condition."""
+        return np.array(list(map(holds, self.values)), dtype=bool)[self.codes]
+
     def mapped(self, function: Callable[[Any], Any]) -> Encoded:
         """Return the column with other values, which may be equal."""
         return self.of(self.codes, list(map(function, self.values)), is_distinct=False)
@@ -101,13 +105,9 @@ def split(parts: Encoded, places: Places) -> Iterator[tuple[tuple[Any, ...], Pla
 
 def numbered(found: Encoded) -> NDArray[np.uint64]:
     """Return a number for each row: 0 without a value, else one that equal values share."""
-    values = found.values
-    if found.is_distinct:
-        numbers = np.arange(1, found.size + 1, dtype=np.uint64)
-    else:
-        first = dict(zip(reversed(values), range(found.size, 0, -1), strict=True))
-        numbers = np.fromiter(map(first.__getitem__, values), np.uint64, found.size)
-    numbers[[place for place, value in enumerate(values) if value is None or value == ""]] = 0
+    found = joined([found])
+    numbers = np.arange(1, found.size + 1, dtype=np.uint64)
+    numbers[[place for place, one in enumerate(found.values) if one is None or one == ""]] = 0
     return numbers[found.codes]
 
 
@@ -228,8 +228,8 @@ class Columns:
 
 
 def joined(parts: Sequence[Encoded]) -> Encoded:
-    """Return the column of several files."""
-    if len(parts) == 1:
+    """Return the column of several files, of distinct values."""
+    if len(parts) == 1 and parts[0].is_distinct:
         return parts[0]
     values: dict[tuple[type, Any], int] = {}
     codes = []

@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from labeler.calculators import MetricsRow, SummaryRow
 from labeler.calculators.frame import Kind, to_library
@@ -31,53 +31,43 @@ from labeler.version import __version__
 Record = dict[str, Any]
 
 
-class Column(NamedTuple):
-    """A column of a table."""
-
-    name: str
-    kind: Kind
-
-
-COLUMNS = (
-    *("id", "position", "kind", "failed", "metadata", "label", "versions"),
-    *("judge", "model", "answered", "host", "trial", "corrected", "profile", "key", "copies"),
-    *("question_group", *PARTS, "retrieved", "sentences", *COUNTED),
-)
-"""Columns of a numbers file before the columns of metrics."""
-_BATCH, _BATCHES = 5_000, 5
-"""Rows that are converted at once, and such batches of a Parquet row group."""
-_CONFIGURATION, _SIGNATURE = Column("configuration", "text"), Column("signature", "text")
-_SUMMARY = (
-    Column("metric", "text"),
-    Column("aliases", "text"),
-    Column("group", "text"),
-    Column("mean", "number"),
-    Column("interval.low", "number"),
-    Column("interval.high", "number"),
-    Column("interval.level", "number"),
-    Column("interval.method", "text"),
-    Column("interval.small_sample", "flag"),
-    Column("bounds_low", "number"),
-    Column("bounds_high", "number"),
-    Column("pooled", "number"),
-    Column("defined", "count"),
-    Column("undefined", "text"),
-    Column("failed", "text"),
-    Column("duplicates", "count"),
-    Column("clusters", "count"),
-    Column("higher_is_better", "flag"),
-    Column("answered", "text"),
-    Column("hosts", "text"),
-    _CONFIGURATION,
-    _SIGNATURE,
-)
-_NUMBERS_PARTS: dict[str, Kind] = {
+Columns = Mapping[str, Kind]
+"""Kinds of the columns of a table, by name."""
+COLUMNS: dict[str, Kind] = {
+    "id": "text",
+    "position": "count",
+    **dict.fromkeys(("kind", "failed", "metadata", "label", "versions"), "text"),
+    **dict.fromkeys(("judge", "model", "answered", "host"), "text"),
+    "trial": "count",
+    "corrected": "flag",
+    **dict.fromkeys(("profile", "key"), "text"),
+    "copies": "count",
+    **dict.fromkeys(("question_group", *PARTS, "retrieved"), "text"),
+    "sentences": "count",
+    **dict.fromkeys(COUNTED, "text"),
+}
+"""Kinds of the columns of a numbers file before the columns of metrics, in their order."""
+_RATIO: dict[str, Kind] = {
     "": "number",
     ".numerator": "count",
     ".denominator": "count",
     ".reason": "text",
 }
-_COUNTS = frozenset({"position", "trial", "copies", "sentences"})
+"""Ends of the names of a metric's columns, and their kinds."""
+_SUMMARY: dict[str, Kind] = {
+    **dict.fromkeys(("metric", "aliases", "group"), "text"),
+    **dict.fromkeys(("mean", "interval.low", "interval.high", "interval.level"), "number"),
+    "interval.method": "text",
+    "interval.small_sample": "flag",
+    **dict.fromkeys(("bounds_low", "bounds_high", "pooled"), "number"),
+    "defined": "count",
+    **dict.fromkeys(("undefined", "failed"), "text"),
+    **dict.fromkeys(("duplicates", "clusters"), "count"),
+    "higher_is_better": "flag",
+    **dict.fromkeys(("answered", "hosts", "configuration", "signature"), "text"),
+}
+_BATCH, _BATCHES = 5_000, 5
+"""Rows that are converted at once, and such batches of a Parquet row group."""
 
 
 def short_configuration(label: str) -> str:
@@ -144,22 +134,16 @@ def write_numbers(
             spool.write(_json(record) + "\n")
         spool.seek(0)
         records = (_with_copies(json.loads(line), copies) for line in spool)
-        if is_lines(path):
-            return _write_lines(records, path)
         texts = (
             record | {name: str(record[name]) for name in inexact if record.get(name) is not None}
             for record in records
         )
-        return _write(texts, _numbers_columns(ids, inexact), path)
+        writer, columns = _writer(path), _numbers_columns(ids, inexact)
+        return writer(records if writer is _write_lines else texts, columns, Path(path))
 
 
 def _numbers_record(row: MetricsRow, place: int) -> dict[str, Any]:
-    """Return a row as a row of a numbers file.
-
-    Args:
-        row: a row, of labels and questions with their facts.
-        place: its place, used for rows without facts.
-    """
+    """Return a row as a row of a numbers file; ``place`` is its position if it has no facts."""
     facts = row.facts or RowFacts(place, "score")
     answered = row.answered or AnsweringModel("", "")
     record = {
@@ -220,29 +204,22 @@ def _is_inexact(name: str, cell: object) -> bool:
     return cell is not None and not is_whole and name.endswith((".numerator", ".denominator"))
 
 
-def _numbers_columns(ids: Iterable[str], inexact: Collection[str]) -> tuple[Column, ...]:
-    """Return the columns of a numbers file.
+def _numbers_columns(ids: Iterable[str], inexact: Collection[str]) -> Columns:
+    """Return the columns of a numbers file with the metrics of some ids.
 
-    Args:
-        ids: of the metrics.
-        inexact: columns of parts that are not all whole numbers of 64 bits, and so texts.
+    Parts of ratios that are not all whole numbers of 64 bits are texts.
 
     Raises:
         UsageError: a metric has the name of a column.
     """
-    found = {
-        name: Column(
-            name, "flag" if name == "corrected" else "count" if name in _COUNTS else "text"
-        )
-        for name in COLUMNS
-    }
+    found = dict(COLUMNS)
     for metric in ids:
-        for end, kind in _NUMBERS_PARTS.items():
+        for end, kind in _RATIO.items():
             name = metric + end
             if name in found:
                 raise UsageError(f"the metric {metric!r} has the name of a column: rename it")
-            found[name] = Column(name, "text" if name in inexact else kind)
-    return tuple(found.values())
+            found[name] = "text" if name in inexact else kind
+    return found
 
 
 def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
@@ -251,9 +228,13 @@ def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
     Raises:
         UsageError: the suffix is unknown, or the file cannot be written.
     """
-    if is_lines(path):
-        return _write_lines((row.as_json(__version__) for row in rows), path)
-    return _write(map(summary_record, rows), _SUMMARY, path)
+    writer = _writer(path)
+    if writer is _write_lines:
+        return writer((dict(row.as_json(__version__)) for row in rows), _SUMMARY, Path(path))
+    return writer(map(summary_record, rows), _SUMMARY, Path(path))
+
+
+_Write = Callable[[Iterable[Record], Columns, Path], int]
 
 
 def check_table(path: str | Path) -> None:
@@ -262,41 +243,29 @@ def check_table(path: str | Path) -> None:
     Raises:
         UsageError: the suffix is none of ``.csv``, ``.parquet``, ``.jsonl``.
     """
-    if not is_lines(path):
-        _writer(path)
-
-
-def is_lines(path: str | Path) -> bool:
-    """Return True for JSON Lines, by the end of the name."""
-    return str(path).lower().removesuffix(".gz").endswith(".jsonl")
-
-
-def _write_lines(values: Iterable[object], path: str | Path) -> int:
-    with replaced(Path(path)) as file:
-        return sum(file.write(_json(value) + "\n") > 0 for value in values)
-
-
-_Write = Callable[[Iterable[Record], Sequence[Column], Path], int]
-
-
-def _write(records: Iterable[Record], columns: Sequence[Column], path: str | Path) -> int:
-    return _writer(path)(records, columns, Path(path))
+    _writer(path)
 
 
 def _writer(path: str | Path) -> _Write:
     name = str(path).lower()
     if name.endswith(".parquet"):
         return _write_parquet
-    if name.removesuffix(".gz").endswith(".csv"):
-        return _write_csv
+    text = name.removesuffix(".gz")
+    if text.endswith((".csv", ".jsonl")):
+        return _write_csv if text.endswith(".csv") else _write_lines
     raise UsageError(f"{path}: numbers are written to .csv, .parquet or .jsonl; name such a file")
 
 
-def _write_csv(records: Iterable[Record], columns: Sequence[Column], path: Path) -> int:
+def _write_lines(records: Iterable[Record], _columns: Columns, path: Path) -> int:
+    with replaced(path) as file:
+        return sum(file.write(_json(record) + "\n") > 0 for record in records)
+
+
+def _write_csv(records: Iterable[Record], columns: Columns, path: Path) -> int:
     with replaced(path) as file:
         writer = csv.writer(file)  # it quotes a lone CR or LF only with the default line end
-        writer.writerow([_cell(column.name) for column in columns])
-        rows = ([_cell(record.get(column.name)) for column in columns] for record in records)
+        writer.writerow(map(_cell, columns))
+        rows = ([_cell(record.get(name)) for name in columns] for record in records)
         return sum(writer.writerow(row) > 0 for row in rows)
 
 
@@ -306,11 +275,11 @@ def _cell(value: object) -> object:
     return json.dumps(value) if isinstance(value, bool) else value
 
 
-def _write_parquet(records: Iterable[Record], columns: Sequence[Column], path: Path) -> int:
+def _write_parquet(records: Iterable[Record], columns: Columns, path: Path) -> int:
     require_pyarrow(str(path))
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
-    from labeler.data.label_tables import parquet_writer  # noqa: PLC0415 - the same
+    from labeler.data.formats.parquet_files import parquet_writer  # noqa: PLC0415 - the same
 
     schema, count, left = _schema(pa, columns), 0, iter(records)
     portions = iter(lambda: list(islice(left, _BATCH)), [])
@@ -323,17 +292,13 @@ def _write_parquet(records: Iterable[Record], columns: Sequence[Column], path: P
     return count
 
 
-def _schema(pa: Any, columns: Sequence[Column]) -> Any:  # noqa: ANN401 - pyarrow has no types
-    kinds = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
-    return pa.schema([pa.field(column.name, kinds[column.kind]) for column in columns])
+def _schema(pa: Any, columns: Columns) -> Any:  # noqa: ANN401 - pyarrow has no types
+    types = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
+    return pa.schema([pa.field(name, types[kind]) for name, kind in columns.items()])
 
 
-class _Table(NamedTuple):
-    columns: tuple[Column, ...]
-    records: list[Record]
-
-
-def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> _Table:
+def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> tuple[Columns, list[Record]]:
+    """Return the columns of rows of one kind, and their records."""
     listed = list(rows)
     of_metrics = [row for row in listed if isinstance(row, MetricsRow)]
     of_summaries = [row for row in listed if isinstance(row, SummaryRow)]
@@ -342,12 +307,11 @@ def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> _Table:
             "a table is of metric rows or of summaries: what metrics() or summary() give"
         )
     if of_summaries:
-        return _Table(_SUMMARY, list(map(summary_record, of_summaries)))
-    ids = dict.fromkeys(metric for row in of_metrics for metric in row.metrics)
-    texts = [Column(name, "text") for name in ("id", "failed", "undefined", "metadata")]
-    numbers = [Column(name, "number") for name in ids]
-    columns = (*texts[:2], *numbers, *texts[2:], _CONFIGURATION)
-    return _Table(columns, list(map(metric_record, of_metrics)))
+        return _SUMMARY, list(map(summary_record, of_summaries))
+    columns: dict[str, Kind] = {"id": "text", "failed": "text"}
+    columns |= dict.fromkeys((name for row in of_metrics for name in row.metrics), "number")
+    columns |= dict.fromkeys(("undefined", "metadata", "configuration"), "text")
+    return columns, list(map(metric_record, of_metrics))
 
 
 def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -369,8 +333,8 @@ def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - 
     require_pyarrow("to_arrow")
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
-    table = _table_of(rows)
-    return pa.Table.from_pylist(table.records, schema=_schema(pa, table.columns))
+    columns, records = _table_of(rows)
+    return pa.Table.from_pylist(records, schema=_schema(pa, columns))
 
 
 def to_frame(rows: Iterable[MetricsRow | SummaryRow], library: str = "polars") -> Any:  # noqa: ANN401 - either library's
@@ -390,7 +354,6 @@ def to_frame(rows: Iterable[MetricsRow | SummaryRow], library: str = "polars") -
         >>> labeler.calculators.to_frame(labeler.metrics(labels), "polars").shape[0]
         14
     """
-    table = _table_of(rows)
-    kinds = {one.name: one.kind for one in table.columns}
-    columns = {name: [record.get(name) for record in table.records] for name in kinds}
+    kinds, records = _table_of(rows)
+    columns = {name: [record.get(name) for record in records] for name in kinds}
     return to_library(columns, kinds, library)

@@ -184,22 +184,13 @@ class Measurer:
         facts: bool = False,
         aliases: bool = True,
     ) -> None:
-        self._facts, self._aliases = facts, aliases
-        self._asked = None if metrics is None else _by_kind(metrics)
-        self._measured: dict[str, Sequence[Metric]] = {}
-        self._default: dict[str, _Chosen] = {}
-        """The default metrics of each profile of labels, and of other kinds."""
+        self._asked, self._facts, self._aliases = metrics, facts, aliases
+        self._known: dict[str, _Chosen] = {}
+        """The metrics of each kind and, of labels, of each profile."""
 
     def measured(self, kind: str) -> Sequence[Metric]:
         """Return the metrics that are computed of a kind of records; of labels, of any profile."""
-        if kind not in self._measured:  # once, not for each row
-            if self._asked is not None:
-                chosen = self._asked.get(kind) or _Chosen.of(())
-            else:
-                every = tuple(METRICS.values()) if kind == LABEL else None
-                chosen = _Chosen.of(every) if every else self._fitting(kind)
-            self._measured[kind] = chosen.metrics
-        return self._measured[kind]
+        return self._chosen(kind).metrics
 
     def row(self, outcome: AnyOutcome, position: int = 0, kind: str = LABEL) -> MetricsRow:
         """Compute the metrics of one row; every metric of a failed row is undefined.
@@ -214,17 +205,17 @@ class Measurer:
         """
         record: Any = outcome
         is_label = kind == LABEL
-        if self._asked is not None:
-            chosen = self._asked.get(kind) or _Chosen.of(())
-        else:
-            chosen = self._fitting(kind, outcome_profile(record) if is_label else None)
+        of_profile = is_label and self._asked is None
+        chosen = self._chosen(kind, outcome_profile(record) if of_profile else None)
         if isinstance(outcome, LabelFailure):
             # A failure of another kind may lack a part of the signature, such as an embedder.
             label = str(outcome.signature) if is_label and outcome.signature else None
-            return failed_row(outcome, chosen.metrics, label)
+            facts = RowFacts.of(position, outcome, kind) if self._facts else None
+            return failed_row(outcome, chosen.metrics, label, facts)
         counted, label = tally(record) if is_label else record, outcome.printed
         example, id_ = record.example, outcome.id
-        facts = RowFacts.of(position, outcome, kind, counted) if self._facts and is_label else None
+        sets = counted if is_label else None
+        facts = RowFacts.of(position, outcome, kind, sets) if self._facts else None
         return MetricsRow(
             id_,
             {name: metric.ratio(counted, id_) for name, metric in chosen.named},
@@ -237,24 +228,24 @@ class Measurer:
             facts=facts,
         )
 
-    def _fitting(self, kind: str, profile: Profile | None = None) -> _Chosen:
-        """Return the default metrics of a kind, and of labels those of a profile."""
+    def _chosen(self, kind: str, profile: Profile | None = None) -> _Chosen:
+        """Return the metrics of a kind, and of labels those of a profile."""
         key = profile.name if profile else kind
-        if key not in self._default:
-            if profile:
-                known = (
-                    m for m in METRICS.values() if issubclass(profile.output, m.profile.output)
-                )
-                own = [m for m in known if self._aliases or m.same_as is None]
-            else:
-                own = METRICS.every()
-            self._default[key] = _Chosen.of([m for m in own if m.default and m.kind == kind])
-        return self._default[key]
+        if key not in self._known:  # once, not for each row
+            own = self._default(kind) if self._asked is None else self._asked
+            self._known[key] = _Chosen.of(
+                [
+                    metric
+                    for metric in own
+                    if metric.kind == kind
+                    and (profile is None or issubclass(profile.output, metric.profile.output))
+                ]
+            )
+        return self._known[key]
 
-
-def _by_kind(metrics: Sequence[Metric]) -> dict[str, _Chosen]:
-    kinds = dict.fromkeys(metric.kind for metric in metrics)
-    return {kind: _Chosen.of([m for m in metrics if m.kind == kind]) for kind in kinds}
+    def _default(self, kind: str) -> Iterable[Metric]:
+        every = METRICS.values() if kind == LABEL else METRICS.every()
+        return (one for one in every if one.default and (self._aliases or one.same_as is None))
 
 
 class _Chosen(NamedTuple):
@@ -271,13 +262,15 @@ class _Chosen(NamedTuple):
         return cls(tuple(metrics), named, printed_versions(metrics))
 
 
-def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | None) -> MetricsRow:
+def failed_row(
+    failure: LabelFailure,
+    metrics: Sequence[Metric],
+    label: str | None,
+    facts: RowFacts | None = None,
+) -> MetricsRow:
     """Return the row of a failure: every metric is undefined, as in ``failed:refusal``.
 
-    Args:
-        failure: the failure.
-        metrics: the selected metrics.
-        label: printed signature of the records that the failure counts with.
+    ``label`` is the printed signature of the records that the failure counts with.
     """
     return MetricsRow(
         failure.id,
@@ -287,6 +280,7 @@ def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | No
         failed=failure.reason,
         metadata=failure.metadata,
         identity=Identity.of(failure.id, label, None),
+        facts=facts,
     )
 
 

@@ -23,6 +23,7 @@ from labeler.calculators.encoded import (
     Places,
     combined,
     first_places,
+    joined,
     joint_codes,
     numbered,
     split,
@@ -31,6 +32,7 @@ from labeler.calculators.metrics_row import COLLECTED, MetricsRow, printed_versi
 from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
 from labeler.calculators.registry import ALL, LABEL, METRICS, Metric, select_metrics, split_ids
 from labeler.calculators.row_facts import (
+    COMPARED,
     COUNTED,
     PARTS,
     QUESTION,
@@ -39,9 +41,9 @@ from labeler.calculators.row_facts import (
     Retrieved,
     RowFacts,
     group_key,
+    other_texts,
     row_digest,
 )
-from labeler.calculators.row_texts import COMPARED, other_texts
 from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import Tally
 from labeler.errors import UsageError
@@ -67,6 +69,7 @@ class NumbersFile:
     Attributes:
         name: name of the files.
         metrics: the chosen metrics.
+        own: ids of the metrics in the files.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class NumbersFile:
         self._columns, self._is_asked, self._grouped_by = columns, is_asked, grouped_by
         self.metrics: Sequence[Metric] = tuple(metrics)
         self.name, self._column = columns.name, columns.column
+        ends = ".numerator"
+        self.own = [one.removesuffix(ends) for one in columns.names if one.endswith(ends)]
 
     @classmethod
     def read(cls, paths: Iterable[str], ids: str | Iterable[str] | None = None) -> Self:
@@ -111,30 +116,21 @@ class NumbersFile:
         found._check()  # noqa: SLF001 - its own
         return found
 
-    @property
-    def own(self) -> list[str]:
-        """Ids of the metrics in the files."""
-        ends = ".numerator"
-        return [name.removesuffix(ends) for name in self._columns.names if name.endswith(ends)]
-
     def _select(self, ids: str | Iterable[str] | None) -> tuple[Metric, ...]:
-        own = self.own
-        if ids is None:
-            others = (metric for metric in self._others() if metric.default)
-            found = tuple(m for m in (*select_metrics(), *others) if m.id in own)
-            return found or tuple(map(self._registered, own))
-        wanted = split_ids(ids)
-        if wanted == [ALL]:
-            every = dict.fromkeys((*select_metrics(ALL), *self._others()))
-            return tuple(metric for metric in every if metric.id in own)
-        chosen = select_metrics(wanted, kind=None)
-        for metric in chosen:
-            if metric.id not in own:
+        own, wanted = self.own, None if ids is None else split_ids(ids)
+        if wanted is not None and wanted != [ALL]:
+            chosen = select_metrics(wanted, kind=None)
+            if lacking := next((metric.id for metric in chosen if metric.id not in own), None):
                 raise UsageError(
-                    f"{self.name} has no numbers of {metric.id}, but of {_listed(own)}; write it "
-                    f"again from the labels with --metrics {metric.id}"
+                    f"{self.name} has no numbers of {lacking}, but of {_listed(own)}; write it "
+                    f"again from the labels with --metrics {lacking}"
                 )
-        return chosen
+            return chosen
+        known = (select_metrics([name], kind=None)[0] for name in own if name in METRICS)
+        others = [one for one in known if one.kind != LABEL and (wanted or one.default)]
+        every = dict.fromkeys((*select_metrics(ids), *others))
+        found = tuple(metric for metric in every if metric.id in own)
+        return found if found or wanted else tuple(map(self._registered, own))
 
     def _registered(self, name: str) -> Metric:
         if name not in METRICS:
@@ -143,11 +139,6 @@ class NumbersFile:
                 "package.module:name"
             )
         return select_metrics([name], kind=None)[0]
-
-    def _others(self) -> list[Metric]:
-        """Return the metrics of other kinds than labels that the file has."""
-        known = (select_metrics([name], kind=None)[0] for name in self.own if name in METRICS)
-        return [metric for metric in known if metric.kind != LABEL]
 
     def _check(self) -> None:
         """Check kinds of rows, and versions of metrics."""
@@ -167,17 +158,15 @@ class NumbersFile:
                     )
 
     def _check_texts(self) -> None:
-        """Check that an id names one row, as :class:`~labeler.calculators.row_texts.RowTexts` does.
+        """Check that an id names one row, as :class:`~labeler.calculators.row_facts.RowTexts` does.
 
         Raises:
             UsageError: labels of an id that one splitter cut have different texts.
         """
         labeled = np.flatnonzero(~self._is_failed)
         ids, label = self._column("id"), self._column("label")
-        splitters = [str(one).partition("|splitter:")[2].partition("|")[0] for one in label.values]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(splitters))}
-        codes = np.array([numbers[name] for name in splitters], dtype=np.int32)[label.codes]
-        rows, size = joint_codes(ids, self._column("kind"), Encoded.of(codes, [*numbers]))
+        splitter = label.mapped(lambda one: str(one).partition("|splitter:")[2].partition("|")[0])
+        rows, size = joint_codes(ids, self._column("kind"), joined([splitter]))
         rows = rows[labeled]
         first_of = first_places(rows, size)
         for part in COMPARED:
@@ -216,15 +205,12 @@ class NumbersFile:
 
     @cached_property
     def _is_failed(self) -> NDArray[np.bool_]:
-        failed = self._column("failed")
-        return np.array([value is not None for value in failed.values], dtype=bool)[failed.codes]
+        return self._column("failed").where(lambda reason: reason is not None)
 
     @cached_property
     def _is_chosen(self) -> NDArray[np.bool_]:
         """True for rows of a kind that the metrics are of."""
-        kinds = {metric.kind for metric in self.metrics}
-        kind = self._column("kind")
-        return np.array([value in kinds for value in kind.values], dtype=bool)[kind.codes]
+        return self._column("kind").where({metric.kind for metric in self.metrics}.__contains__)
 
     @cached_property
     def _answered(self) -> Encoded:
@@ -262,13 +248,7 @@ class NumbersFile:
     def rows(
         self, places: Places, column: str = "", *, with_facts: bool = False
     ) -> Iterator[MetricsRow]:
-        """Yield some rows.
-
-        Args:
-            places: their places.
-            column: a metadata column that the caller groups by; see :meth:`fill`.
-            with_facts: True for rows with their facts.
-        """
+        """Yield the rows at some places; ``column`` is as for :meth:`fill`."""
         if not len(places):
             return
         names = [metric.id for metric in self.metrics]
@@ -320,12 +300,8 @@ class NumbersFile:
                 and (self._is_asked or (one.id in versions and _has_fields(profile, one)))
             }
 
-        names = (
-            self._column("versions", _versions),
-            self._column("kind"),
-            self._column("profile"),
-        )
-        return combined(*names).mapped(measured)
+        versions = self._column("versions", _versions)
+        return combined(versions, self._column("kind"), self._column("profile")).mapped(measured)
 
     def _complete(self, metric: Metric) -> Encoded:
         """Return the ratio of each row that was measured with a metric.
@@ -344,42 +320,31 @@ class NumbersFile:
 
     def _facts(self, places: Places) -> Iterator[RowFacts]:
         """Yield the facts of rows."""
-        names = ("position", "kind", "trial", "corrected", "profile", "sentences", "copies")
-        readers: tuple[Callable[[Any], Any], ...] = (int, str, int, _flag, str, int, int)
-        plain = [self._column(*pair).listed(places) for pair in zip(names, readers, strict=True)]
-        digests = zip(*(self._column(name, str).listed(places) for name in PARTS), strict=True)
-        keys = (self._column(name, _keys).listed(places) for name in COUNTED)
-        retrieved = self._column("retrieved", str).listed(places)
-        for one, parts, texts, counted in zip(
-            zip(*plain, strict=True), digests, retrieved, zip(*keys, strict=True), strict=True
-        ):
-            position, kind, trial, corrected, profile, sentences, copies = one
-            yield RowFacts(
-                position,
-                kind,
-                trial or 0,
-                bool(corrected),
-                profile or "",
-                tuple(part or "" for part in parts),
-                Retrieved(texts or "", sentences or 0),
-                tuple((n, own or frozenset()) for n, own in zip(COUNTED, counted, strict=True)),
-                copies or 0,
-            )
+
+        def listed(name: str, read: Callable[[Any], Any], default: object) -> list[Any]:
+            column = self._column(name, read).mapped(lambda one: default if one is None else one)
+            return column.listed(places)
+
+        plain = [
+            listed("position", int, 0),
+            listed("kind", str, ""),
+            listed("trial", int, 0),
+            listed("corrected", {True, "true"}.__contains__, default=False),
+            listed("profile", str, ""),
+        ]
+        digests = [listed(name, str, "") for name in PARTS]
+        retrieved = map(Retrieved, listed("retrieved", str, ""), listed("sentences", int, 0))
+        keys = [
+            listed(one, lambda cell: frozenset(cell.split(" ")), frozenset()) for one in COUNTED
+        ]
+        counted = (tuple(zip(COUNTED, own, strict=True)) for own in zip(*keys, strict=True))
+        copies = listed("copies", int, 0)
+        return map(RowFacts, *plain, zip(*digests, strict=True), retrieved, counted, copies)
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
     ) -> tuple[Identities, Iterator[MetricsRow]]:
-        """Add all labels to sums, as counts of distinct ratios.
-
-        Args:
-            groups: the sums.
-            by: name of the metadata column that rows are grouped by.
-            column: name of the metadata column of observations; ``None`` for questions.
-            by_model: False to take the models that answered in a configuration together.
-
-        Returns:
-            The identities of those labels whose ids failed, too, and the failed rows.
-        """
+        """Add all labels to sums, as counts of distinct ratios; see :class:`CountedRows`."""
         failed = np.flatnonzero(self._is_failed & self._is_chosen)
         labeled = np.flatnonzero(~self._is_failed & self._is_chosen)
         ids, label, key = map(self._column, ("id", "label", "key"))
@@ -399,7 +364,7 @@ class NumbersFile:
         ratios = {one.id: self._complete(one) for one in self.metrics}
         for (own_label, model, *group), places in split(parts, labeled):
             name = model.name if by_model else ""
-            sums = groups.of(GroupKey(own_label, group[0] if group else None, name))
+            sums = groups[GroupKey(own_label, group[0] if group else None, name)]
             sums.models.add(model)
             counted = places[~repeats[np.searchsorted(labeled, places)]]
             sums.duplicates += len(places) - len(counted) + sum(copies.listed(counted))
@@ -456,14 +421,6 @@ def _exact(cell: Any) -> int | Fraction:  # noqa: ANN401 - any cell
         return cell
     found = Fraction(cell)
     return int(found) if "/" not in str(cell) else found
-
-
-def _keys(cell: str) -> frozenset[str]:
-    return frozenset(cell.split(" "))
-
-
-def _flag(cell: object) -> bool:
-    return cell in {True, "true"}
 
 
 _NO: frozenset[str] = frozenset()

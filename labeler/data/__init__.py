@@ -1,8 +1,8 @@
 """Rows in, label files in and out.
 
 ``rows`` reads input rows: ``formats`` has one module per file format, ``columns`` and ``presets``
-map columns to fields, ``parsing`` makes examples. ``label_files`` and ``label_tables`` read and
-write labels, ``corrections`` stores and applies people's corrections, ``options`` declares options.
+map columns to fields, ``parsing`` makes examples. ``label_files`` reads and writes labels,
+``corrections`` stores and applies people's corrections, ``options`` declares options.
 """
 
 from __future__ import annotations

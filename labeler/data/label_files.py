@@ -132,7 +132,7 @@ def holds_numbers(name: str) -> bool:
         from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
 
         require_pyarrow(name)
-        from labeler.data.label_tables import column_names  # noqa: PLC0415 - loads pyarrow
+        from labeler.data.formats.parquet_files import column_names  # noqa: PLC0415 - loads pyarrow
 
         return column_names(name) >= NUMBERS
     with contextlib.suppress(UsageError, BadRow):
@@ -168,9 +168,9 @@ def lines_of(name: str) -> Iterator[Line]:
     from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
 
     require_pyarrow(name)
-    from labeler.data.label_tables import read_lines_of  # noqa: PLC0415 - loads pyarrow
+    from labeler.data.formats.parquet_files import read_label_lines  # noqa: PLC0415 - loads pyarrow
 
-    return read_lines_of(name)
+    return read_label_lines(name)
 
 
 def is_table(name: str | Path) -> bool:
@@ -296,7 +296,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         sys.stdout.flush()
         return
     if is_table(path):
-        from labeler.data.label_tables import write_parquet  # noqa: PLC0415 - loads pyarrow
+        from labeler.data.formats.parquet_files import write_parquet  # noqa: PLC0415 - loads pyarrow
 
         yield from write_parquet(outcomes, path)
         return

@@ -180,7 +180,7 @@ class LabelCache:
         known: AnyOutcome | None = self.store.get(task.key)
         if known is not None:
             return self._served(judge, known)
-        async with self._leased(task.key) as saving:
+        async with self.leased(task.key) as saving:
             known = self.find(task)
             if known is not None:
                 return self._served(judge, known)
@@ -239,7 +239,7 @@ class LabelCache:
             return Settled(outcome, "judge")
         saving.append(self.store.put(outcome))
         try:
-            new = await _saved(saving[-1])
+            new = await until_saved(saving[-1])
         except UnstorableRecord as error:
             return await self._save(task, unstorable(task, outcome, error), saving)
         if new:
@@ -275,7 +275,7 @@ class LabelCache:
         return outcome if lasts else outcome.model_copy(update={"lasting": False})
 
     @asynccontextmanager
-    async def _leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:
+    async def leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:
         """Hold a key's lease until the futures in the list are done, even if cancelled."""
         lease = self.store.lease(key) or await self._wait_for(key)
         saving: list[Future[bool]] = []
@@ -301,7 +301,7 @@ class LabelCache:
         return lease
 
 
-async def _saved(saving: Future[bool]) -> bool:
+async def until_saved(saving: Future[bool]) -> bool:
     """Wait until a value is saved.
 
     Raises:

@@ -12,8 +12,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -26,8 +26,25 @@ WIDTH = 340
 """Width of a chart in its own units, which are pixels on a phone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
+class Chart(NamedTuple):
+    """A chart and its table.
+
+    Attributes:
+        title: title of the chart.
+        head: column names of the table.
+        rows: rows of the table; the last cell is a count.
+        drawing: the drawing.
+        note: how many records the chart shows.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    drawing: Markup
+    note: str = ""
+
+
+class Bin(NamedTuple):
     """The values from ``low`` to below ``high``.
 
     Attributes:
@@ -86,179 +103,116 @@ def _bin_place(bins: Sequence[Bin], value: float) -> int:
     return min(max(bisect.bisect_right([each.low for each in bins], value) - 1, 0), len(bins) - 1)
 
 
+def count_bins(values: Sequence[float]) -> list[tuple[Bin, int]]:
+    """Return bins that hold all values, ascending, with the number of values in each."""
+    bins = bins_of(values)
+    counts = Counter(_bin_place(bins, value) for value in values)
+    return [(each, counts[place]) for place, each in enumerate(bins)]
+
+
 _TOP, _PLOT, _FOOT, _SIDE = 18, 96, 20, 6
 _SMALL_WIDTH, _SMALL_PLOT = 230, 56
 _MAX_BAR = 72
 """Maximum width of a bar: wider ones look like areas."""
 
 
-@dataclass(frozen=True)
-class Histogram:
-    """Counts of values by bin.
+def histogram(
+    metric: str,
+    values: Sequence[float],
+    name: str,
+    filters: Sequence[Filter] = (),
+    *,
+    small: bool = False,
+) -> Chart:
+    """Draw the distribution of a metric: a bar for each bin, which filters the list of records.
 
-    Attributes:
+    Args:
         metric: the metric's id.
-        bins: the bins, ascending.
-        counts: number of values in each bin.
+        values: its values, at least one.
+        name: prefix of the ids in the drawing, unique in the page.
+        filters: filters added to that of a bar.
+        small: whether it is one of several charts in a row.
     """
-
-    metric: str
-    bins: tuple[Bin, ...]
-    counts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, metric: str, values: Sequence[float]) -> Histogram:
-        """Count values."""
-        bins = bins_of(values)
-        counts = Counter(_bin_place(bins, value) for value in values)
-        return cls(metric, bins, tuple(counts[place] for place in range(len(bins))))
-
-    @property
-    def title(self) -> str:
-        """Title of the chart."""
-        return self.metric
-
-    @property
-    def head(self) -> tuple[str, ...]:
-        """Column names of the table."""
-        return self.metric, "records"
-
-    @property
-    def rows(self) -> list[tuple[Bin, int]]:
-        """Rows of the table."""
-        return list(zip(self.bins, self.counts, strict=True))
-
-    def draw(self, name: str, filters: Sequence[Filter] = (), *, small: bool = False) -> Markup:
-        """Draw bars with their counts above them; each filters the list of records.
-
-        Args:
-            name: prefix of the ids in the drawing, unique in the page.
-            filters: filters added to that of a bar.
-            small: whether it is one of several charts in a row.
-        """
-        most = max(self.counts, default=0) or 1
-        right, base = (_SMALL_WIDTH, _TOP + _SMALL_PLOT) if small else (WIDTH, _TOP + _PLOT)
-        width = (right - 2 * _SIDE) / len(self.bins)
-        bars = Markup("").join(
-            self._draw_bar(place, count / most, width, base, filters)
-            for place, count in enumerate(self.counts)
-            if count
-        )
-        axis = Markup('<path class="axis" d="M{} {}H{}"/>').format(_SIDE, base + 0.5, right - _SIDE)
-        return _drawing(
-            name,
-            f"Distribution of {self.metric}",
-            f"{sum(self.counts):,} records in {len(self.bins)} bins; the fullest holds {most:,}.",
-            (right, base + _FOOT),
-            bars + axis + _x_ticks(self.bins, _SIDE, width, base + 14),
-        )
-
-    def _draw_bar(
-        self, place: int, share: float, width: float, base: float, filters: Sequence[Filter]
-    ) -> Markup:
-        bin_, count = self.bins[place], self.counts[place]
-        left, height = _SIDE + place * width, max(share * (base - _TOP), 1)
-        top, bar_width = base - height, min(width - 3, _MAX_BAR)
-        middle = left + width / 2
-        drawn = (
+    rows = count_bins(values)
+    most = max(count for _, count in rows) or 1
+    right, base = (_SMALL_WIDTH, _TOP + _SMALL_PLOT) if small else (WIDTH, _TOP + _PLOT)
+    width = (right - 2 * _SIDE) / len(rows)
+    drawn = []
+    for place, (each, count) in enumerate(rows):
+        if not count:
+            continue
+        left, height = _SIDE + place * width, max(count / most * (base - _TOP), 1)
+        top, bar_width, middle = base - height, min(width - 3, _MAX_BAR), left + width / 2
+        bar = (
             _rect("ground", left, 0, width, base)
             + _rect("bar", middle - bar_width / 2, top, bar_width, height, radius=1.5)
             + _text("count", middle, top - 4, brief(count))
         )
-        return _button(f"{self.metric} {bin_}", count, [bin_.filter(self.metric), *filters], drawn)
+        drawn.append(_button(f"{metric} {each}", count, [each.filter(metric), *filters], bar))
+    axis = tag("path", class_="axis", d=f"M{_SIDE} {base + 0.5}H{right - _SIDE}")
+    ticks = _x_ticks([each for each, _ in rows], _SIDE, width, base + 14)
+    words = f"{len(values):,} records in {len(rows)} bins; the fullest holds {most:,}."
+    title, size = f"Distribution of {metric}", (right, base + _FOOT)
+    drawing = _drawing(name, title, words, size, Markup("").join([*drawn, axis, ticks]))
+    return Chart(metric, (metric, "records"), rows, drawing)
 
 
-_LEFT, _HEAT, _BELOW = 44, 290, 40
-_HEAT_TOP = 4
+_LEFT, _PLANE, _BELOW = 44, 290, 40
+_PLANE_TOP = 4
+_BASE = _PLANE_TOP + _PLANE
 LEVELS = 5
 """Number of shades in a heat map."""
 
 
-@dataclass(frozen=True)
-class Heat:
-    """A heat map: counts of records by the bins of two metrics.
+def heat_map(
+    x: str,
+    y: str,
+    pairs: Sequence[tuple[float, float]],
+    name: str,
+    filters: Sequence[Filter] = (),
+) -> Chart:
+    """Draw counts of records by the bins of two metrics; each cell filters the list of records.
 
-    Attributes:
+    Args:
         x: id of the horizontal metric.
         y: id of the vertical metric.
-        x_bins: bins of the horizontal metric.
-        y_bins: bins of the vertical metric.
-        counts: number of records by the indexes of both bins, without zeros.
+        pairs: values of both.
+        name: prefix of the ids in the drawing, unique in the page.
+        filters: filters added to those of a cell.
     """
+    x_bins, y_bins = bins_of([a for a, _ in pairs]), bins_of([b for _, b in pairs])
+    counts = Counter((_bin_place(x_bins, a), _bin_place(y_bins, b)) for a, b in pairs)
+    most = max(counts.values())
+    width, height = _PLANE / len(x_bins), _PLANE / len(y_bins)
+    drawn, rows = _rect("plane", _LEFT, _PLANE_TOP, _PLANE, _PLANE), []
+    for (i, j), count in sorted(counts.items()):
+        left, top = _LEFT + i * width, _BASE - (j + 1) * height
+        level, own = level_of(count, most), (x_bins[i], y_bins[j])
+        cell = _rect(f"cell level{level}", left + 1, top + 1, width - 2, height - 2, radius=2)
+        cell += _text(f"count level{level}", left + width / 2, top + height / 2 + 3.5, brief(count))
+        chosen = [own[0].filter(x), own[1].filter(y), *filters]
+        drawn += _button(f"{x} {own[0]}, {y} {own[1]}", count, chosen, cell)
+        rows.append((*own, count))
+    words = f"{len(pairs):,} records; the fullest cell holds {most:,}."
+    title = f"{y} against {x}"
+    drawing = _drawing(name, title, words, _PLANE_SIZE, drawn + _axes(x_bins, y_bins, x, y))
+    return Chart(title, (x, y, "records"), rows, drawing)
 
-    x: str
-    y: str
-    x_bins: tuple[Bin, ...]
-    y_bins: tuple[Bin, ...]
-    counts: Mapping[tuple[int, int], int]
 
-    @classmethod
-    def of(cls, x: str, y: str, pairs: Sequence[tuple[float, float]]) -> Heat:
-        """Count pairs of values."""
-        x_bins, y_bins = bins_of([a for a, _ in pairs]), bins_of([b for _, b in pairs])
-        counts = Counter((_bin_place(x_bins, a), _bin_place(y_bins, b)) for a, b in pairs)
-        return cls(x, y, x_bins, y_bins, dict(sorted(counts.items())))
-
-    @property
-    def title(self) -> str:
-        """Title of the chart."""
-        return f"{self.y} against {self.x}"
-
-    @property
-    def head(self) -> tuple[str, ...]:
-        """Column names of the table."""
-        return self.x, self.y, "records"
-
-    @property
-    def rows(self) -> list[tuple[Bin, Bin, int]]:
-        """Rows of the table."""
-        return [(self.x_bins[i], self.y_bins[j], n) for (i, j), n in self.counts.items()]
-
-    def draw(self, name: str, filters: Sequence[Filter] = ()) -> Markup:
-        """Draw cells with their counts, darker for more; each filters the list of records.
-
-        Args:
-            name: prefix of the ids in the drawing, unique in the page.
-            filters: filters added to those of a cell.
-        """
-        most = max(self.counts.values(), default=1)
-        cells = Markup("").join(
-            self._draw_cell(cell, level_of(count, most), filters)
-            for cell, count in self.counts.items()
-        )
-        plane = _rect("plane", _LEFT, _HEAT_TOP, _HEAT, _HEAT)
-        return _drawing(
-            name,
-            self.title,
-            f"{sum(self.counts.values()):,} records; the fullest cell holds {most:,}.",
-            (WIDTH, _HEAT_TOP + _HEAT + _BELOW),
-            plane + cells + _axes(self.x_bins, self.y_bins, self.x, self.y),
-        )
-
-    def _draw_cell(self, cell: tuple[int, int], level: int, filters: Sequence[Filter]) -> Markup:
-        (i, j), count = cell, self.counts[cell]
-        width, height = _HEAT / len(self.x_bins), _HEAT / len(self.y_bins)
-        left, top = _LEFT + i * width, _HEAT_TOP + _HEAT - (j + 1) * height
-        drawn = _rect(
-            f"cell level{level}", left + 1, top + 1, width - 2, height - 2, radius=2
-        ) + _text(f"count level{level}", left + width / 2, top + height / 2 + 3.5, brief(count))
-        x, y = self.x_bins[i], self.y_bins[j]
-        filters = [x.filter(self.x), y.filter(self.y), *filters]
-        return _button(f"{self.x} {x}, {self.y} {y}", count, filters, drawn)
+_PLANE_SIZE = (WIDTH, _BASE + _BELOW)
 
 
 def _axes(x_bins: Sequence[Bin], y_bins: Sequence[Bin], x: str, y: str) -> Markup:
     """Draw the ticks and the names of both axes of a plane."""
-    base, height = _HEAT_TOP + _HEAT, _HEAT / len(y_bins)
+    height, half = _PLANE / len(y_bins), _PLANE / 2
     y_ticks = Markup("").join(
-        _text("tick end", _LEFT - 5, min(max(base - place * height + 3.5, 13), base), text)
+        _text("tick end", _LEFT - 5, min(max(_BASE - place * height + 3.5, 13), _BASE), text)
         for place, _, text in _tick_labels(y_bins)
     )
-    names = Markup(
-        '<text class="name middle" x="{}" y="{}">{}</text>'
-        '<text class="name middle" transform="rotate(-90)" x="{}" y="12">{}</text>'
-    ).format(_LEFT + _HEAT / 2, base + 32, x, -(_HEAT_TOP + _HEAT / 2), y)
-    return _x_ticks(x_bins, _LEFT, _HEAT / len(x_bins), base + 14) + y_ticks + names
+    turned = {"class_": "name middle", "transform": "rotate(-90)"}
+    names = _text("name middle", _LEFT + half, _BASE + 32, x)
+    names += tag("text", y, **turned, x=-(_PLANE_TOP + half), y=12)
+    return _x_ticks(x_bins, _LEFT, _PLANE / len(x_bins), _BASE + 14) + y_ticks + names
 
 
 def level_of(count: int, most: int) -> int:
@@ -288,64 +242,38 @@ def _tick_labels(bins: Sequence[Bin]) -> list[tuple[float, str, str]]:
     ]
 
 
-@dataclass(frozen=True)
-class ReliabilityPlot:
-    """A reliability diagram: stated probabilities against the share that people confirm.
+def reliability_plot(
+    kind: str,
+    bins: Sequence[tuple[float, float, int, float | None, float | None]],
+    name: str,
+) -> Chart:
+    """Draw stated probabilities against the share that people confirm.
 
-    Attributes:
+    A dot stands for each bin, larger for more verdicts; right answers lie on the diagonal.
+
+    Args:
         kind: the kind of verdicts.
         bins: lowest and highest probability, verdicts, mean stated and observed share of each bin.
+        name: prefix of the ids in the drawing, unique in the page.
     """
-
-    kind: str
-    bins: Sequence[tuple[float, float, int, float | None, float | None]]
-
-    @property
-    def title(self) -> str:
-        """Title of the chart."""
-        return f"{self.kind}: stated probability and people"
-
-    @property
-    def head(self) -> tuple[str, ...]:
-        """Column names of the table."""
-        return "stated", "mean stated", "people: yes", "verdicts"
-
-    @property
-    def rows(self) -> list[tuple[str, str, str, int]]:
-        """Rows of the table."""
-        return [
-            (f"{low:g} to {high:g}", f"{stated:.3f}", f"{observed:.3f}", count)
-            for low, high, count, stated, observed in self.bins
-            if stated is not None and observed is not None
-        ]
-
-    def draw(self, name: str) -> Markup:
-        """Draw a dot for each bin, larger for more verdicts, and the diagonal of right answers.
-
-        Args:
-            name: prefix of the ids in the drawing, unique in the page.
-        """
-        counts = [count for _, _, count, _, _ in self.bins]
-        base, drawn = _HEAT_TOP + _HEAT, _rect("plane", _LEFT, _HEAT_TOP, _HEAT, _HEAT)
-        drawn += Markup('<path class="axis" d="M{} {}L{} {}"/>').format(
-            _LEFT, base, _LEFT + _HEAT, _HEAT_TOP
-        )
-        for _, _, count, stated, observed in self.bins:
-            if stated is not None and observed is not None:
-                x, y = _LEFT + stated * _HEAT, base - observed * _HEAT
-                radius = 2 + 5 * math.sqrt(count / max(counts))
-                dot = Markup('<circle class="dot" cx="{}" cy="{}" r="{}"/>')
-                drawn += dot.format(*map(_short, (x, y, radius)))
-                low = y > base - _HEAT / 2
-                drawn += _text("count", x, y - radius - 4 if low else y + radius + 12, brief(count))
-        tenths = [Bin(place / BINS, (place + 1) / BINS) for place in range(BINS)]
-        return _drawing(
-            name,
-            self.title,
-            f"{sum(counts):,} verdicts; on the diagonal, people confirm as many as stated.",
-            (WIDTH, _HEAT_TOP + _HEAT + _BELOW),
-            drawn + _axes(tenths, tenths, "stated probability", "share confirmed by people"),
-        )
+    counts, rows = [count for _, _, count, _, _ in bins], []
+    drawn = _rect("plane", _LEFT, _PLANE_TOP, _PLANE, _PLANE)
+    drawn += tag("path", class_="axis", d=f"M{_LEFT} {_BASE}L{_LEFT + _PLANE} {_PLANE_TOP}")
+    for low, high, count, stated, observed in bins:
+        if stated is None or observed is None:
+            continue
+        x, y = _LEFT + stated * _PLANE, _BASE - observed * _PLANE
+        radius = 2 + 5 * math.sqrt(count / max(counts))
+        is_low = y > _BASE - _PLANE / 2
+        drawn += _dot(x, y, radius)
+        drawn += _text("count", x, y - radius - 4 if is_low else y + radius + 12, brief(count))
+        rows.append((f"{low:g} to {high:g}", f"{stated:.3f}", f"{observed:.3f}", count))
+    tenths = [Bin(place / BINS, (place + 1) / BINS) for place in range(BINS)]
+    drawn += _axes(tenths, tenths, "stated probability", "share confirmed by people")
+    words = f"{sum(counts):,} verdicts; on the diagonal, people confirm as many as stated."
+    title = f"{kind}: stated probability and people"
+    head = ("stated", "mean stated", "people: yes", "verdicts")
+    return Chart(title, head, rows, _drawing(name, title, words, _PLANE_SIZE, drawn))
 
 
 _LINE, _LINE_HEIGHT, _MARGIN = 160, 16, 6
@@ -364,12 +292,9 @@ def draw_difference(
         limit: the largest difference that the drawing holds, in either direction.
     """
     middle, scale = _LINE_HEIGHT // 2, (-limit, limit)
-    drawn = Markup('<path class="axis" d="M{} {}H{}M{} 0V{}"/>').format(
-        _MARGIN, middle, _MARGIN + _LINE, _MARGIN + _LINE // 2, _LINE_HEIGHT
-    )
-    dot = Markup('<circle class="dot" cx="{}" cy="{}" r="3.5"/>')
-    place = _short(_MARGIN + _along_line(difference, *scale))
-    return _inline("range", drawn + _whiskers(ends, scale) + dot.format(place, middle))
+    line = f"M{_MARGIN} {middle}H{_MARGIN + _LINE}M{_MARGIN + _LINE // 2} 0V{_LINE_HEIGHT}"
+    drawn = tag("path", class_="axis", d=line) + _whiskers(ends, scale)
+    return _inline("range", drawn + _dot(_MARGIN + _along_line(difference, *scale), middle, 3.5))
 
 
 _LIMITS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -386,8 +311,8 @@ def _whiskers(ends: tuple[float, float] | None, scale: tuple[float, float]) -> M
     if ends is None:
         return Markup("")
     low, high = (_short(_MARGIN + _along_line(end, *scale)) for end in ends)
-    line = Markup('<path class="interval" d="M{} {}H{}M{} 2V14M{} 2V14"/>')
-    return line.format(low, _LINE_HEIGHT // 2, high, low, high)
+    line = f"M{low} {_LINE_HEIGHT // 2}H{high}M{low} 2V14M{high} 2V14"
+    return tag("path", class_="interval", d=line)
 
 
 def scale_of(values: Sequence[float]) -> tuple[float, float]:
@@ -424,32 +349,6 @@ def _along_line(value: float, low: float, high: float) -> float:
     return round(min(max(share, 0.0), 1.0) * _LINE, 2)
 
 
-def _inline(kind: str, inner: Markup) -> Markup:
-    element = Markup(
-        '<svg class="inline {}" viewBox="0 0 {} {}" aria-hidden="true" focusable="false">{}</svg>'
-    )
-    return element.format(kind, _LINE + 2 * _MARGIN, _LINE_HEIGHT, inner)
-
-
-def _drawing(
-    name: str, title: str, description: str, size: tuple[int, int], inner: Markup
-) -> Markup:
-    """Wrap a drawing, with title and description for screen readers."""
-    return Markup(
-        '<svg class="drawing" viewBox="0 0 {} {}" role="group" aria-labelledby="{}-t {}-d">'
-        '<title id="{}-t">{}</title><desc id="{}-d">{}</desc>{}</svg>'
-    ).format(*size, name, name, name, title, name, description, inner)
-
-
-def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> Markup:
-    """Wrap a part of a drawing that filters the list of records."""
-    label = f"{name}: {count:,} record{'s' * (count != 1)}"
-    return Markup(
-        '<g class="hit" role="button" tabindex="0" aria-label="{}" data-filter="{}">'
-        "<title>{}</title>{}</g>"
-    ).format(label, filter_text(*filters), label, inner)
-
-
 def filter_text(*filters: Filter) -> str:
     """Return the ``data-filter`` value of one filter, or of several that all hold."""
     value = filters[0] if len(filters) == 1 else list(filters)
@@ -464,20 +363,79 @@ def brief(count: int) -> str:
     return f"{thousands:.1f}k" if thousands < 100 else f"{thousands:.0f}k"  # noqa: PLR2004
 
 
-def _rect(
-    kind: str, x: float, y: float, width: float, height: float, *, radius: float = 0
-) -> Markup:
-    corners = Markup(' rx="{}"').format(radius) if radius else ""
-    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"{}/>').format(
-        kind, _short(x), _short(y), _short(width), _short(height), corners
+# Elements.
+
+
+def tag(kind: str, *inner: str, **attributes: str | float) -> Markup:
+    """Return an element; texts that are not markup are escaped.
+
+    Args:
+        kind: name of the element.
+        inner: its content.
+        attributes: its attributes; ``class_`` stands for ``class`` and ``aria_label`` for
+            ``aria-label``. Numbers get at most two decimals.
+    """
+    shown = Markup("").join(
+        Markup(' {}="{}"').format(
+            name.rstrip("_").replace("_", "-"), value if isinstance(value, str) else _short(value)
+        )
+        for name, value in attributes.items()
+    )
+    if not inner:
+        return Markup("<{}{}/>").format(kind, shown)
+    return Markup("<{0}{1}>{2}</{0}>").format(kind, shown, Markup("").join(inner))
+
+
+def _inline(kind: str, inner: Markup) -> Markup:
+    box = f"0 0 {_LINE + 2 * _MARGIN} {_LINE_HEIGHT}"
+    hidden = {"aria_hidden": "true", "focusable": "false"}
+    return tag("svg", inner, class_=f"inline {kind}", viewBox=box, **hidden)
+
+
+def _drawing(name: str, title: str, words: str, size: tuple[int, int], inner: Markup) -> Markup:
+    """Wrap a drawing, with title and description for screen readers."""
+    told = tag("title", title, id=f"{name}-t") + tag("desc", words, id=f"{name}-d")
+    return tag(
+        "svg",
+        told,
+        inner,
+        class_="drawing",
+        viewBox=f"0 0 {size[0]} {size[1]}",
+        role="group",
+        aria_labelledby=f"{name}-t {name}-d",
     )
 
 
+def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> Markup:
+    """Wrap a part of a drawing that filters the list of records."""
+    label = f"{name}: {count:,} record{'s' * (count != 1)}"
+    return tag(
+        "g",
+        tag("title", label),
+        inner,
+        class_="hit",
+        role="button",
+        tabindex="0",
+        aria_label=label,
+        data_filter=filter_text(*filters),
+    )
+
+
+def _rect(
+    kind: str, x: float, y: float, width: float, height: float, *, radius: float = 0
+) -> Markup:
+    corners = {"rx": radius} if radius else {}
+    return tag("rect", class_=kind, x=x, y=y, width=width, height=height, **corners)
+
+
+def _dot(x: float, y: float, radius: float) -> Markup:
+    return tag("circle", class_="dot", cx=x, cy=y, r=radius)
+
+
 def _text(kind: str, x: float, y: float, text: str) -> Markup:
-    element = Markup('<text class="{}" x="{}" y="{}">{}</text>')
-    return element.format(kind, _short(x), _short(y), text)
+    return tag("text", text, class_=kind, x=x, y=y)
 
 
 def _short(value: float) -> str:
-    """Return a coordinate with at most two decimals."""
+    """Return a number with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

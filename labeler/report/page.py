@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from labeler.report.views import cut
 from labeler.sentences.characters import visible
 from labeler.sentences.display import percent
 
@@ -137,6 +138,8 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "cut": cut,
+        "visible": visible,
         "thousands": "{:,}".format,
         "decimal": lambda value: NO_NUMBER if value is None else f"{value:.4f}",
         "span": lambda ends: NO_NUMBER if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",

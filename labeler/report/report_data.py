@@ -6,9 +6,10 @@ Memory holds a few numbers per record: its metrics, findings and place. Its text
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any, Literal
+from typing import IO, Literal, NamedTuple
 
 from labeler.audit import audit_labels
 from labeler.calculators import (
@@ -28,7 +29,7 @@ from labeler.calculators.worst import worst_records
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, records_of
 from labeler.report.page import CHUNK_SIZE
-from labeler.report.views import failure_view, finding_view, record_view
+from labeler.report.views import View, cut, failure_view, finding_view, record_view
 from labeler.sentences.characters import visible
 
 HIGH = 0.7
@@ -51,34 +52,29 @@ SUPPORT = "adherence_fraction"
 """Share of supported response sentences, by which the list is sorted first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A pattern's condition on one metric.
-
-    Attributes:
-        metric: the metric's id.
-        least: minimum of the value.
-        most: maximum of the value.
-    """
+class Condition(NamedTuple):
+    """A pattern's condition on one metric."""
 
     metric: str
-    least: float = float("-inf")
-    most: float = float("inf")
+    sign: Literal["≥", "≤", "="]
+    bound: float
 
     def holds(self, value: float | None) -> bool | None:
         """Return whether a value meets the condition; ``None`` without a value."""
-        return None if value is None else self.least <= value <= self.most
+        return None if value is None else _HOLDS[self.sign](value, self.bound)
 
     def __str__(self) -> str:
-        if self.least == self.most:
-            return f"{self.metric} = {self.least:g}"
-        if self.most == float("inf"):
-            return f"{self.metric} ≥ {self.least:g}"
-        return f"{self.metric} ≤ {self.most:g}"
+        return f"{self.metric} {self.sign} {self.bound:g}"
 
 
-@dataclass(frozen=True)
-class Pattern:
+_HOLDS: Mapping[str, Callable[[float, float], bool]] = {
+    "≥": operator.ge,
+    "≤": operator.le,
+    "=": operator.eq,
+}
+
+
+class Pattern(NamedTuple):
     """A pattern; a record may match none, one or several.
 
     Attributes:
@@ -95,32 +91,19 @@ class Pattern:
     meaning: str
     advice: str
 
-    def matches(self, values: Mapping[str, float | None]) -> bool | None:
-        """Return whether a record matches; ``None`` if that depends on an undefined value.
-
-        A record that misses one condition does not match, whatever its undefined values.
-
-        Args:
-            values: values of :data:`METRICS` by id; undefined ones are ``None`` or missing.
-        """
-        met = [condition.holds(values.get(condition.metric)) for condition in self.conditions]
-        if False in met:
-            return False
-        return None if None in met else True
-
 
 PATTERNS = (
     Pattern(
         "retrieved_but_unused",
         "Good retrieval, unused",
-        (Condition(RELEVANCE, least=HIGH), Condition(UTILIZATION, most=LOW)),
+        (Condition(RELEVANCE, "≥", HIGH), Condition(UTILIZATION, "≤", LOW)),
         "Most retrieved sentences are relevant, but the response uses few of them.",
         "Change the generator's prompt: ask it to use all relevant facts.",
     ),
     Pattern(
         "grounded_but_incomplete",
         "Grounded, incomplete",
-        (Condition(COMPLETENESS, most=LOW), Condition(ADHERENCE, least=1, most=1)),
+        (Condition(COMPLETENESS, "≤", LOW), Condition(ADHERENCE, "=", 1)),
         "The response is supported, but leaves out relevant sentences that were retrieved.",
         "Change the generator's prompt: ask for complete answers. Sentences that the retriever "
         "missed are not in completeness; context_recall measures them.",
@@ -129,10 +112,10 @@ PATTERNS = (
         "comprehensive_and_grounded",
         "Comprehensive and grounded",
         (
-            Condition(RELEVANCE, least=HIGH),
-            Condition(UTILIZATION, least=HIGH),
-            Condition(COMPLETENESS, least=HIGH),
-            Condition(ADHERENCE, least=1, most=1),
+            Condition(RELEVANCE, "≥", HIGH),
+            Condition(UTILIZATION, "≥", HIGH),
+            Condition(COMPLETENESS, "≥", HIGH),
+            Condition(ADHERENCE, "=", 1),
         ),
         "Most retrieved sentences are relevant, the response uses them, and all of it is "
         "supported.",
@@ -141,7 +124,7 @@ PATTERNS = (
     Pattern(
         "ungrounded",
         "Ungrounded",
-        (Condition(ADHERENCE, least=0, most=0),),
+        (Condition(ADHERENCE, "=", 0),),
         "At least one response sentence lacks full support in the documents.",
         "Change the generator's prompt: answer from the documents only, and decline where they "
         "lack the answer. Where relevance is 0, check the retriever.",
@@ -150,8 +133,19 @@ PATTERNS = (
 
 
 def match_patterns(values: Mapping[str, float | None]) -> tuple[bool | None, ...]:
-    """Return :meth:`Pattern.matches` for each of :data:`PATTERNS`."""
-    return tuple(pattern.matches(values) for pattern in PATTERNS)
+    """Return for each of :data:`PATTERNS` whether a record matches.
+
+    ``None`` if that depends on an undefined value. A record that misses one condition does not
+    match, whatever its undefined values.
+
+    Args:
+        values: values of :data:`METRICS` by id; undefined ones are ``None`` or missing.
+    """
+    found = []
+    for pattern in PATTERNS:
+        met = [each.holds(values.get(each.metric)) for each in pattern.conditions]
+        found.append(False if False in met else None if None in met else True)
+    return tuple(found)
 
 
 Order = Literal["worst", "doubt", "file"]
@@ -176,12 +170,12 @@ class Entry:
 
     Attributes:
         id: the row's id.
-        question: beginning of the question; empty for a failed row.
         group: value of the grouping column; ``None`` without one.
+        metrics: metrics by id.
+        question: beginning of the question; empty for a failed row.
         signature: index of the label's signature; -1 if no request was made, or if it failed and
             several models answered others.
         failed: reason code of a failed row; ``None`` for a label.
-        metrics: metrics by id.
         patterns: match of each pattern, see :func:`match_patterns`; empty for a failed row.
         supported: number of supported response sentences, and of all that were judged; ``None``
             for a failed row, and without a judged sentence.
@@ -190,12 +184,12 @@ class Entry:
     """
 
     id: str
-    question: str
     group: str | None
-    signature: int
-    failed: str | None
     metrics: Mapping[str, Ratio]
-    patterns: Sequence[bool | None]
+    question: str = ""
+    signature: int = -1
+    failed: str | None = None
+    patterns: Sequence[bool | None] = ()
     supported: tuple[int, int] | None = None
     checks: Sequence[int] = ()
     doubt: float | None = None
@@ -212,11 +206,11 @@ class ReportData:
     Args:
         outcomes: outcomes of any kind; only labels and their failures count.
         file: empty temporary file that takes the texts of the records.
-        by: name of the grouping column, a metadata column or ``question``.
+        check_size: called with the number of records when it grows; may raise an error.
+        by: name of the grouping column.
         metrics: by default one per quantity that a row's label has the fields for, in its default
             definition, and the metrics of the patterns.
         intervals: settings of the confidence intervals; ``None`` for none.
-        check_size: called with the number of records when it grows; may raise an error.
 
     Attributes:
         entries: the records, in the order of the outcomes; copies have none.
@@ -240,33 +234,34 @@ class ReportData:
         self,
         outcomes: Iterable[AnyOutcome],
         file: IO[bytes],
+        check_size: Callable[[int], None],
         *,
         by: str | None = None,
         metrics: Sequence[Metric] | None = None,
         intervals: Intervals | None = None,
-        check_size: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._check_size = check_size
+        self._file, self._check_size = file, check_size
         self.by, self.intervals = by, intervals
+        self._unit = intervals.group if intervals else None
         self.entries: list[Entry] = []
         self.made: tuple[str, str] | None = None
-        self._file, self._measurer = file, Measurer(metrics)
-        of_patterns = select_metrics(METRICS)
+        self._measurer = Measurer(metrics)
         self._always = Measurer(select_metrics((*METRICS, SUPPORT)))
-        self._kept: dict[int, list[LabelRecord]] = {}
-        default = dict.fromkeys((*select_metrics(), *of_patterns))
+        default = dict.fromkeys((*select_metrics(), *select_metrics(METRICS)))
         self._shown = list(default) if metrics is None else metrics
         self._rows: list[MetricsRow] = []
         self._known = Identities()
+        self._kept: dict[int, list[LabelRecord]] = {}
         self._signatures: dict[str, int] = {}
         self._failed: list[tuple[Entry, str]] = []
         """Failed rows with the signatures of their requests."""
         self._ratios: dict[object, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
-        added = checked(outcomes).through(self._added)
-        self.audit = audit_labels(added, by=by)
-        self._check_columns()
+        self.audit = audit_labels(checked(outcomes).through(self._added), by=by)
+        if self._rows:
+            check_column(by, self._columns, "to part by")
+            check_unit(self._unit, self._columns)
         self._add_findings()
         self._sign_failed()
         self._name_groups()
@@ -278,21 +273,21 @@ class ReportData:
         self.overall = self._summarize(self._rows, None)
         models = AnsweringModels(model for row in self.overall for model in row.models)
         self.faults = [visible(fault) for fault in models.faults()]
-        self.grouped = [] if by is None else self._summarize(self._rows_of_shown_groups(), by)
+        self.grouped = [] if by is None else self._summarize(self._rows_of_shown_groups(by), by)
 
-    def views(self) -> Iterator[dict[str, Any]]:
+    def views(self) -> Iterator[View]:
         """Read the views of the records from the file, and add the findings."""
         self._file.seek(0)
         audited = iter(self.audit.records)
         for line in self._file:
-            view: dict[str, Any] = json.loads(line)
+            view: View = json.loads(line)
             if "failed" not in view:
                 record = next(audited)
                 view["findings"] = [finding_view(finding) for finding in record.findings]
                 view["doubt"] = record.suspicion
             yield view
 
-    def index(self) -> dict[str, Any]:
+    def index(self) -> View:
         """Return the data of the list of records."""
         entries = self.entries
         places = {group: place for place, group in enumerate(self.groups)}
@@ -303,10 +298,7 @@ class ReportData:
                 {"id": check.id, "severity": check.severity, "title": check.title, "why": check.why}
                 for check in self.audit.checks
             ],
-            "subset": {
-                "column": None if self.by is None else visible(self.by),
-                "values": self.groups,
-            },
+            "subset": {"column": self.by and visible(self.by), "values": self.groups},
             "signatures": [visible(signature) for signature in self.signatures],
             "patterns": [{"id": p.id, "title": p.title, "advice": p.advice} for p in PATTERNS],
             "records": {
@@ -337,50 +329,45 @@ class ReportData:
         """Add an outcome; of a copy, only the row, which summaries count as one."""
         row = self._measurer.row(outcome)
         metrics = self._always.row(outcome).metrics | row.metrics
-        shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
-        row = replace(row, metrics=shown)
         if isinstance(outcome, LabelRecord):
             row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         self._columns.update(row.metadata)
-        light = self._without_texts(row)
+        shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
+        light = self._without_texts(row, shown)
         self._rows.append(light)
         if row.identity and not row.failed and not self._known.add(row.identity):
             return
         group = None if self.by is None else group_key(row.metadata, self.by)
-        entry = Entry(
-            id=visible(outcome.id),
-            question="",
-            group=group,
-            signature=-1,
-            failed=None,
-            metrics=light.metrics,
-            patterns=(),
-        )
+        entry = Entry(visible(outcome.id), group, light.metrics)
         self.entries.append(entry)
         self._check_size(len(self.entries))
         if isinstance(outcome, LabelFailure):
-            view: Mapping[str, Any] = failure_view(outcome)
+            view = failure_view(outcome)
             entry.failed = view["failed"]["reason"]
             if row.label is not None:
                 self._failed.append((entry, row.label))
         else:
-            view = record_view(outcome, metrics=row.metrics)
-            entry.signature = self._signature(configuration(outcome))
-            entry.question = visible(_beginning(outcome.example.question))
-            values = {name: metrics[name].value for name in METRICS}
-            entry.patterns = match_patterns(values)
-            entry.supported = _counts(metrics[SUPPORT])
-            if values[ADHERENCE] == 0 and entry.signature < MAX_CONFIGURATIONS:
-                self._keep(entry.signature, outcome)
-            self._note_time(outcome.reply.created_at)
+            view = record_view(outcome, metrics=shown)
+            self._fill(entry, outcome, metrics)
         self._file.write(json.dumps(view, separators=(",", ":")).encode("ascii") + b"\n")
 
-    def _keep(self, signature: int, record: LabelRecord) -> None:
-        """Keep a record if it may be one of the worst of its judge configuration."""
-        kept = self._kept.setdefault(signature, [])
-        kept.append(record)
-        if len(kept) > _MOST_KEPT:
-            kept[:] = [one.record for one in worst_records(kept)]
+    def _fill(self, entry: Entry, record: LabelRecord, metrics: Mapping[str, Ratio]) -> None:
+        """Set the facts of a label, and keep it if it may be one of the worst."""
+        entry.signature = self._signature(configuration(record))
+        entry.question = visible(cut(record.example.question, _QUESTION_LENGTH))
+        values = {name: metrics[name].value for name in METRICS}
+        entry.patterns = match_patterns(values)
+        support = metrics[SUPPORT]
+        if support.numerator is not None and support.denominator:
+            entry.supported = int(support.numerator), support.denominator
+        if values[ADHERENCE] == 0 and entry.signature < MAX_CONFIGURATIONS:
+            kept = self._kept.setdefault(entry.signature, [])
+            kept.append(record)
+            if len(kept) > _MOST_KEPT:
+                kept[:] = [one.record for one in worst_records(kept)]
+        if at := record.reply.created_at:
+            first, last = self.made or (at, at)
+            self.made = (min(first, at), max(last, at))
 
     def _signature(self, printed: str) -> int:
         return self._signatures.setdefault(printed, len(self._signatures))
@@ -407,53 +394,26 @@ class ReportData:
                 named = row.metadata | {self.by: names[key]}
                 self._rows[place] = replace(row, metadata=named)
 
-    def _without_texts(self, row: MetricsRow) -> MetricsRow:
-        """Return a row with only the data that summaries read."""
-        shared = self._ratios.setdefault
-        metrics = {name: shared(ratio.parts, ratio) for name, ratio in row.metrics.items()}
-        columns = (self.by, self.intervals.group if self.intervals else None)
-        metadata = {name: row.metadata[name] for name in columns if name in row.metadata}
-        return replace(row, metrics=metrics, versions="", metadata=metadata)
-
-    def _note_time(self, at: str | None) -> None:
-        if at:
-            first, last = self.made or (at, at)
-            self.made = (min(first, at), max(last, at))
-
-    def _check_columns(self) -> None:
-        group = self.intervals.group if self.intervals else None
-        if self._rows:
-            check_column(self.by if self.by != QUESTION else None, self._columns, "to part by")
-            check_unit(group, self._columns)
+    def _without_texts(self, row: MetricsRow, metrics: Mapping[str, Ratio]) -> MetricsRow:
+        """Return a row with these metrics and only the data that summaries read."""
+        share = self._ratios.setdefault
+        shared = {name: share(ratio.parts, ratio) for name, ratio in metrics.items()}
+        kept = {name: row.metadata[name] for name in (self.by, self._unit) if name in row.metadata}
+        return replace(row, metrics=shared, versions="", metadata=kept)
 
     def _add_findings(self) -> None:
         places = {check.id: place for place, check in enumerate(self.audit.checks)}
         labeled = (entry for entry in self.entries if entry.failed is None)
         for entry, audited in zip(labeled, self.audit.records, strict=True):
-            checks = {finding.check for finding in audited.findings}
-            entry.checks = sorted(places[check] for check in checks)
+            entry.checks = sorted({places[finding.check] for finding in audited.findings})
             entry.doubt = audited.suspicion
 
-    def _rows_of_shown_groups(self) -> list[MetricsRow]:
+    def _rows_of_shown_groups(self, by: str) -> list[MetricsRow]:
         """Return the rows of the groups with figures: intervals of others take time for nothing."""
         shown = frozenset(self.groups[:MAX_GROUPS])
-        named = ((row, row.metadata.get(self.by or "", NO_GROUP)) for row in self._rows)
-        return [row for row, group in named if visible(group) in shown]
+        return [row for row in self._rows if visible(row.metadata.get(by, NO_GROUP)) in shown]
 
     def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
         if all(row.label is None for row in rows):
             return []
         return summarize(rows, self.metrics, by, intervals=self.intervals)
-
-
-def _counts(share: Ratio) -> tuple[int, int] | None:
-    """Return numerator and denominator of a share of sentences; ``None`` if it is undefined."""
-    if share.numerator is None or not share.denominator:
-        return None
-    return int(share.numerator), share.denominator
-
-
-def _beginning(question: str) -> str:
-    """Return a question; the rest of a long one becomes an ellipsis."""
-    cut = question[:_QUESTION_LENGTH]
-    return cut if cut == question else f"{cut}…"

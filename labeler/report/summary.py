@@ -4,36 +4,45 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.headline import Headline, headline, in_words, plain_name
+from labeler.calculators.headline import headline, headline_metrics, in_words, plain_name
 from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.calculators.summary_table import floor_note, measured_rows
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts
-from labeler.report.charts import filter_text
-from labeler.report.overview import TITLES, Tile, ends, tiles, worst_answer
+from labeler.report.charts import Chart, filter_text
 from labeler.report.report_data import (
+    ADHERENCE,
     COMPLETENESS,
     MAX_CONFIGURATIONS,
     MAX_GROUPS,
     PATTERNS,
     RELEVANCE,
+    SUPPORT,
     UTILIZATION,
     Pattern,
     ReportData,
 )
 from labeler.sentences.characters import visible
+from labeler.sentences.display import NONE
 
 if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration, Reliability
+
+TITLES = {
+    ADHERENCE: "Full support",
+    RELEVANCE: "Relevance",
+    "utilization": "Use",
+    COMPLETENESS: "Completeness",
+}
+"""Titles of the tiles by metric id; without any of these metrics the first ones have tiles."""
 
 PAIRS = (
     (RELEVANCE, UTILIZATION),
@@ -62,25 +71,23 @@ MAX_REASONS = 20
 """Maximum reasons of failures listed; the browser filters by any."""
 
 
-class SummaryLine(NamedTuple):
+class Line(NamedTuple):
     """A summary row with its plot.
 
     Attributes:
         row: the summary.
         plot: mean and interval.
-        group: the group, if the row is of one.
-        filter: filter set by a click on the group.
+        filter: filter set by a click on the group of the row; empty for a row of all records.
     """
 
     row: SummaryRow
     plot: Markup
-    group: str = ""
     filter: str = ""
 
     @property
-    def interval(self) -> tuple[float, float] | None:
+    def ends(self) -> tuple[float, float] | None:
         """Ends of the mean's confidence interval."""
-        return ends(self.row)
+        return _ends(self.row)
 
     @property
     def words(self) -> str:
@@ -94,101 +101,12 @@ class SummaryLine(NamedTuple):
         return self.row.interval.mark if self.row.interval else ""
 
 
-class Plot(NamedTuple):
-    """A chart and its table.
-
-    Attributes:
-        chart: the counts.
-        note: how many records the chart shows.
-        drawing: the drawing.
-    """
-
-    chart: charts.Histogram | charts.Heat | charts.ReliabilityPlot
-    note: str
-    drawing: Markup
-
-
-class GroupTable(NamedTuple):
-    """One metric by group.
-
-    Attributes:
-        metric: the metric.
-        title: the metric in plain words.
-        lines: one line per group.
-        scale: values at both ends of the plots.
-    """
-
-    metric: Metric
-    title: str
-    lines: Sequence[SummaryLine]
-    scale: tuple[float, float]
-
-
-class PatternCount(NamedTuple):
-    """The number of records that match a pattern.
-
-    Attributes:
-        pattern: the pattern.
-        matching: matching records.
-        total: records for which the match is defined.
-        undefined: other records.
-        unmeasured: metric of the pattern without any value, and why; empty if there is none.
-        plot: bar of the share.
-        filter: filter set by a click.
-    """
-
-    pattern: Pattern
-    matching: int
-    total: int
-    undefined: int
-    unmeasured: str
-    plot: Markup
-    filter: str
-
-
-class CheckCount(NamedTuple):
-    """The number of records with findings of a check.
-
-    Attributes:
-        check: the check.
-        flagged: records with a finding.
-        records: records that the check applies to.
-        plot: bar of the share.
-        filter: filter set by a click.
-        groups: listed groups with a finding: name, flagged and all records.
-    """
-
-    check: Check
-    flagged: int
-    records: int
-    plot: Markup
-    filter: str
-    groups: Sequence[tuple[str, int, int]]
-
-
 class Summary:
-    """The summary of a report.
+    """The summary of a report, as the template reads it.
 
     Args:
         data: the data of the report.
         calibration: stated probabilities against people, if people judged the labels.
-
-    Attributes:
-        labeled: number of labels.
-        unlabeled: number of failed rows.
-        failed: reason, count and filter of failed rows, the most frequent first.
-        more_reasons: number of reasons not listed.
-        contradicted: records with a contradiction.
-        suspected: suspicious records without a contradiction.
-        configurations: figures of each judge configuration.
-        more_configurations: number of configurations without figures.
-        faults: mixtures of answering models, and others than those that were asked for.
-        worst: whether the first configuration has answers without full support.
-        groups: listed groups.
-        more_groups: number of groups not listed.
-        column: name of the grouping column.
-        made: creation times of the first and the last label, if known.
-        reliability: a plot for each kind of verdict that people judged.
     """
 
     def __init__(self, data: ReportData, calibration: Calibration | None = None) -> None:
@@ -203,13 +121,9 @@ class Summary:
         self.more_reasons = max(0, len(ranked) - MAX_REASONS)
         self.contradicted = data.audit.worst["contradiction"]
         self.suspected = data.audit.worst["suspicion"]
-        configurations = len(data.signatures)
-        self.configurations = [
-            ConfigurationSummary(data, place)
-            for place in range(min(configurations, MAX_CONFIGURATIONS))
-        ]
-        self.more_configurations = configurations - len(self.configurations)
-        self.worst = bool(self.configurations and self.configurations[0].worst)
+        shown = range(min(len(data.signatures), MAX_CONFIGURATIONS))
+        self.configurations = [ConfigurationSummary(data, place) for place in shown]
+        self.more_configurations = len(data.signatures) - len(shown)
         self.groups = data.groups[:MAX_GROUPS]
         self.more_groups = len(data.groups) - len(self.groups)
         self.column, self.made, self.faults = data.by, data.made, data.faults
@@ -223,124 +137,146 @@ class ConfigurationSummary:
     Args:
         data: the data of the report.
         place: index of the configuration's signature.
-
-    Attributes:
-        number: number of the configuration, from 1.
-        headline: the conclusion in words.
-        worst: the answers with the least support.
-        filter: filter set by a click.
-        facts: name and value of each part of the signature.
-        labeled: number of labels.
-        failed: number of failed rows by reason.
-        unsupported_filter: filter of the answers without full support.
-        warnings: limits of the embedded judge's labels, and of selected corrections.
-        lines: the metrics over all records.
-        methods: sentences on the intervals.
-        symbols: sentence on the symbols of the metrics' formulas.
     """
 
     def __init__(self, data: ReportData, place: int) -> None:
-        self._data, self._signature = data, data.signatures[place]
+        self._data, signature = data, data.signatures[place]
         self._entries = [
             entry for entry in data.entries if entry.signature == place and entry.failed is None
         ]
         self._filters = [{"signature": place}] if len(data.signatures) > 1 else []
-        rows = [row for row in data.overall if row.label == self._signature]
-        self._rows, self._all_rows = measured_rows(rows), rows
-        self.number = place + 1
+        self._all_rows = [row for row in data.overall if row.label == signature]
+        self._grouped = measured_rows(row for row in data.grouped if row.label == signature)
+        self._checked = [row for row in data.audit.rows if row.label == signature]
+        self._rows = measured_rows(self._all_rows)
+        self.number, self.labeled = place + 1, len(self._entries)
         self.filter = filter_text({"signature": place})
         self.unsupported_filter = filter_text({"verdict": "unsupported"}, *self._filters)
-        parts = (part.partition(":") for part in self._signature.split("|"))
+        parts = (part.partition(":") for part in signature.split("|"))
         self.facts = [(name, value) for name, _, value in parts]
-        self.labeled = len(self._entries)
         self.failed = self._rows[0].failed if self._rows else {}
-        self.warnings = [*selection_warnings([self._signature]), *floor_note([self._signature])]
-        worst = data.worst.get(place, ())
-        self.headline: Headline = headline(self._rows)
-        self.worst = [worst_answer(one) for one in worst]
-        self.lines = [SummaryLine(row, _bar(row, (0.0, 1.0))) for row in self._rows]
+        self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
+        self.headline = headline(self._rows)
+        self.worst = data.worst.get(place, ())
+        self.lines = [Line(row, _bar(row, (0.0, 1.0))) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
         if any(line.mark for line in self.lines):
             self.methods += f" {MARK_NOTE}."
         self.symbols = _symbol_words([row.metric.formula for row in self._rows])
 
+    def _defined(self, metric: str) -> list[float]:
+        """Return the values of a metric."""
+        values = (entry.value(metric) for entry in self._entries)
+        return [value for value in values if value is not None]
+
     @cached_property
-    def tiles(self) -> list[Tile]:
-        """The metrics at a glance."""
-        return [*tiles(self._all_rows, self._entries, f"way{self.number}", self._filters)]
+    def tiles(self) -> list[dict[str, Any]]:
+        """A tile for each of at most four metrics; one without a value says why."""
+        found = {row.metric.id: row for row in self._all_rows}
+        valued = [row.metric for row in self._all_rows if row.mean is not None]
+        chosen = [one for one in TITLES if one in found]
+        if not any(metric.id in TITLES for metric in valued):
+            chosen = [metric.id for metric in headline_metrics(valued)]
+        places = enumerate(chosen[: len(TITLES)])
+        return [self._tile(found, found[metric], place) for place, metric in places]
+
+    def _tile(self, found: Mapping[str, SummaryRow], row: SummaryRow, place: int) -> dict[str, Any]:
+        metric, words = row.metric.id, plain_name(row.metric)
+        tile = {"title": TITLES.get(metric, words.capitalize())}
+        if row.mean is None:
+            reason = max(row.undefined, key=lambda one: row.undefined[one], default="no record")
+            words = f"{words}: {_spaced(reason)}"
+            return tile | {"words": words, "value": NONE, "interval": "", "chart": None}
+        # Of the answers that are not fully supported, most sentences may be.
+        spread = SUPPORT if metric == ADHERENCE and SUPPORT in found else metric
+        name = f"way{self.number}-t{place}"
+        chart = charts.histogram(spread, self._defined(spread), name, self._filters, small=True)
+        if metric == ADHERENCE:
+            words = f"{round(row.mean * row.defined):,} of {row.defined:,} answers"
+        value, interval = in_words(row)
+        told = [words] if metric in TITLES else []
+        if missing := row.labeled - row.defined:
+            told.append(f"{missing:,} without a value")
+        words = "; ".join(told)
+        return tile | {"words": words, "value": value, "interval": interval, "chart": chart}
 
     @property
-    def histograms(self) -> Iterator[Plot]:
+    def histograms(self) -> Iterator[Chart]:
         """The distribution of each metric without a tile."""
-        drawn = {tile.charted for tile in self.tiles}
+        drawn = {tile["chart"].title for tile in self.tiles if tile["chart"]}
         for place, row in enumerate(self._rows):
-            if row.metric.id in drawn:
-                continue
-            values = [entry.value(row.metric.id) for entry in self._entries]
-            defined = [value for value in values if value is not None]
-            if defined:
-                chart = charts.Histogram.of(row.metric.id, defined)
-                yield self._plot(chart, len(defined), f"h{place}")
+            metric = row.metric.id
+            if metric not in drawn and (defined := self._defined(metric)):
+                name = f"way{self.number}-h{place}"
+                chart = charts.histogram(metric, defined, name, self._filters)
+                yield chart._replace(note=self._note(len(defined)))
 
     @property
-    def heats(self) -> list[Plot]:
+    def heats(self) -> Iterator[Chart]:
         """Metrics against each other."""
-        plots = []
         for place, (x, y) in enumerate(_pairs([row.metric.id for row in self._rows])):
             both = [(entry.value(x), entry.value(y)) for entry in self._entries]
             pairs = [(a, b) for a, b in both if a is not None and b is not None]
             if pairs:
-                plots.append(self._plot(charts.Heat.of(x, y, pairs), len(pairs), f"m{place}"))
-        return plots
+                name = f"way{self.number}-m{place}"
+                chart = charts.heat_map(x, y, pairs, name, self._filters)
+                yield chart._replace(note=self._note(len(pairs)))
 
-    def _plot(self, chart: charts.Histogram | charts.Heat, shown: int, name: str) -> Plot:
-        note = f"{shown:,} record{'s' * (shown != 1)}"
-        if shown < self.labeled:
-            note += f", {self.labeled - shown:,} without a value"
-        drawing = chart.draw(f"way{self.number}-{name}", self._filters)
-        return Plot(chart, note, drawing)
+    def _note(self, shown: int) -> str:
+        missing = f", {self.labeled - shown:,} without a value" if shown < self.labeled else ""
+        return f"{shown:,} record{'s' * (shown != 1)}{missing}"
 
     @cached_property
-    def group_tables(self) -> list[GroupTable]:
+    def group_tables(self) -> list[dict[str, Any]]:
         """The metrics by group, the first ones to show first."""
         shown = set(self._data.groups[:MAX_GROUPS])
-        own = [row for row in self._data.grouped if row.label == self._signature]
-        rows = measured_rows(own)
-        tables = []
-        metrics = dict.fromkeys(row.metric for row in rows)
         places = {name: place for place, name in enumerate(TITLES)}
-        for metric in sorted(metrics, key=lambda one: places.get(one.id, len(places))):
-            named = [(visible(row.group or ""), row) for row in rows if row.metric is metric]
-            listed = [(group, row) for group, row in named if group in shown]
-            scale = _scale([row for _, row in listed])
-            lines = [
-                SummaryLine(
-                    row,
-                    _bar(row, scale),
-                    group,
-                    filter_text({"subset": group}, *self._filters),
-                )
-                for group, row in listed
-            ]
-            if lines:
-                title = plain_name(metric)
-                tables.append(GroupTable(metric, title[:1].upper() + title[1:], lines, scale))
-        return tables
+        metrics = dict.fromkeys(row.metric for row in self._grouped)
+        return [
+            table
+            for metric in sorted(metrics, key=lambda one: places.get(one.id, len(places)))
+            if (table := self._group_table(metric, shown))["lines"]
+        ]
+
+    def _group_table(self, metric: Metric, shown: Collection[str]) -> dict[str, Any]:
+        """Return one metric by group, and the values at both ends of the plots."""
+        rows = [row for row in self._grouped if row.metric is metric]
+        rows = [row for row in rows if visible(row.group or "") in shown]
+        ends = [end for row in rows for end in _ends(row) or ()]
+        scale = charts.scale_of([*(row.mean for row in rows if row.mean is not None), *ends])
+        title = plain_name(metric)
+        lines = []
+        for row in rows:
+            chosen = filter_text({"subset": visible(row.group or "")}, *self._filters)
+            lines.append(Line(row, _bar(row, scale), chosen))
+        return {
+            "metric": metric,
+            "title": title[:1].upper() + title[1:],
+            "lines": lines,
+            "scale": scale,
+        }
 
     @property
-    def patterns(self) -> list[PatternCount]:
-        """The number of records that match each pattern, the most frequent first."""
-        return sorted(self._count_patterns(), key=lambda count: -count.matching)
+    def patterns(self) -> list[dict[str, Any]]:
+        """The number of records that match each pattern, the most frequent first.
 
-    def _count_patterns(self) -> Iterator[PatternCount]:
-        for place, pattern in enumerate(PATTERNS):
-            counts = Counter(entry.patterns[place] for entry in self._entries)
-            total = counts[True] + counts[False]
-            lacking = self._unmeasured(pattern)
-            is_known = total and not lacking
-            plot = charts.draw_bar(counts[True] / total) if is_known else Markup("")
-            chosen = filter_text({"pattern": pattern.id}, *self._filters)
-            yield PatternCount(pattern, counts[True], total, counts[None], lacking, plot, chosen)
+        ``unmeasured`` names a metric of the pattern without any value, and why.
+        """
+        counts = [self._count(pattern, place) for place, pattern in enumerate(PATTERNS)]
+        return sorted(counts, key=lambda one: -one["matching"])
+
+    def _count(self, pattern: Pattern, place: int) -> dict[str, Any]:
+        counts = Counter(entry.patterns[place] for entry in self._entries)
+        total, lacking = counts[True] + counts[False], self._unmeasured(pattern)
+        return {
+            "pattern": pattern,
+            "matching": counts[True],
+            "total": total,
+            "undefined": counts[None],
+            "unmeasured": lacking,
+            "plot": charts.draw_bar(counts[True] / total) if total and not lacking else "",
+            "filter": filter_text({"pattern": pattern.id}, *self._filters),
+        }
 
     def _unmeasured(self, pattern: Pattern) -> str:
         """Return the first metric of a pattern without any value, and the reason."""
@@ -349,41 +285,33 @@ class ConfigurationSummary:
             row = rows.get(condition.metric)
             if row and not row.defined and row.undefined:
                 reason = max(row.undefined, key=lambda one: row.undefined[one])
-                return f"{row.metric.id} {reason.replace('_', ' ')}"
+                return f"{row.metric.id} {_spaced(reason)}"
         return ""
 
     @property
-    def checks(self) -> list[CheckCount]:
+    def checks(self) -> list[dict[str, Any]]:
         """The checks that apply to some record, the most frequent findings first."""
-        rows = [row for row in self._data.audit.rows if row.label == self._signature]
         counts = []
         for check in self._data.audit.checks:
-            own = [row for row in rows if row.check is check]
+            own = [row for row in self._checked if row.check is check]
             flagged, records = sum(row.flagged for row in own), sum(row.records for row in own)
             if not records:
                 continue
-            by_group = {
-                visible(r.group): (r.flagged, r.records) for r in own if r.group is not None
+            groups = {visible(row.group): row for row in own if row.group is not None}
+            listed = [(name, groups.get(name)) for name in self._data.groups[:MAX_GROUPS]]
+            found = {
+                "check": check,
+                "flagged": flagged,
+                "records": records,
+                "plot": charts.draw_bar(flagged / records),
+                "filter": filter_text({"check": check.id}, *self._filters),
+                "groups": [(name, row) for name, row in listed if row and row.flagged],
             }
-            counts.append(
-                CheckCount(
-                    check=check,
-                    flagged=flagged,
-                    records=records,
-                    plot=charts.draw_bar(flagged / records),
-                    filter=filter_text({"check": check.id}, *self._filters),
-                    groups=[
-                        (group, *by_group[group])
-                        for group in self._data.groups[:MAX_GROUPS]
-                        if by_group.get(group, (0, 0))[0]
-                    ],
-                )
-            )
-        return sorted(counts, key=lambda count: -count.flagged / count.records)
+            counts.append((flagged / records, found))
+        return [found for _, found in sorted(counts, key=lambda one: -one[0])]
 
 
-def _reliability_plot(one: Reliability) -> Plot:
-    chart = charts.ReliabilityPlot(one.kind, one.bins)
+def _reliability_plot(one: Reliability) -> Chart:
     note = (
         f"{one.verdicts:,} verdicts of people, counted at the dots; "
         f"calibration error {one.error:.3f}"
@@ -392,17 +320,17 @@ def _reliability_plot(one: Reliability) -> Plot:
         note += f" (95 % interval {one.interval.low:.3f} to {one.interval.high:.3f})"
     if one.balanced.value is not None:
         note += f"; threshold with the best balanced accuracy {one.balanced.value}"
-    return Plot(chart, note, chart.draw(f"reliability-{one.kind}"))
+    chart = charts.reliability_plot(one.kind, one.bins, f"reliability-{one.kind}")
+    return chart._replace(note=note)
 
 
-def _interval_methods(rows: Iterable[SummaryRow], intervals: Intervals | None) -> str:
+def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals | None) -> str:
     """Name the methods by which the intervals of summaries were computed."""
     if intervals is None:
         return ""
-    listed = list(rows)
-    clusters = listed[0].clusters if listed else None
-    found = dict.fromkeys(row.interval.method for row in listed if row.interval)
-    words = ", ".join(method.replace("_", " ") for method in found) or "none, too few records"
+    clusters = rows[0].clusters if rows else None
+    found = dict.fromkeys(row.interval.method for row in rows if row.interval)
+    words = ", ".join(map(_spaced, found)) or "none, too few records"
     together = f", grouped by {intervals.group}" if intervals.group else ""
     if clusters and not intervals.group:
         together = f", grouped by question ({clusters} groups)"
@@ -420,17 +348,19 @@ def _symbol_words(formulas: Iterable[str]) -> str:
     return f"{'; '.join(found)}." if found else ""
 
 
+def _spaced(reason: str) -> str:
+    return reason.replace("_", " ")
+
+
+def _ends(row: SummaryRow) -> tuple[float, float] | None:
+    return (row.interval.low, row.interval.high) if row.interval else None
+
+
 def _bar(row: SummaryRow, scale: tuple[float, float]) -> Markup:
     """Draw mean and interval; nothing if the mean is undefined or off the scale."""
     if row.mean is None or not scale[0] <= row.mean <= scale[1]:
         return Markup("")
-    return charts.draw_bar(row.mean, ends(row), scale)
-
-
-def _scale(rows: Sequence[SummaryRow]) -> tuple[float, float]:
-    """Return the ends of a scale that holds the means and intervals of rows."""
-    means = [row.mean for row in rows if row.mean is not None]
-    return charts.scale_of([*means, *(end for row in rows for end in ends(row) or ())])
+    return charts.draw_bar(row.mean, _ends(row), scale)
 
 
 def _pairs(ids: Sequence[str]) -> list[tuple[str, str]]:

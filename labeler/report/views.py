@@ -1,138 +1,57 @@
-"""Records as JSON for the pages, with every text safe to show.
+"""A record for readers: as JSON for the pages' scripts, and as text for a terminal.
 
-The report, the review app and the label diff draw the same views.
+The report, the review app and the label diff draw the same JSON. Every text is safe to show:
+control and direction characters are written out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from typing_extensions import TypedDict
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from labeler.audit.registry import Finding
 from labeler.calculators import Ratio
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
+    ReferenceClaim,
     ReferenceLabelingOutput,
+    ResponseClaim,
+    SentenceSupport,
+    Verdict,
     judged_sentences,
 )
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
-from labeler.sentences.citations import Citation, locate_citations
+from labeler.sentences.citations import locate_citations
+from labeler.sentences.display import console
 from labeler.sentences.example import Sentence
 
-
-class CitationView(TypedDict):
-    """A citation marker of a response sentence."""
-
-    marker: str
-    documents: list[int]
-    """Indices of the cited documents."""
-    missing: list[int]
-    """Numbers without a document, as written."""
+View = dict[str, Any]
+"""A JSON object for a page's scripts, with every text safe to show."""
 
 
-class SentenceView(TypedDict):
-    """A sentence."""
-
-    key: str
-    text: str
-    cites: NotRequired[list[CitationView]]
-    """The citation markers of a response sentence that has some, in order."""
+def safe(view: Mapping[str, object]) -> View:
+    """Return a JSON object with control and direction characters of all texts written out."""
+    return {visible(name): _safe(value) for name, value in view.items()}
 
 
-class TurnView(TypedDict):
-    """An earlier turn."""
-
-    role: str
-    sentences: list[SentenceView]
-
-
-class ToolOutputView(TypedDict):
-    """A tool output."""
-
-    name: str
-    """Name of the tool; empty if unknown."""
-    sentences: list[SentenceView]
+def _safe(value: object) -> object:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return safe(value)
+    return [_safe(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-class SupportView(TypedDict):
-    """The judgment of one response sentence."""
-
-    supported: bool
-    keys: list[str]
-    """Document sentences and special strings."""
-    explanation: str
-
-
-class ClaimView(TypedDict):
-    """A claim of the response or of the reference answer."""
-
-    sentence: str
-    claim: str
-    verdict: str
-    """Verdict by the documents; for a claim of the reference answer, by the response."""
-    supporting: list[str]
-    contradicting: list[str]
-    relevant: bool | None
-    reference_verdict: str | None
-
-
-class LabelView(TypedDict):
-    """A label."""
-
-    relevant: list[str]
-    utilized: list[str]
-    support: dict[str, SupportView]
-    """By response sentence, without unjudged ones."""
-    overall: bool
-    overall_explanation: str
-    relevance_explanation: str
-    claims: list[ClaimView] | None
-    reference_claims: list[ClaimView] | None
-
-
-class MetricView(TypedDict):
-    """A metric's value."""
-
-    value: float | None
-    text: str
-    """The value as printed, ``0.2500 (1/4)``, or ``undefined: no_relevant_sentences``."""
-
-
-class FindingView(TypedDict):
-    """A finding of the audit."""
-
-    check: str
-    severity: str
-    message: str
-    keys: list[str]
-
-
-class RecordView(TypedDict):
-    """A record."""
-
-    id: str
-    key: str
-    signature: str
-    question: str
-    documents: list[list[SentenceView]]
-    response: list[SentenceView]
-    reference: list[SentenceView] | None
-    label: LabelView | None
-    """``None`` if hidden from the reader."""
-    metrics: dict[str, MetricView]
-    findings: list[FindingView]
-    doubt: float | None
-    metadata: dict[str, str]
-    made: dict[str, str]
-    """Facts about the label's creation, for readers: model, time, requests, repairs, relevance."""
-    history: NotRequired[list[TurnView]]
-    """Earlier turns, if there are some."""
-    tool_outputs: NotRequired[list[ToolOutputView]]
-    """Tool outputs, if there are some."""
+def cut(text: str, most: int) -> str:
+    """Return a text; the rest of one above a number of characters becomes an ellipsis."""
+    return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
 def record_view(
@@ -141,17 +60,21 @@ def record_view(
     metrics: Mapping[str, Ratio] | None = None,
     findings: Sequence[Finding] = (),
     doubt: float | None = None,
-) -> RecordView:
-    """Return a record's view, with control and direction characters written out.
+) -> View:
+    """Return a record as JSON.
 
     Args:
         record: the record.
         metrics: its metrics by id.
         findings: its audit findings.
         doubt: its suspicion score, from 0 to 1.
+
+    Returns:
+        ``made`` has facts about the label's creation, for readers: model, time, requests, repairs,
+        relevance. ``history`` and ``tool_outputs`` are there if the record has some, and ``cites``
+        of a response sentence if it has citation markers; see :func:`label_view` for ``label``.
     """
-    example = record.example
-    reply = record.reply
+    example, reply = record.example, record.reply
     made = {
         "model": reply.served_model,
         "at": reply.created_at,
@@ -160,139 +83,274 @@ def record_view(
         "relevance": record.retrieval and str(record.retrieval),
         "answers": record.UNEXPLAINED if record.lacks_explanations else "",
     }
-    view: RecordView = {
-        "id": visible(record.id),
+    view = {
+        "id": record.id,
         "key": record.key,
-        "signature": visible(str(record.signature)),
-        "question": visible(example.question),
-        "documents": [_sentence_views(document) for document in example.documents],
-        "response": _response_views(example.response, len(example.documents)),
-        "reference": None if example.reference is None else _sentence_views(example.reference),
+        "signature": str(record.signature),
+        "question": example.question,
+        "documents": [_sentences(document) for document in example.documents],
+        "response": _response(example.response, len(example.documents)),
+        "reference": None if example.reference is None else _sentences(example.reference),
         "label": label_view(record),
-        "metrics": {name: _metric_view(ratio) for name, ratio in (metrics or {}).items()},
+        "metrics": {name: _metric(ratio) for name, ratio in (metrics or {}).items()},
         "findings": [finding_view(finding) for finding in findings],
         "doubt": doubt,
-        "metadata": {visible(n): visible(str(v)) for n, v in example.metadata.items()},
-        "made": {name: visible(fact) for name, fact in made.items() if fact},
+        "metadata": {name: str(value) for name, value in example.metadata.items()},
+        "made": {name: fact for name, fact in made.items() if fact},
     }
     if example.history:
         view["history"] = [
-            {"role": turn.role, "sentences": _sentence_views(turn.sentences)}
-            for turn in example.history
+            {"role": turn.role, "sentences": _sentences(turn.sentences)} for turn in example.history
         ]
     if example.tool_outputs:
         view["tool_outputs"] = [
-            {"name": visible(one.name or ""), "sentences": _sentence_views(one.sentences)}
+            {"name": one.name or "", "sentences": _sentences(one.sentences)}
             for one in example.tool_outputs
         ]
-    return view
+    return safe(view)
 
 
-def _sentence_views(sentences: Sequence[Sentence]) -> list[SentenceView]:
-    """Return sentences with their keys."""
-    return [{"key": sentence.key, "text": visible(sentence.text)} for sentence in sentences]
+def _sentences(sentences: Iterable[Sentence]) -> list[View]:
+    return [{"key": sentence.key, "text": sentence.text} for sentence in sentences]
 
 
-def _response_views(sentences: Sequence[Sentence], documents: int) -> list[SentenceView]:
-    """Return response sentences with their keys and citation markers."""
-    views = _sentence_views(sentences)
+def _response(sentences: Sequence[Sentence], documents: int) -> list[View]:
+    """Return response sentences with their citation markers, documents counted from 0."""
+    views = _sentences(sentences)
     texts = [sentence.text for sentence in sentences]
     for view, text, row in zip(views, texts, locate_citations(texts, documents), strict=True):
         if row:
-            view["cites"] = [_citation_view(text, one) for one in row]
+            view["cites"] = [
+                {
+                    "marker": text[marker.start : marker.end],
+                    "documents": sorted(cited.documents),
+                    "missing": sorted(cited.missing),
+                }
+                for marker, cited in row
+            ]
     return views
 
 
-def _citation_view(text: str, citation: Citation) -> CitationView:
-    marker, cited = citation
-    return {
-        "marker": visible(text[marker.start : marker.end]),
-        "documents": sorted(cited.documents),
-        "missing": sorted(cited.missing),
-    }
+def label_view(record: LabelRecord) -> View:
+    """Return a label of any profile as JSON.
 
-
-def label_view(record: LabelRecord) -> LabelView:
-    """Return the view of a label of any profile."""
+    ``support`` has each judged response sentence by key. The ``verdict`` on a claim is that of the
+    documents; on a claim of the reference answer, that of the response.
+    """
     label = record.label
+    claims = label.response_claims if isinstance(label, ClaimsLabelingOutput) else None
+    reference = label.reference_claims if isinstance(label, ReferenceLabelingOutput) else None
+    return safe(
+        {
+            "relevant": label.all_relevant_sentence_keys,
+            "utilized": label.all_utilized_sentence_keys,
+            "support": {
+                key: {
+                    "supported": entry.fully_supported,
+                    "keys": entry.supporting_sentence_keys,
+                    "explanation": record.why(entry),
+                }
+                for key, entry in judged_sentences(label).items()
+            },
+            "overall": label.overall_supported,
+            "overall_explanation": label.overall_supported_explanation,
+            "relevance_explanation": label.relevance_explanation,
+            "claims": claims and [*map(_claim, claims)],
+            "reference_claims": reference and [*map(_reference_claim, reference)],
+        }
+    )
+
+
+def _claim(claim: ResponseClaim) -> View:
     return {
-        "relevant": list(label.all_relevant_sentence_keys),
-        "utilized": list(label.all_utilized_sentence_keys),
-        "support": {
-            key: {
-                "supported": entry.fully_supported,
-                "keys": list(entry.supporting_sentence_keys),
-                "explanation": visible(record.why(entry)),
-            }
-            for key, entry in judged_sentences(label).items()
-        },
-        "overall": label.overall_supported,
-        "overall_explanation": visible(label.overall_supported_explanation),
-        "relevance_explanation": visible(label.relevance_explanation),
-        "claims": _claims(label) if isinstance(label, ClaimsLabelingOutput) else None,
-        "reference_claims": (
-            _reference_claims(label) if isinstance(label, ReferenceLabelingOutput) else None
-        ),
+        "sentence": claim.response_sentence_key,
+        "claim": claim.claim,
+        "verdict": claim.verdict,
+        "supporting": claim.supporting_sentence_keys,
+        "contradicting": claim.contradicting_sentence_keys,
+        "relevant": claim.relevant_to_question,
+        "reference_verdict": claim.reference_verdict if isinstance(claim, ComparedClaim) else None,
     }
 
 
-def _claims(label: ClaimsLabelingOutput) -> list[ClaimView]:
-    return [
-        {
-            "sentence": claim.response_sentence_key,
-            "claim": visible(claim.claim),
-            "verdict": claim.verdict,
-            "supporting": list(claim.supporting_sentence_keys),
-            "contradicting": list(claim.contradicting_sentence_keys),
-            "relevant": claim.relevant_to_question,
-            "reference_verdict": (
-                claim.reference_verdict if isinstance(claim, ComparedClaim) else None
-            ),
-        }
-        for claim in label.response_claims
-    ]
+def _reference_claim(claim: ReferenceClaim) -> View:
+    return {
+        "sentence": claim.reference_sentence_key,
+        "claim": claim.claim,
+        "verdict": claim.response_verdict,
+        "supporting": claim.supporting_sentence_keys,
+        "contradicting": [],
+        "relevant": None,
+        "reference_verdict": None,
+    }
 
 
-def _reference_claims(label: ReferenceLabelingOutput) -> list[ClaimView]:
-    return [
-        {
-            "sentence": claim.reference_sentence_key,
-            "claim": visible(claim.claim),
-            "verdict": claim.response_verdict,
-            "supporting": list(claim.supporting_sentence_keys),
-            "contradicting": [],
-            "relevant": None,
-            "reference_verdict": None,
-        }
-        for claim in label.reference_claims
-    ]
-
-
-def _metric_view(ratio: Ratio) -> MetricView:
+def _metric(ratio: Ratio) -> View:
+    """Return a value, and as it is printed: ``0.2500 (1/4)``, or ``undefined: REASON``."""
     value = ratio.value
     if value is None:
-        text = f"undefined: {ratio.undefined or 'no value'}"
-    elif isinstance(ratio.numerator, int) and ratio.denominator:
-        text = f"{value:.4f} ({ratio.numerator}/{ratio.denominator})"
+        return {"value": None, "text": f"undefined: {ratio.undefined or 'no value'}"}
+    is_count = isinstance(ratio.numerator, int) and ratio.denominator
+    parts = f" ({ratio.numerator}/{ratio.denominator})" if is_count else ""
+    return {"value": value, "text": f"{value:.4f}{parts}"}
+
+
+def finding_view(finding: Finding) -> View:
+    """Return a finding, whose message may quote a judge, as JSON."""
+    return safe({name: getattr(finding, name) for name in _OF_FINDINGS})
+
+
+_OF_FINDINGS = ("check", "severity", "message", "keys")
+
+
+def failure_view(failure: LabelFailure) -> View:
+    """Return a failed row as JSON; a file from elsewhere may give no reason."""
+    failed = {"reason": failure.reason or "(none)", "message": failure.message}
+    return safe({"id": failure.id, "failed": failed})
+
+
+# Text for a terminal.
+
+Row = list[Text]
+"""Marks, a key and a text."""
+Block = tuple[str, Sequence[Row], Sequence[Text]]
+"""A heading, rows below it, and texts below these."""
+
+_INDENT = 2
+_VERDICTS: dict[Verdict, tuple[str, str]] = {
+    "entailment": ("✓", "green"),
+    "neutral": ("·", "yellow"),
+    "contradiction": ("✗", "red"),
+}
+"""Mark and style of each verdict."""
+
+
+def outcome_text(outcome: AnyOutcome) -> str:
+    """Return what :func:`print_outcome` prints, without styles."""
+    shown = console()
+    with shown.capture() as captured:
+        print_outcome(outcome, shown)
+    return "\n".join(map(str.rstrip, captured.get().strip("\n").splitlines()))
+
+
+def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
+    """Print a record or a failure, by default on standard output."""
+    shown = shown or console()
+    for heading, rows, texts in _blocks(outcome):
+        shown.print()
+        shown.print(_text(heading, "bold underline"))
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True)
+        grid.add_column(no_wrap=True, justify="right")
+        grid.add_column(overflow="fold")
+        for row in rows:
+            grid.add_row(*row)
+        for block in ([grid] if rows else []) + [*texts]:
+            shown.print(Padding(block, (0, 0, 0, _INDENT)))
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(visible(text), style=style)
+
+
+def _row(mark: str, key: str, text: str, style: str = "") -> Row:
+    return [_text(part, style) for part in (mark, key, text)]
+
+
+def _rows(sentences: Iterable[Sentence]) -> list[Row]:
+    return [_row("", sentence.key, sentence.text) for sentence in sentences]
+
+
+def _blocks(outcome: AnyOutcome) -> Iterator[Block]:
+    if isinstance(outcome, LabelFailure):
+        yield f"{outcome.id}: no label ({outcome.reason})", [], [_text(outcome.message)]
+    elif isinstance(outcome, LabelRecord):
+        yield from _label_blocks(outcome)
     else:
-        text = f"{value:.4f}"
-    return {"value": value, "text": visible(text)}
+        yield from _other_blocks(outcome)
 
 
-def finding_view(finding: Finding) -> FindingView:
-    """Return the view of a finding, whose message may quote a judge."""
-    return {
-        "check": finding.check,
-        "severity": finding.severity,
-        "message": visible(finding.message),
-        "keys": list(finding.keys),
-    }
+def _other_blocks(record: AnyRecord) -> Iterator[Block]:
+    """Yield the blocks of a record of another kind, as its class says."""
+    for heading, below in record.shown():
+        texts = [_text(one) for one in below if isinstance(one, str)]
+        yield heading, _rows(one for one in below if isinstance(one, Sentence)), texts
 
 
-def failure_view(failure: LabelFailure) -> dict[str, Any]:
-    """Return the view of a failed row; a file from elsewhere may give no reason."""
-    reason = visible(failure.reason) or "(none)"
-    return {
-        "id": visible(failure.id),
-        "failed": {"reason": reason, "message": visible(failure.message)},
-    }
+def _label_blocks(record: LabelRecord) -> Iterator[Block]:
+    example, label = record.example, record.label
+    judged = judged_sentences(label).values()
+    count = f"{sum(one.fully_supported for one in judged)} of {len(judged)}"
+    yield f"{record.id}: {count} sentences supported", [], [_text(str(record.signature))]
+    for turn in example.history:
+        yield f"earlier turn: {turn.role}", _rows(turn.sentences), []
+    for output in example.tool_outputs:
+        name = f": {output.name}" if output.name else ""
+        yield f"tool output{name}", _rows(output.sentences), []
+    yield "question", [], [_text(example.question)]
+    yield "documents  (R relevant, U utilized)", [*_document_rows(record)], []
+    about = (label.relevance_explanation, record.retrieval and str(record.retrieval))
+    yield "relevance", [], [_text(text) for text in about if text]
+    yield "response  (✓ supported, ✗ not, ? not judged)", [*_response_rows(record)], []
+    if isinstance(label, ClaimsLabelingOutput):
+        heading = "claims of the response  (✓ entailed, · neutral, ✗ contradicted, Q relevant)"
+        yield heading, [*_claim_rows(label)], _without(label.response_sentences_without_claims)
+    if isinstance(label, ReferenceLabelingOutput):
+        yield "reference answer", _rows(example.reference or ()), []
+        heading = "claims of the reference  (response: ✓ entails, · neutral, ✗ contradicts)"
+        rows = [*_reference_rows(label)]
+        yield heading, rows, _without(label.reference_sentences_without_claims)
+    absent = record.UNEXPLAINED if record.lacks_explanations else ""
+    texts = [_text(label.overall_supported_explanation or absent)]
+    texts += [_text(f"kept as stored: {violation}", "yellow") for violation in record.violations]
+    yield f"response as a whole: {'' if label.overall_supported else 'not '}supported", [], texts
+
+
+def _document_rows(record: LabelRecord) -> Iterator[Row]:
+    relevant = set(record.label.all_relevant_sentence_keys)
+    utilized = set(record.label.all_utilized_sentence_keys)
+    for sentence in record.example.document_sentences():
+        marks = ("R" if sentence.key in relevant else "·") + (
+            "U" if sentence.key in utilized else "·"
+        )
+        yield _row(marks, sentence.key, sentence.text, "dim" if marks == "··" else "bold")
+
+
+def _response_rows(record: LabelRecord) -> Iterator[Row]:
+    judged: dict[str, list[SentenceSupport]] = {}
+    for entry in record.label.sentence_support_information:
+        judged.setdefault(entry.response_sentence_key, []).append(entry)
+    for sentence in record.example.response:
+        entries = judged.get(sentence.key, [])
+        supported = bool(entries) and all(entry.fully_supported for entry in entries)
+        mark = "?" if not entries else "✓" if supported else "✗"
+        yield _row(mark, sentence.key, sentence.text, "green" if supported else "red")
+        for entry in entries:
+            support = ", ".join(entry.supporting_sentence_keys) or "no support"
+            yield _row("", "", f"{support}: {record.why(entry)}")
+
+
+def _claim_rows(label: ClaimsLabelingOutput) -> Iterator[Row]:
+    for claim in label.response_claims:
+        mark, style = _VERDICTS[claim.verdict]
+        mark += "Q" if claim.relevant_to_question else "·"
+        yield _row(mark, claim.response_sentence_key, claim.claim, style)
+        by, against = claim.supporting_sentence_keys, claim.contradicting_sentence_keys
+        found = [f"documents: {claim.verdict}"]
+        found += [f"by {', '.join(by)}"] * bool(by) + [f"against {', '.join(against)}"] * bool(
+            against
+        )
+        reference = isinstance(claim, ComparedClaim) and f"; reference: {claim.reference_verdict}"
+        yield _row("", "", " ".join(found) + (reference or ""))
+
+
+def _reference_rows(label: ReferenceLabelingOutput) -> Iterator[Row]:
+    for claim in label.reference_claims:
+        mark, style = _VERDICTS[claim.response_verdict]
+        yield _row(mark, claim.reference_sentence_key, claim.claim, style)
+        stated = ", ".join(claim.supporting_sentence_keys) or "no document sentence"
+        yield _row("", "", f"documents: {stated}")
+
+
+def _without(keys: Sequence[str]) -> list[Text]:
+    return [_text(f"without claims: {', '.join(keys)}")] if keys else []

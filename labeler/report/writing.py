@@ -1,11 +1,19 @@
-"""Write a report: one HTML page, or a folder if there are very many records."""
+"""Write a report: one HTML page, or a folder if there are very many records.
+
+A folder has a page, and files of records that it loads when they are needed: ``index.html`` has the
+figures, ``records/index.js`` the list of records, ``records/chunk-0.js`` and so on their texts. The
+files are scripts: a page that is opened from a disk can load nothing else.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, get_args
@@ -13,15 +21,16 @@ from typing import IO, TYPE_CHECKING, get_args
 from labeler.calculators import Intervals, select_metrics
 from labeler.catalog import unknown
 from labeler.data.label_files import replaced
+from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.report.folder import PAGE, is_folder, replacing_report, write_blocks
 from labeler.report.page import (
     RECORD_SCRIPTS,
     RECORD_STYLES,
     RECORDS_PLACEHOLDER,
     chunks_of,
     data_block,
+    pack,
     render_page,
 )
 from labeler.report.report_data import Order, ReportData
@@ -55,6 +64,16 @@ SCRIPTS = (
 )
 
 _INTERVALS = Intervals()
+
+PAGE = "index.html"
+RECORDS = "records"
+"""Name of the folder with the files of records, as in ``report_blocks.js``."""
+
+_INDEX = "index.js"
+_FILE = re.compile(r"index\.js|chunk-\d+\.js", re.ASCII)
+_CALL = "receiveBlock("
+"""Function of the page that each file calls; pages and files of other origin lack it."""
+_PAGE_SUFFIXES = (".html", ".htm")
 
 
 class WrittenReport(list[Path]):
@@ -115,76 +134,182 @@ def write_report(
     """
     if order not in get_args(Order):
         raise UnknownName(unknown("order", order, get_args(Order)))
-    in_folder = is_folder(path)
-    path = Path(path)
     chosen = None if metrics is None else select_metrics(metrics)
-    with ExitStack() as stack:
-        folder = stack.enter_context(replacing_report(path)) if in_folder else None
+    with _opened(path) as target:
         data = ReportData(
-            outcomes,
-            stack.enter_context(_temporary_file(folder or path.parent)),
-            by=by,
-            metrics=chosen,
-            intervals=intervals,
-            check_size=(lambda _: None) if folder else partial(_check_size, path=path),
+            outcomes, target.texts, target.check_size, by=by, metrics=chosen, intervals=intervals
         )
         if not data.entries:
-            raise UsageError(
-                f"no labels in {name}: label rows first, with 'labeler label', "
-                "or check that it is the right file"
-            )
+            raise UsageError(_NO_LABELS.format(name))
         summary = Summary(data, calibration)
-        text = render_page(
-            TEMPLATE,
-            {
-                "title": title or f"Labels of {name}",
-                "name": name,
-                "version": __version__,
-                "in_folder": in_folder,
-                "summary": summary,
-                "records": RECORDS_PLACEHOLDER,
-            },
-            styles=STYLES,
-            scripts=SCRIPTS,
-            loads=in_folder,
-        ).text
+        page = _page(summary, name, title, in_folder=bool(target.folder))
         index = {"name": visible(name), "order": order, **data.index()}
-        blocks = chain([("index", index)], chunks_of(data.views()))
-        return WrittenReport(_write(text, blocks, path, folder), summary)
+        files = target.write(page, chain([("index", index)], chunks_of(data.views())))
+        return WrittenReport(files, summary)
 
 
-def _write(
-    text: str, blocks: Iterable[tuple[str, object]], path: Path, folder: Path | None
-) -> list[Path]:
-    """Write a page with the blocks of its records, or a folder with a file for each block.
+_NO_LABELS = (
+    "no labels in {}: label rows first, with 'labeler label', or check that it is the right file"
+)
 
-    Args:
-        text: the page, with a placeholder for the records.
-        blocks: name and value of each block.
+
+def _page(summary: Summary, name: str, title: str | None, *, in_folder: bool) -> str:
+    """Return the page, with a placeholder for the records."""
+    values = {
+        "title": title or f"Labels of {name}",
+        "name": name,
+        "version": __version__,
+        "in_folder": in_folder,
+        "summary": summary,
+        "records": RECORDS_PLACEHOLDER,
+    }
+    return render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=in_folder).text
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The page or the folder that becomes a report.
+
+    Attributes:
         path: the page, or the folder.
         folder: the folder to fill before it becomes the report; ``None`` for a page.
+        texts: an empty temporary file next to it.
     """
-    head, _, tail = text.partition(RECORDS_PLACEHOLDER)
-    if folder:
-        (folder / PAGE).write_text(head + tail, encoding="utf-8")
-        return [path / PAGE, *(path / file for file in write_blocks(folder, blocks))]
-    with replaced(path) as output:
-        output.write(head)
-        output.writelines(data_block(*block) for block in blocks)
-        output.write(tail)
-    return [path]
+
+    path: Path
+    folder: Path | None
+    texts: IO[bytes]
+
+    def check_size(self, records: int) -> None:
+        if not self.folder and records > PAGE_RECORDS:
+            raise UsageError(
+                f"{self.path}: a page holds {PAGE_RECORDS:,} records at most: write a folder "
+                f"instead, such as {self.path.with_suffix('')}/"
+            )
+
+    def write(self, page: str, blocks: Iterable[tuple[str, object]]) -> Iterator[Path]:
+        """Write the page with the blocks of its records, or each block as a file of the folder.
+
+        Args:
+            page: the page, with a placeholder for the records.
+            blocks: name and value of each block.
+        """
+        head, _, tail = page.partition(RECORDS_PLACEHOLDER)
+        if not self.folder:
+            with replaced(self.path) as output:
+                output.write(head)
+                output.writelines(data_block(*block) for block in blocks)
+                output.write(tail)
+            yield self.path
+            return
+        (self.folder / PAGE).write_text(head + tail, encoding="utf-8")
+        yield self.path / PAGE
+        for name, value in blocks:
+            file = Path(RECORDS, f"{name}.js")
+            (self.folder / file).write_text(f'{_CALL}"{pack(value)}");\n', encoding="ascii")
+            yield self.path / file
 
 
-def _temporary_file(folder: Path) -> IO[bytes]:
+@contextmanager
+def _opened(path: str | Path) -> Iterator[_Target]:
+    """Open a report for writing; it appears if all went well.
+
+    Raises:
+        UsageError: the name is of neither page nor folder, or it cannot be written.
+    """
+    in_folder = is_folder(path)
+    path = Path(path)
+    with ExitStack() as stack:
+        folder = stack.enter_context(replacing_report(path)) if in_folder else None
+        place = folder or path.parent
+        with _writing_in(place):
+            texts = stack.enter_context(tempfile.TemporaryFile(dir=place))
+        yield _Target(path, folder, texts)
+
+
+@contextmanager
+def _writing_in(folder: Path) -> Iterator[None]:
     try:
-        return tempfile.TemporaryFile(dir=folder)
+        yield
     except OSError as error:
         raise UsageError(f"cannot write in {folder}: {error.strerror}; check the folder") from error
 
 
-def _check_size(records: int, path: Path) -> None:
-    if records > PAGE_RECORDS:
-        raise UsageError(
-            f"{path}: a page holds {PAGE_RECORDS:,} records at most: write a folder instead, such "
-            f"as {path.with_suffix('')}/"
-        )
+def is_folder(path: str | Path) -> bool:
+    """Return True if a report of this name is a folder, False if it is one page.
+
+    An existing folder, a name that ends in ``/`` and one without a suffix are folders.
+
+    Raises:
+        UsageError: the name has another suffix than ``.html``.
+    """
+    name = os.fspath(path)
+    if name.endswith(("/", os.sep)) or not Path(name).suffix or Path(name).is_dir():
+        return True
+    if name.lower().endswith(_PAGE_SUFFIXES):
+        return False
+    raise UsageError(
+        f"{name}: a report is a page or a folder: name a page such as report.html, or end a "
+        "folder's name with /"
+    )
+
+
+@contextmanager
+def replacing_report(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder, whose files become those of a report if all went well.
+
+    An earlier report is replaced; other files never are. The page is moved last, so a folder with a
+    page is complete.
+
+    Raises:
+        UsageError: the folder has files that are not of a report, or it cannot be written.
+    """
+    is_new = not folder.exists()
+    partial = folder / f".report{partial_suffix()}"
+    with _writing_in(folder):
+        folder.mkdir(exist_ok=True)
+        clear_leftovers(folder)
+        _reject_others(folder)
+        (partial / RECORDS).mkdir(parents=True)
+    try:
+        yield partial
+        _reject_others(folder, partial.name)
+        (folder / PAGE).unlink(missing_ok=True)
+        if (folder / RECORDS).exists():
+            (folder / RECORDS).rename(partial / "replaced")
+        (partial / RECORDS).rename(folder / RECORDS)
+        (partial / PAGE).rename(folder / PAGE)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if is_new:
+            with suppress(OSError):  # it has a report
+                folder.rmdir()
+
+
+def _reject_others(folder: Path, *expected: str) -> None:
+    """Reject a folder with files that are not of a report.
+
+    Raises:
+        UsageError: it has some.
+    """
+    for path in sorted(folder.iterdir()):
+        if path.name not in expected and not _is_own(path):
+            raise UsageError(
+                f"{folder} has {path.name}, which is not part of a report: name a new or empty "
+                "folder, or remove that file"
+            )
+
+
+def _is_own(path: Path) -> bool:
+    """Return True for the page and the records of a report in its folder."""
+    if path.name == PAGE:
+        return path.is_file() and _CALL in path.read_text(encoding="utf-8", errors="replace")
+    if path.name != RECORDS or path.is_symlink() or not path.is_dir():
+        return False
+    files = {each.name: each for each in path.iterdir()}
+    if not all(_FILE.fullmatch(name) and each.is_file() for name, each in files.items()):
+        return False
+    if _INDEX not in files:
+        return False
+    with files[_INDEX].open(encoding="ascii", errors="replace") as file:
+        return file.read(len(_CALL)) == _CALL

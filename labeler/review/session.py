@@ -31,7 +31,7 @@ from labeler.data.corrections.correction import (
 from labeler.data.corrections.file import CorrectionsFile, current
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.report.views import RecordView, record_view
+from labeler.report.views import View, record_view
 from labeler.review.label_set import LabelSet
 from labeler.review.messages import ReviewAnswer, Withdrawal
 
@@ -91,7 +91,7 @@ class PositionView(TypedDict):
     key: str
     hidden: bool
     """Whether the judge's verdicts are hidden."""
-    record: RecordView
+    record: View
     judge: dict[str, Any] | None
     """The judge's label as a judgment; ``null`` if hidden."""
     mine: dict[str, Any] | None
@@ -249,7 +249,7 @@ class ReviewSession:
             "counts": self._counts(snapshot, annotator, position),
         }
 
-    def _record_view(self, record: LabelRecord) -> RecordView:
+    def _record_view(self, record: LabelRecord) -> View:
         findings, doubt = examine(record)
         metrics = measure(record, self.metrics).metrics
         return record_view(record, metrics=metrics, findings=findings, doubt=doubt)
@@ -308,7 +308,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _without_verdicts(record: LabelRecord) -> RecordView:
+def _without_verdicts(record: LabelRecord) -> View:
     """Return the question and the texts only.
 
     Anything else may reveal the verdicts: published rows have scores in other columns.

@@ -160,9 +160,13 @@ def test_a_finding_of_an_absent_check_weighs_by_its_severity() -> None:
 def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a decorator, and named by its dotted text."""
 
-    @check("shouting", severity="note", title="Shouting", why="It is loud.", weight=1.0)
+    @check("shouting", severity="note", weight=1.0)
     def shouting(subject: Subject) -> Iterator[Found]:
-        """Look for capitals."""
+        """Shouting.
+
+        It is
+        loud.
+        """
         for key, text in subject.texts.items():
             if text.isupper():
                 yield Found("Shouts.", (key,))
@@ -171,8 +175,20 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     loud = judged({"IT IS HIGH.": ["0a"]})
     chosen = select_checks(f"{__name__}:shouting,support_not_utilized")
     assert [each.id for each in chosen] == ["shouting", "support_not_utilized"]
+    assert (chosen[0].title, chosen[0].why) == ("Shouting", "It is loud.")
     (seen,) = findings_of(loud, chosen)
     assert (seen.check, seen.keys, suspicion_score([seen])) == ("shouting", ("a",), 1)
+
+
+@pytest.mark.usefixtures("own_checks")
+def test_a_check_says_what_it_finds() -> None:
+    """Its docstring is shown next to its rate."""
+
+    def silent(_: Subject) -> Iterator[Found]:
+        return iter(())
+
+    with pytest.raises(UsageError, match="'quiet': give silent a docstring"):
+        check("quiet", severity="note")(silent)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,14 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import UnknownName, UsageError
-from labeler.plugins.similarity.embedder import EMBEDDERS, Embedder, Vector, cosine
-from labeler.plugins.similarity.local import LexicalEmbedder, WordLlamaEmbedder
+from labeler.plugins.similarity.embedders import (
+    EMBEDDERS,
+    Embedder,
+    LexicalEmbedder,
+    Vector,
+    WordLlamaEmbedder,
+    cosine,
+)
 
 ASKED = "How much does the lamp cost?"
 NEAR = "How much do the lamps cost?"
@@ -103,7 +109,7 @@ def test_the_table_is_read_without_its_package() -> None:
     """Importing that would set up logging for the whole program, and could lead to a download."""
     code = (
         "import logging, sys\n"
-        "from labeler.plugins.similarity.local import WordLlamaEmbedder\n"
+        "from labeler.plugins.similarity.embedders import WordLlamaEmbedder\n"
         "print(WordLlamaEmbedder().spec)\n"
         "assert 'wordllama' not in sys.modules and 'requests' not in sys.modules\n"
         "assert not logging.getLogger().handlers\n"
@@ -130,6 +136,6 @@ def test_a_missing_package_is_named_with_its_extra(
         absent.setitem(sys.modules, "safetensors", None)
         with pytest.raises(UsageError, match=r"package safetensors, .*\[embeddings\]"):
             WordLlamaEmbedder(tmp_path)
-    monkeypatch.setattr("labeler.plugins.similarity.local.find_spec", lambda _: None)
+    monkeypatch.setattr("labeler.plugins.similarity.embedders.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"wordllama, .*\[embeddings\].*lexical"):
         WordLlamaEmbedder()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import labeler
 from labeler import api
-from labeler.data import label_tables
+from labeler.data.formats import parquet_files
 from labeler.data.label_files import parts_of, read_outcomes, to_line, write_outcomes
 from labeler.errors import UsageError
 from labeler.labels.record import RECORDS, AnyOutcome, LabelFailure
@@ -116,14 +116,14 @@ def test_the_table_says_what_each_record_is(tmp_path: Path) -> None:
 def test_every_field_of_every_kind_has_a_column() -> None:
     """A field that a later version adds must not be left out silently."""
     names = {*LabelFailure.model_fields}.union(*(RECORDS[k].model_fields for k in RECORDS.names()))
-    assert {*names, "checksum"} == set(label_tables.SCHEMA.names)
+    assert {*names, "checksum"} == set(parquet_files.SCHEMA.names)
 
 
 def test_row_groups_are_bounded_and_read_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By their number, and by their size where records are large."""
-    monkeypatch.setattr(label_tables, "GROUP", 2)
+    monkeypatch.setattr(parquet_files, "GROUP", 2)
     path = tmp_path / "labels.parquet"
     list(write_outcomes([sample_record(n) for n in range(5)], path))
     assert pq.ParquetFile(path).num_row_groups == 3
@@ -131,7 +131,7 @@ def test_row_groups_are_bounded_and_read_one_by_one(
     assert [(next(outcomes).id, len(groups_read)) for _ in range(5)] == [
         (f"row-{n}", n // 2 + 1) for n in range(5)
     ]
-    monkeypatch.setattr(label_tables, "_LARGEST_GROUP", 1)
+    monkeypatch.setattr(parquet_files, "_LARGEST_LABELS", 1)
     list(write_outcomes([sample_record(n) for n in range(5)], path))
     assert pq.ParquetFile(path).num_row_groups == 5
 
@@ -158,8 +158,8 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def write_rows(path: Path, **changes: Any) -> Path:
     """A table of one record, some cells of which were changed."""
-    row = label_tables.row_of(sample_record(1)) | changes
-    pq.write_table(pa.Table.from_pylist([row], schema=label_tables.SCHEMA), path)
+    row = parquet_files.row_of(sample_record(1)) | changes
+    pq.write_table(pa.Table.from_pylist([row], schema=parquet_files.SCHEMA), path)
     return path
 
 
@@ -204,7 +204,7 @@ def test_other_columns_of_a_table_are_left_out(tmp_path: Path) -> None:
     """Those that somebody added to look at, such as a day."""
     path = tmp_path / "labels.parquet"
     table = pa.Table.from_pylist(
-        [label_tables.row_of(sample_record(1))], schema=label_tables.SCHEMA
+        [parquet_files.row_of(sample_record(1))], schema=parquet_files.SCHEMA
     )
     pq.write_table(table.append_column("day", pa.array(["2026-01-02"])), path)
     assert list(read_outcomes(path)) == [sample_record(1)]

@@ -26,9 +26,8 @@ from labeler.data.formats.arrow_files import (
     row_bytes,
     rows_in_pieces,
 )
-from labeler.data.formats.parquet_files import ParquetRows
+from labeler.data.formats.parquet_files import SCHEMA, ParquetRows, row_of
 from labeler.data.label_files import read_outcomes, write_outcomes
-from labeler.data.label_tables import SCHEMA, row_of
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.version import install_command

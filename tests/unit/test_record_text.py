@@ -8,7 +8,7 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
-from labeler.report.record_text import print_outcome
+from labeler.report.views import print_outcome
 from labeler.sentences.example import key_sentences
 from support.labeled import claims_output, compared, expects, record, reference_output, says
 from support.samples import keyed_example, pieces, request

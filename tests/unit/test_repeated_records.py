@@ -372,9 +372,10 @@ def test_an_id_names_one_row(labeler_command: Command, command: tuple[str, ...])
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
 def test_an_id_names_one_row_of_numbers_files(labeler_command: Command, suffix: str) -> None:
-    """As of label files; the same rows in two files are copies."""
+    """As of label files, also of labels by several judges; the same rows in two are copies."""
     first, *others = lonely()
-    for name, outcomes in (("a", lonely()), ("b", [with_question(first, "Why?"), *others])):
+    other = relabeled(with_question(first, "Why?"), model="other")
+    for name, outcomes in (("a", lonely()), ("b", [other, *others])):
         written(f"{name}-labels.jsonl", outcomes)
         labeler_command("metrics", f"{name}-labels.jsonl", "--rows", "-o", f"{name}.{suffix}")
     code, _, err = labeler_command("metrics", f"a.{suffix}", f"b.{suffix}")

@@ -465,6 +465,6 @@ def test_a_failure_without_a_reason_is_a_failure_all_the_same(path: Path) -> Non
 def test_subsets_beyond_those_that_are_listed_take_no_time() -> None:
     """Their intervals would be found for nobody; the browser knows all of them."""
     made = [record(id=f"r{n}", metadata={"set": f"{n:03}"}) for n in range(60)]
-    data = ReportData(made, io.BytesIO(), by="set", intervals=FEW)
+    data = ReportData(made, io.BytesIO(), lambda _: None, by="set", intervals=FEW)
     assert len(data.groups) == 60
     assert {row.group for row in data.grouped} == {f"{n:03}" for n in range(50)}

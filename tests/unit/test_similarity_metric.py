@@ -25,14 +25,14 @@ from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
 from labeler.labels.schemas import load_schema
-from labeler.plugins.similarity.embedder import Vector, as_vector, cosine, decoded
-from labeler.plugins.similarity.metrics import mean_cosine
-from labeler.plugins.similarity.questioning import (
+from labeler.plugins.similarity.comparing import (
     SCHEMA,
     QuestionsKind,
     QuestionsTasks,
     load_questions_prompt,
 )
+from labeler.plugins.similarity.embedders import Vector, as_vector, cosine, decoded
+from labeler.plugins.similarity.metrics import mean_cosine
 from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,

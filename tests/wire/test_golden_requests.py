@@ -14,7 +14,7 @@ from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
 from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.tasks import ScoreTasks, steps_task
-from labeler.plugins.similarity.questioning import QuestionsTasks
+from labeler.plugins.similarity.comparing import QuestionsTasks
 from labeler.sentences.example import Example, key_sentences
 from labeler.sentences.splitting import SPLITTERS
 from support import samples

@@ -18,7 +18,7 @@ from labeler.judges.limits import Limits
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.pricing import Price
 from labeler.plugins.similarity import openai_embedder
-from labeler.plugins.similarity.embedder import (
+from labeler.plugins.similarity.embedders import (
     Embedded,
     as_vector,
     embedding_price,

@@ -19,7 +19,7 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
-from labeler.plugins.similarity.embedder import (
+from labeler.plugins.similarity.embedders import (
     FREE,
     Embedded,
     Embedder,

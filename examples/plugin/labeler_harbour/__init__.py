@@ -63,14 +63,12 @@ def first_supported(tally: Tally) -> labeler.Ratio:
     return labeler.Ratio(int("a" in tally.supported), 1)
 
 
-@labeler.check(
-    "much_on_one_sentence",
-    severity="suspicion",
-    title="Much said on one document sentence",
-    why="A long sentence seldom rests on one source alone: look for missing keys.",
-)
+@labeler.check("much_on_one_sentence", severity="suspicion")
 def much_on_one_sentence(subject: labeler.audit.Subject) -> Iterator[labeler.audit.Found]:
-    """Look at each supported sentence of the response."""
+    """Much said on one document sentence.
+
+    A long sentence seldom rests on one source alone: look for missing keys.
+    """
     for entry in subject.judged:
         key = entry.response_sentence_key
         words = subject.texts.get(key, "").split()

@@ -1,5 +1,5 @@
 """People's corrections of labels.
 
-``correction`` defines one correction, ``file`` stores them, ``majority`` combines those of several
-people, ``applying`` makes corrected labels, ``selection`` counts which labels people judged.
+``correction`` defines one correction, ``file`` stores them, ``applying`` makes corrected labels of
+the decisions of one or several people.
 """

@@ -1,8 +1,7 @@
-"""Corrected labels: the majority of the judge's and people's decisions, with a signature."""
+"""Corrected labels: what most people decided, or else the judge, with a signature."""
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,15 +10,22 @@ from labeler.data.corrections.correction import (
     Correction,
     Differences,
     Judgment,
-    LabelCounts,
+    decided,
     differences,
     drawn_at_random,
     judgment_of,
 )
 from labeler.data.corrections.file import current
-from labeler.data.corrections.majority import Majority, quoted
 from labeler.errors import UsageError
-from labeler.labels.answers import GPTLabelingOutput, in_order, judged_sentences, lowered
+from labeler.labels.answers import (
+    GPTLabelingOutput,
+    SentenceSupport,
+    in_order,
+    is_majority,
+    judged_sentences,
+    lowered,
+    majority_keys,
+)
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, family_of, lacks_relevance
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
@@ -33,6 +39,11 @@ from labeler.labels.signature import (
     digest,
     label_key,
 )
+
+UNNAMED_SUPPORT = "supported_without_sentence"
+"""Support of a supported sentence for which neither people nor the judge named a key."""
+_LONGEST_QUOTE = 1_000
+"""Most characters of a comment that an explanation quotes."""
 
 
 @dataclass(frozen=True)
@@ -133,16 +144,53 @@ def apply_corrections(
     """
     events = tuple(corrections)
     last = current(events)
+    labels = Counter[tuple[str, str]]()
     keys = {correction.key for correction in last}
-    counts = LabelCounts(keys)
-    counted, ignored = _split(last, labels_by_key(counts.watch(outcomes()), keys))
-    applied = Applied(
-        corrections_digest(each for some in counted.values() for each in some),
-        selections=counts.selections(counted, drawn_at_random(events)),
-        used=sum(map(len, counted.values())),
-        ignored=ignored,
-    )
-    return applied, _applied(outcomes(), counted, applied)
+    judged = labels_by_key(_counted(outcomes(), keys, labels), keys)
+    applied = Applied("")
+    counts: dict[str, list[Correction]] = {}
+    for correction in last:
+        why, detail = _rejection(correction, judged.get(correction.key))
+        if why:
+            applied.ignored.append(Ignored(correction, why, detail))
+        else:
+            counts.setdefault(correction.key, []).append(correction)
+            applied.used += 1
+    applied.fact = corrections_digest(each for some in counts.values() for each in some)
+    applied.selections = _selections(labels, counts, drawn_at_random(events))
+    return applied, _applied(outcomes(), counts, applied)
+
+
+def _counted(
+    outcomes: Iterable[AnyOutcome], keys: Container[str], labels: Counter[tuple[str, str]]
+) -> Iterator[AnyOutcome]:
+    """Yield outcomes, and count the labels among them by printed signature and given keys."""
+    for outcome in outcomes:
+        if isinstance(outcome, LabelRecord):
+            labels[str(outcome.signature), outcome.key if outcome.key in keys else ""] += 1
+        yield outcome
+
+
+def _selections(
+    labels: Mapping[tuple[str, str], int], judged: Container[str], random: Container[str]
+) -> dict[str, ReviewCounts]:
+    """Return how people selected labels, by printed signature.
+
+    Args:
+        labels: number of labels by printed signature and key; unjudged ones may share a key.
+        judged: keys of the judged labels.
+        random: keys of the labels that were drawn at random.
+    """
+    totals = Counter[str]()
+    for (printed, _), count in labels.items():
+        totals[printed] += count
+    found: dict[str, ReviewCounts] = {}
+    for (printed, key), count in labels.items():
+        if key in judged:
+            known = found.get(printed, ReviewCounts(0, totals[printed], 0))
+            drawn = known.random + count * (key in random)
+            found[printed] = ReviewCounts(known.judged + count, totals[printed], drawn)
+    return found
 
 
 def labels_by_key(outcomes: Iterable[AnyOutcome], keys: Container[str]) -> dict[str, LabelRecord]:
@@ -170,21 +218,6 @@ def corrections_digest(counted: Iterable[Correction]) -> str:
     return digest(digests)[:12]
 
 
-def _split(
-    last: Iterable[Correction], labels: Mapping[str, LabelRecord]
-) -> tuple[dict[str, list[Correction]], list[Ignored]]:
-    """Return the corrections that count, by label key, and the others."""
-    counted: dict[str, list[Correction]] = {}
-    ignored = []
-    for correction in last:
-        why, detail = _rejection(correction, labels.get(correction.key))
-        if why:
-            ignored.append(Ignored(correction, why, detail))
-        else:
-            counted.setdefault(correction.key, []).append(correction)
-    return counted, ignored
-
-
 def _rejection(correction: Correction, record: LabelRecord | None) -> tuple[str, str]:
     """Return why a correction does not count, with details; empty if it counts."""
     if record is None:
@@ -210,19 +243,19 @@ def usable(
 
 
 def _applied(
-    outcomes: Iterable[Outcome], counted: Mapping[str, Sequence[Correction]], applied: Applied
+    outcomes: Iterable[Outcome], counts: Mapping[str, Sequence[Correction]], applied: Applied
 ) -> Iterator[Outcome]:
-    changed: set[str] = set()
+    noted: set[str] = set()
     for outcome in outcomes:
         applied.rows += 1
         if isinstance(outcome, LabelFailure):
             yield _failure(outcome, applied)
             continue
         applied.records += 1
-        judged = counted.get(outcome.key, ())
+        judged = counts.get(outcome.key, ())
         made = _corrected(outcome, usable(judged, outcome), applied.signed(outcome.signature))
-        if judged and outcome.key not in changed:
-            changed.add(outcome.key)
+        if judged and outcome.key not in noted:
+            noted.add(outcome.key)
             _note(applied, outcome, made, judged)
         yield made
 
@@ -239,8 +272,7 @@ def _note(
         return
     by_name = sorted(judged, key=lambda each: each.annotator)
     names = tuple(each.annotator for each in by_name)
-    reasons = tuple(quoted(each) for each in by_name if each.comment.strip())
-    applied.changed.append(Change(record.id, record.key, found, names, reasons))
+    applied.changed.append(Change(record.id, record.key, found, names, _quoted(by_name)))
 
 
 def _failure(failure: LabelFailure, applied: Applied) -> LabelFailure:
@@ -277,55 +309,35 @@ def _corrected(
 ) -> LabelRecord:
     """Return the label that most people agree on, with its signature."""
     key = label_key(record.example, signature)
-    if not judged:
-        return _kept(record, key, signature)
-    made = Majority(record, judged).label()
-    if _confirms(made, record.label):
-        return _reviewed(record, made, key, signature)
-    checked = check_label(made, record.example)
-    return LabelRecord(
-        key=key,
-        example=record.example,
-        label=checked.answer,
-        violations=checked.violations,
-        signature=signature,
-        # The answering model is in it: without, corrected labels would be summarized apart.
-        reply=record.reply,
-        not_measured=record.not_measured,
-    )
-
-
-def _kept(record: LabelRecord, key: str, signature: Signature) -> LabelRecord:
-    """Return the judge's label with the signature of corrected labels.
-
-    Its probabilities go: people give none, and a mean over the confirmed labels alone would be one
-    over those that the judge had right.
-    """
+    made = _Majority(record, judged).label() if judged else record.label
+    if not _confirms(made, record.label):
+        checked = check_label(made, record.example)
+        return LabelRecord(
+            key=key,
+            example=record.example,
+            label=checked.answer,
+            violations=checked.violations,
+            signature=signature,
+            # The answering model is in it: without, corrected labels would be summarized apart.
+            reply=record.reply,
+            not_measured=record.not_measured,
+        )
+    # People's comments stand in the overall explanation. The judge's probabilities go: people give
+    # none, and a mean over the confirmed labels alone would be one over those that it had right.
     lowest = lowered(record.label, GPTLabelingOutput)
-    verbatim = record.verbatim if lowest is record.label else None
-    facts = {"key": key, "signature": signature, "label": lowest, "verbatim": verbatim}
+    texts = (lowest, record.verbatim if lowest is record.label else None)
+    said = {"overall_supported_explanation": made.overall_supported_explanation} if judged else {}
+    label, verbatim = (text and text.model_copy(update=said) for text in texts)
+    facts = {"key": key, "signature": signature, "label": label, "verbatim": verbatim}
     return record.model_copy(update={**facts, "scores": None})
 
 
 def _confirms(made: GPTLabelingOutput, judge: GPTLabelingOutput) -> bool:
     """Return True if people left every decision of the judge."""
-    return not differences(judge, judgment_of(made)) and (
-        judged_sentences(made).keys() == judged_sentences(judge).keys()
+    return made is judge or (
+        not differences(judge, judgment_of(made))
+        and judged_sentences(made).keys() == judged_sentences(judge).keys()
     )
-
-
-def _reviewed(
-    record: LabelRecord, made: GPTLabelingOutput, key: str, signature: Signature
-) -> LabelRecord:
-    """Return the judge's label with people's comments in its overall explanation."""
-    kept = _kept(record, key, signature)
-    explanation = {"overall_supported_explanation": made.overall_supported_explanation}
-    given = kept.verbatim
-    facts = {
-        "label": kept.label.model_copy(update=explanation),
-        "verbatim": None if given is None else given.model_copy(update=explanation),
-    }
-    return kept.model_copy(update=facts)
 
 
 def corrected_signature(
@@ -347,9 +359,7 @@ def corrected_signature(
             f"{CORRECTIONS}:{signature.sampling[CORRECTIONS]!s:.40}); apply corrections to the "
             "judge's own labels"
         )
-    facts = (
-        {CORRECTIONS: fact} if selection is None else {CORRECTIONS: fact, JUDGED: str(selection)}
-    )
+    facts = {CORRECTIONS: fact} | ({} if selection is None else {JUDGED: str(selection)})
     return signature.model_copy(
         update={
             "sampling": {**signature.sampling, **facts},
@@ -362,10 +372,127 @@ def _trace_schema(schema: Artifact) -> Artifact:
     """Return the schema of a label with relevance and without claims; such a schema stays."""
     profile = BY_FAMILY.get(family_of(schema.name))
     is_richer = profile is not None and profile.output is not GPTLabelingOutput
-    # People correct relevance too, wherever it came from.
-    return _default_trace_schema() if is_richer or lacks_relevance(schema.name) else schema
-
-
-@functools.cache
-def _default_trace_schema() -> Artifact:
+    if not is_richer and not lacks_relevance(schema.name):  # people correct relevance, too
+        return schema
     return load_schema(PROFILES[DEFAULT_PROFILE].schema).artifact
+
+
+def _quoted(corrections: Iterable[Correction]) -> tuple[str, ...]:
+    """Return people's comments, each after the name, as explanations quote them."""
+    said = ((each.annotator, each.comment.strip()) for each in corrections)
+    return tuple(
+        f"{name}: {text[:_LONGEST_QUOTE]}{'…' * (len(text) > _LONGEST_QUOTE)}"
+        for name, text in said
+        if text
+    )
+
+
+class _Majority:
+    """The majority of several people's judgments of one label, given sorted by annotator."""
+
+    def __init__(self, record: LabelRecord, judged: Sequence[tuple[Correction, Judgment]]) -> None:
+        self._record, self._judge = record, record.label
+        self._corrections = [correction for correction, _ in judged]
+        self._judgments = [judgment for _, judgment in judged]
+        self._decided = [decided(record, correction) for correction, _ in judged]
+
+    def label(self) -> GPTLabelingOutput:
+        """Return the label of the majority."""
+        judge, judgments = self._judge, self._judgments
+        relevant = self._keys([j.relevant for j in judgments], judge.all_relevant_sentence_keys)
+        utilized = self._keys([j.utilized for j in judgments], judge.all_utilized_sentence_keys)
+        overall, yes = self._decide(
+            [j.overall_supported for j in judgments], judge.overall_supported
+        )
+        return GPTLabelingOutput(
+            relevance_explanation=self._marked(
+                _changes(judge.all_relevant_sentence_keys, relevant, "relevant"),
+                judge.relevance_explanation,
+            ),
+            all_relevant_sentence_keys=relevant,
+            overall_supported_explanation=self._overall(overall, yes, utilized),
+            overall_supported=overall,
+            sentence_support_information=tuple(self._sentences()),
+            all_utilized_sentence_keys=utilized,
+        )
+
+    def _decide(self, votes: Sequence[bool], judge: bool | None) -> tuple[bool, int]:
+        """Return the majority's verdict and its votes; the judge decides a tie."""
+        yes, judge = sum(votes), bool(judge)
+        verdict = is_majority(yes, len(votes), tie=judge)
+        return verdict, yes if verdict else len(votes) - yes
+
+    def _keys(self, named: Sequence[Sequence[str]], judge: Sequence[str]) -> tuple[str, ...]:
+        """Return the document sentences that the majority names."""
+        return tuple(
+            key
+            for key in self._record.example.document_keys()
+            if self._decide([key in keys for keys in named], key in judge)[0]
+        )
+
+    def _sentences(self) -> Iterator[SentenceSupport]:
+        """Yield the entry of each response sentence that the judge or the majority decides on."""
+        judged = judged_sentences(self._judge)
+        for key in self._record.example.response_keys():
+            entry = judged.get(key)
+            votes = [
+                key in judgment.support
+                for judgment, own in zip(self._judgments, self._decided, strict=True)
+                if key in own or key in judgment.support
+            ]
+            if entry is None and 2 * sum(votes) == len(votes):
+                continue
+            yield self._sentence(key, entry, votes)
+
+    def _sentence(
+        self, key: str, entry: SentenceSupport | None, votes: Sequence[bool]
+    ) -> SentenceSupport:
+        before = entry is not None and entry.fully_supported
+        supported, agreeing = self._decide(votes, before)
+        own = () if entry is None else entry.supporting_sentence_keys
+        kept = self._support(key, own) if supported else ()
+        notes = []
+        if entry is None or supported != before:
+            verdict = "supported" if supported else "not supported"
+            notes.append(f"{verdict}, say {agreeing} of {len(votes)}")
+        if supported:
+            notes += _changes(own, kept, "support")
+        return SentenceSupport(
+            response_sentence_key=key,
+            explanation=self._marked(notes, "" if entry is None else entry.explanation),
+            supporting_sentence_keys=kept,
+            fully_supported=supported,
+        )
+
+    def _support(self, key: str, judge: Sequence[str]) -> tuple[str, ...]:
+        """Return the supporting keys of a supported sentence."""
+        named = [keys for j in self._judgments if (keys := j.support.get(key))]
+        if not named:
+            return tuple(judge) or (UNNAMED_SUPPORT,)
+        majority = majority_keys(named, tied=judge)
+        return tuple(judge) if {*majority} == {*judge} else majority
+
+    def _overall(self, overall: bool, agreeing: int, utilized: Sequence[str]) -> str:
+        """Return the overall explanation, with changes of utilization and people's reasons."""
+        notes = []
+        if overall != self._judge.overall_supported:
+            verdict = "supported" if overall else "not supported"
+            notes.append(f"{verdict}, say {agreeing} of {len(self._judgments)}")
+        notes += _changes(self._judge.all_utilized_sentence_keys, utilized, "utilized")
+        reasons = _quoted(self._corrections)
+        return self._marked(notes, self._judge.overall_supported_explanation, reasons)
+
+    def _marked(self, notes: Sequence[str], explanation: str, reasons: Sequence[str] = ()) -> str:
+        """Return an explanation after a note of what people changed and why, if anything."""
+        if not notes and not reasons:
+            return explanation
+        names = ", ".join(each.annotator for each in self._corrections)
+        verb = "corrected" if notes else "reviewed"
+        return f"[{verb} by {names}: {'; '.join([*notes, *reasons])}] {explanation}"
+
+
+def _changes(before: Sequence[str], after: Sequence[str], field: str) -> list[str]:
+    """Describe the keys that were added and removed; empty if there are none."""
+    moves = [f"+{key}" for key in after if key not in before]
+    moves += [f"-{key}" for key in before if key not in after]
+    return [f"{field} {' '.join(moves)}"] if moves else []

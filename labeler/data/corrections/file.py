@@ -91,17 +91,14 @@ def independent(events: Iterable[Correction]) -> tuple[Correction, ...]:
     saved another after seeing them. For a person who never judged blind it is the latest
     correction, as in :func:`current`. Withdrawn corrections are missing.
     """
-    last: dict[tuple[str, str], Correction] = {}
+    every = tuple(events)
     blind: dict[tuple[str, str], Correction] = {}
-    for event in events:
-        who = event.key, event.annotator
-        last.pop(who, None)
-        last[who] = event
+    for event in every:
         if event.withdrawn:
-            blind.pop(who, None)
+            blind.pop((event.key, event.annotator), None)
         elif event.blind and event.verdict is not None:
-            blind[who] = event
-    return tuple(blind.get(who, event) for who, event in last.items() if not event.withdrawn)
+            blind[event.key, event.annotator] = event
+    return tuple(blind.get((event.key, event.annotator), event) for event in current(every))
 
 
 class CorrectionsFile:
@@ -262,7 +259,9 @@ def _event(line: Line) -> Correction | None:
         return Correction.model_validate_json(line.content, strict=True)
     except ValidationError as error:
         faults = validation_faults(error)
-        if faults[0]["type"] == "json_invalid" and _is_beginning(line.content.rstrip(b"\r\n")):
+        start = line.content.rstrip(b"\r\n")
+        is_ours = start.startswith(_BEGINNING) or _BEGINNING.startswith(start)
+        if faults[0]["type"] == "json_invalid" and is_ours:
             return None
         shown = "; ".join(
             f"{'.'.join(f'{part!s:.40}' for part in fault['loc']) or 'line'}: {fault['msg']:.200}"
@@ -272,10 +271,6 @@ def _event(line: Line) -> Correction | None:
             f"{line.where}: not a correction: {shown}; corrections are written by 'labeler review' "
             "and 'labeler corrections import': mend the line, or leave it out"
         ) from error
-
-
-def _is_beginning(line: bytes) -> bool:
-    return line.startswith(_BEGINNING) or _BEGINNING.startswith(line)
 
 
 def _line(correction: Correction) -> bytes:

@@ -1,9 +1,13 @@
-"""Rows of Parquet files, read in batches whose size in memory is bounded.
+"""Parquet files: rows in, labels in and out, in batches whose size in memory is bounded.
 
 A file of kilobytes can hold gigabytes: repeated values compress to almost nothing, and a text that
 many rows share is stored once, in the dictionary of its column. Row counts and sizes are therefore
 checked against the size of the file before anything is read, and each batch has only as many rows
 as fit in memory if every row repeats the whole dictionary.
+
+In a label file a record or failure is a row. Its single values, such as its kind, key or failure
+reason, are typed columns; nested values, such as the sentences and the label, are JSON in text
+columns. Reading a row restores the line that JSON Lines would hold.
 
 pyarrow validates the footer and the pages. ``RowGroupMetaData.column`` is never called: pyarrow
 aborts the process there if the statistics of a column are damaged.
@@ -11,17 +15,23 @@ aborts the process there if the statistics of a column are damaged.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeler.data.formats import Raw
 from labeler.data.formats.arrow_files import BATCH, arrow_errors, check_schema, raw_rows
-from labeler.data.lines import open_bytes
+from labeler.data.lines import Line, checksum, open_bytes, replacing
 from labeler.errors import UsageError
+from labeler.labels.record import AnyOutcome, LabelFailure
+
+T = TypeVar("T", bound=AnyOutcome)
 
 LARGEST_GROUP = 1 << 34
 """Largest row group in bytes, decompressed. It is read page by page."""
@@ -39,10 +49,32 @@ READ_LIMITS = {
 """Arguments of every ``pyarrow.parquet.ParquetFile``: limits in bytes and in elements of a list."""
 _VALUE = 8
 """Bytes of a value in memory, at least."""
-_BUFFER = 1 << 23
-"""Bytes of a column that are read from the file at once."""
-_FIRST_PAGE = 1 << 16
-"""The same, where only the first row is needed."""
+_BUFFER, _FIRST_PAGE = 1 << 23, 1 << 16
+"""Bytes of a column that are read from the file at once; the same if only the first row is read."""
+
+
+def _opened(name: str, source: IO[bytes], **how: Any) -> pq.ParquetFile:  # noqa: ANN401 - options of pyarrow
+    """Open a file whose row groups are small enough.
+
+    Raises:
+        UsageError: a row group is too large by the file's metadata, or compressed more than real
+            data is.
+    """
+    # pre_buffer would read the Python file from threads that may outlive the interpreter, which
+    # aborts the process at its end.
+    file = pq.ParquetFile(source, pre_buffer=False, **READ_LIMITS, **how)
+    metadata, file_size = file.metadata, source.seek(0, os.SEEK_END)
+    limit = min(LARGEST_GROUP, max(UNCHECKED_GROUP, HIGHEST_RATIO * file_size))
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        size = max(group.total_byte_size, _VALUE * group.num_rows * metadata.num_columns)
+        if size > limit or min(group.total_byte_size, group.num_rows) < 0:
+            raise UsageError(
+                f"{name}: row group {number} has {size} bytes, packed into {file_size}; of so many "
+                f"at most {limit} are read; write the file again with fewer rows in a group, such "
+                "as row_group_size=1000 of pyarrow, if what it holds is in order"
+            )
+    return file
 
 
 def read_parquet(name: str) -> Iterator[Raw]:
@@ -73,23 +105,18 @@ class ParquetRows:
     """
 
     def __init__(self, name: str, source: IO[bytes]) -> None:
-        # pre_buffer would read the Python file from threads that may outlive the interpreter, which
-        # aborts the process at its end.
-        self._file = pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False, **READ_LIMITS)
-        check_row_groups(name, self._file.metadata, source.seek(0, os.SEEK_END))
-        columns = map(self._file.schema.column, range(len(self._file.schema)))
-        self._dictionaries = pq.ParquetFile(
+        self._file = _opened(name, source, buffer_size=_BUFFER)
+        metadata, columns = self._file.metadata, self._file.schema
+        self._dictionaries = _opened(
+            name,
             source,
-            metadata=self._file.metadata,
+            metadata=metadata,
             read_dictionary=[one.path for one in columns if one.physical_type == "BYTE_ARRAY"],
             buffer_size=_FIRST_PAGE,
-            pre_buffer=False,
             arrow_extensions_enabled=False,
-            **READ_LIMITS,
         )
         self.schema = self._file.schema_arrow
-        groups = map(self._file.metadata.row_group, range(self._file.num_row_groups))
-        self.counts = tuple(group.num_rows for group in groups)
+        self.counts = tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
         check_schema(name, self.schema)
 
     def batches(self, group: int, start: int = 0, stop: int | None = None) -> Iterator[Any]:
@@ -119,10 +146,8 @@ class ParquetRows:
 
         The first row is read with its dictionaries; a column without one counts its first value.
         """
-        batches = self._dictionaries.iter_batches(
-            batch_size=1, row_groups=[group], use_threads=False
-        )
-        first = next(batches, None)
+        how = {"batch_size": 1, "row_groups": [group], "use_threads": False}
+        first = next(self._dictionaries.iter_batches(**how), None)
         return sum(map(_dictionary_bytes, first.columns)) if first is not None else 0
 
     def all_batches(self) -> Iterator[Any]:
@@ -130,6 +155,18 @@ class ParquetRows:
         for group in range(len(self.counts)):
             yield from self.batches(group)
             pa.default_memory_pool().release_unused()
+
+
+def _dictionary_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
+    if isinstance(array, pa.DictionaryArray):
+        return int(array.dictionary.nbytes)
+    if isinstance(array, pa.ExtensionArray):
+        return _dictionary_bytes(array.storage)
+    if isinstance(array, pa.StructArray):
+        return sum(map(_dictionary_bytes, array.flatten()))
+    if isinstance(array, pa.MapArray):
+        return _dictionary_bytes(array.keys) + _dictionary_bytes(array.items)
+    return _dictionary_bytes(array.values) if hasattr(array, "values") else 0
 
 
 class ParquetColumns:
@@ -149,8 +186,7 @@ class ParquetColumns:
     def __init__(self, name: str) -> None:
         self._name = name
         with arrow_errors(name), open_bytes(name) as source:
-            file = pq.ParquetFile(source, pre_buffer=False, **READ_LIMITS)
-            check_row_groups(name, file.metadata, source.seek(0, os.SEEK_END))
+            file = _opened(name, source)
             self._footer, schema = file.metadata, file.schema_arrow
         self.names, self.count = list(schema.names), int(self._footer.num_rows)
         self._texts = [field.name for field in schema if pa.types.is_string(field.type)]
@@ -165,13 +201,7 @@ class ParquetColumns:
             UsageError: the column is damaged, or holds nested values.
         """
         with arrow_errors(self._name), open_bytes(self._name) as source:
-            file = pq.ParquetFile(
-                source,
-                metadata=self._footer,
-                read_dictionary=self._texts,
-                pre_buffer=False,
-                **READ_LIMITS,
-            )
+            file = _opened(self._name, source, metadata=self._footer, read_dictionary=self._texts)
             column = file.read(columns=[name], use_threads=False).column(0)
             if pa.types.is_nested(column.type):
                 raise UsageError(f"{self._name}: column {name!r} holds lists or objects")
@@ -190,36 +220,127 @@ class ParquetColumns:
         return codes, len(dictionary) + 1, values
 
 
-def _dictionary_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
-    if isinstance(array, pa.DictionaryArray):
-        return int(array.dictionary.nbytes)
-    if isinstance(array, pa.ExtensionArray):
-        return _dictionary_bytes(array.storage)
-    if isinstance(array, pa.StructArray):
-        return sum(map(_dictionary_bytes, array.flatten()))
-    if isinstance(array, pa.MapArray):
-        return _dictionary_bytes(array.keys) + _dictionary_bytes(array.items)
-    return _dictionary_bytes(array.values) if hasattr(array, "values") else 0
+_SINGLE = {
+    "kind": pa.string(),
+    "key": pa.string(),
+    "method": pa.string(),
+    "reason": pa.string(),
+    "message": pa.string(),
+    "version": pa.int64(),
+    "samples": pa.int64(),
+    "attempts": pa.int64(),
+    "reasks": pa.int64(),
+    "lasting": pa.bool_(),
+}
+_NESTED = (
+    *("example", "label", "verbatim", "normalised", "violations", "signature", "reply", "scores"),
+    *("not_measured", "retrieval", "criterion", "answer", "distribution", "similarity", "usage"),
+    "metadata",
+)
+_CHECKSUM = "checksum"
+"""That of the line of JSON that the row stands for."""
+_ID = "id"
+"""A field of a failure; for a record, a copy of its example's id for readers of the table."""
+SCHEMA = pa.schema(
+    {_ID: pa.string(), **_SINGLE, **dict.fromkeys((*_NESTED, _CHECKSUM), pa.string())}
+)
+GROUP = 1000
+"""Records in a row group, the unit held in memory when reading and writing."""
+_LARGEST_LABELS = 1 << 26
+"""Characters after which a row group ends early."""
+_FAILURE = LabelFailure.model_fields["kind"].default
 
 
-def check_row_groups(name: str, metadata: Any, file_size: int) -> None:  # noqa: ANN401 - pyarrow has no types
-    """Reject row groups that are too large by their own metadata.
+def row_of(outcome: AnyOutcome) -> dict[str, Any]:
+    """Return an outcome as a row of the table."""
+    fields = {**outcome.model_dump(mode="json"), _ID: outcome.id}
+    for name in _NESTED:
+        if fields.get(name) is not None:
+            fields[name] = json.dumps(
+                fields[name], ensure_ascii=False, separators=(",", ":"), allow_nan=False
+            )
+    row = {name: fields.get(name) for name in SCHEMA.names}
+    return {**row, _CHECKSUM: checksum(_json_of(row).encode()).decode()}
 
-    Args:
-        name: name of the file in errors.
-        metadata: ``metadata`` of the Parquet file.
-        file_size: size of the file in bytes.
+
+def write_parquet(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
+    """Write outcomes as Parquet and yield each; the file appears once it is complete.
 
     Raises:
-        UsageError: a row group is too large, or compressed more than real data is.
+        UsageError: the file cannot be written.
     """
-    limit = min(LARGEST_GROUP, max(UNCHECKED_GROUP, HIGHEST_RATIO * file_size))
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        size = max(group.total_byte_size, _VALUE * group.num_rows * metadata.num_columns)
-        if size > limit or min(group.total_byte_size, group.num_rows) < 0:
-            raise UsageError(
-                f"{name}: row group {number} has {size} bytes, packed into {file_size}; of so many "
-                f"at most {limit} are read; write the file again with fewer rows in a group, such "
-                "as row_group_size=1000 of pyarrow, if what it holds is in order"
-            )
+    rows: list[dict[str, Any]] = []
+    size = 0
+    with parquet_writer(Path(path), SCHEMA) as writer:
+        for outcome in outcomes:
+            if len(rows) >= GROUP or size >= _LARGEST_LABELS:
+                writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+                rows, size = [], 0
+            row = row_of(outcome)
+            rows.append(row)
+            size += sum(len(value) for value in row.values() if isinstance(value, str))
+            yield outcome
+        if rows:
+            writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+
+
+@contextmanager
+def parquet_writer(path: Path, schema: Any) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
+    """Open a Parquet writer whose file replaces the path only if all went well.
+
+    Raises:
+        UsageError: the folder does not exist or is not writable.
+    """
+    with replacing(path) as partial:
+        try:
+            writer = pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True)
+        except (OSError, pa.ArrowException) as error:
+            raise UsageError(f"cannot write {path}: {error}; check the folder") from error
+        with writer:
+            yield writer
+
+
+def read_label_lines(name: str) -> Iterator[Line]:
+    """Read a table of outcomes as the lines of the equivalent JSON Lines file.
+
+    Raises:
+        UsageError: the file cannot be read, or is not such a table.
+    """
+    with arrow_errors(name), open_bytes(name) as source:
+        table = ParquetRows(name, source)
+        _check_labels(name, table.schema)
+        rows = (row for batch in table.all_batches() for row in batch.to_pylist())
+        for number, row in enumerate(rows, start=1):
+            yield Line(f"{name}:row {number}", _json_of(row).encode("utf-8"))
+
+
+def column_names(name: str) -> frozenset[str]:
+    """Return the names of a table's columns; none if it cannot be read."""
+    try:
+        with open_bytes(name) as source:
+            return frozenset(ParquetRows(name, source).schema.names)
+    except (pa.ArrowException, OSError, UsageError):
+        return frozenset()
+
+
+def _check_labels(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+    wrong = [
+        f.name for f in schema if f.name in SCHEMA.names and f.type != SCHEMA.field(f.name).type
+    ]
+    if "kind" not in schema.names or wrong:
+        fault = f"its column {wrong[0]!r} has another type" if wrong else "it has no column 'kind'"
+        raise UsageError(
+            f"{name} is not a table of labels: {fault}; if these are rows, label them first: "
+            "labeler label ROWS -o labels.parquet"
+        )
+
+
+def _json_of(row: dict[str, Any]) -> str:
+    """Return the JSON text of one outcome, unchecked; its reader validates it."""
+    left_out = frozenset() if row.get("kind") == _FAILURE else {_ID}
+    parts = [
+        f'"{name}":{value if name in _NESTED else json.dumps(value, ensure_ascii=False)}'
+        for name, value in row.items()
+        if value is not None and name in SCHEMA.names and name not in left_out
+    ]
+    return "{" + ",".join(parts) + "}"

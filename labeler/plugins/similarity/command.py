@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from labeler.cli.label import RunReport
     from labeler.judges.judge import Judge
     from labeler.plugins.similarity.comparing import EmbeddingWork
-    from labeler.plugins.similarity.embedder import Embedder
+    from labeler.plugins.similarity.embedders import Embedder
 
 
 def similarity(
@@ -44,7 +44,7 @@ def similarity(
     from labeler.judges.opening import open_judge, price_of_run
     from labeler.labeling.options import dollars
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
-    from labeler.plugins.similarity.embedder import flat_price, open_embedder
+    from labeler.plugins.similarity.embedders import flat_price, open_embedder
 
     judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
     check_label_target(rows, output)

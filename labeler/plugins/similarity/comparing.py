@@ -1,18 +1,18 @@
 """Answer relevancy by similarity: a judge writes questions, then an embedder compares them.
 
-All questions are written and stored before any text is embedded. Each comparison is stored too: a
-run with another embedder pays for no questions, and a repeated run pays for nothing.
+The judge sees the response alone. All questions are written and stored before any text is embedded.
+Each comparison is stored too: a run with another embedder pays for no questions, and a repeated run
+pays for nothing.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, cast
@@ -20,16 +20,22 @@ from typing import TYPE_CHECKING, cast
 from labeler.data.label_files import to_line
 from labeler.data.options import keywords
 from labeler.data.rows import Rows
-from labeler.errors import JudgeError, LabelerError, UsageError
-from labeler.judges.judge import require_answers
+from labeler.errors import BadRow, JudgeError, LabelerError, UsageError
+from labeler.judges.judge import Judge, require_answers
 from labeler.judges.limits import Budget
-from labeler.judges.pace import CURRENT, Pace, Stopped, current
+from labeler.judges.pace import CURRENT, Pace, Stopped
+from labeler.judges.prompting import Message, Prompt, chat, fill, prompt_parts, sentence_lines
+from labeler.judges.task import JudgeReply, Task, TaskKind
+from labeler.labeling.cache import LabelCache, until_saved
 from labeler.labeling.engine import Job
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
 from labeler.labeling.starting import begin, judges_of
+from labeler.labels.contract import CheckedAnswer
 from labeler.labels.record import LabelFailure, ReplyFacts, parse_outcome
-from labeler.plugins.similarity.embedder import (
+from labeler.labels.schemas import load_schema, read_resource
+from labeler.labels.signature import Signature, digest
+from labeler.plugins.similarity.embedders import (
     Embedded,
     Embedder,
     Vector,
@@ -38,32 +44,116 @@ from labeler.plugins.similarity.embedder import (
     open_embedder,
 )
 from labeler.plugins.similarity.options import SimilarityOptions
-from labeler.plugins.similarity.questioning import QuestionsTasks
 from labeler.plugins.similarity.records import (
     ComparedQuestions,
+    QuestionsAnswer,
     QuestionsOutcome,
     QuestionsRecord,
     Similarity,
     SimilarityRecord,
+    questions_key,
     similarity_key,
 )
-from labeler.sentences.splitting import SPLITTERS
-from labeler.store.memory import LabelStore, Lease
+from labeler.sentences.example import Example, KeyedExample
+from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
 
+PROMPT = SCHEMA = "questions/v1"
+_ANSWER_TOKENS = 160
+"""Three questions and one or two sentences, without reasoning."""
 _ROWS_PER_BATCH = 32
 """Rows embedded together: their texts fill about one request."""
 _REQUESTS = 4
 """Embedding requests in flight at most: each carries a hundred texts and takes a moment."""
 _IN_MEMORY = 32 * 2**20
 """Bytes of questions records kept in memory; more go to a temporary file."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
-"""Seconds between two attempts to lease a comparison that another run makes."""
 
 Found = dict[str, Similarity | JudgeError]
 """Similarities by key; an error if a text has no vector."""
+
+
+class QuestionsKind(TaskKind[QuestionsAnswer]):
+    """Questions that a response would answer."""
+
+    name = "questions"
+    answer_type = QuestionsAnswer
+    typical_tokens = _ANSWER_TOKENS
+    rules = "There are exactly three questions, and none is blank."
+
+    def key(self, example: KeyedExample, signature: Signature) -> str:
+        """Return the key of the questions."""
+        return questions_key(example, signature)
+
+    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
+        """Render the response and nothing else of the row."""
+        response = sentence_lines(example.response)
+        # The marker depends on the response alone, as the key does.
+        values = {"marker": digest({"fence": response})[:16], "response": response}
+        return chat(prompt.system, fill(prompt.user, values))
+
+    def record(
+        self,
+        task: Task[QuestionsAnswer],
+        check: CheckedAnswer[QuestionsAnswer],
+        reply: JudgeReply[QuestionsAnswer],
+    ) -> QuestionsRecord:
+        """Build the questions record."""
+        del check
+        return QuestionsRecord(
+            key=task.key,
+            example=task.example,
+            answer=reply.answer,
+            signature=task.signature,
+            reply=reply.facts,
+        )
+
+    def unsupported(self, judge: str) -> str:
+        """Return the error message for a judge that gives labels only."""
+        return (
+            f"judge {judge!r} cannot write questions; use a hosted model, such as "
+            "--judge openai:MODEL"
+        )
+
+
+@lru_cache
+def load_questions_prompt() -> Prompt:
+    """Load the prompt for questions."""
+    return Prompt(PROMPT, *prompt_parts(PROMPT, read_resource("prompts", PROMPT, ".md")))
+
+
+@dataclass(frozen=True)
+class QuestionsTasks:
+    """Builds tasks for questions."""
+
+    judge: Judge
+    splitter: Splitter
+    trial: int = 0
+    kind = QuestionsKind()
+    needs = frozenset[str]()
+
+    def task(self, example: Example) -> Task[QuestionsAnswer]:
+        """Split an example and build its task.
+
+        Raises:
+            BadRow: the question or the response is empty.
+        """
+        keyed = key_example(example, self.splitter)
+        for part, empty in (
+            ("question", not keyed.question.strip()),
+            ("response", not keyed.response),
+        ):
+            if empty:
+                raise BadRow(
+                    f"{keyed.id!r}: empty {part}; there is nothing to compare, so the judge was "
+                    "not asked",
+                    reason=f"empty_{part}",
+                )
+        spec, prompt, schema = self.judge.spec, load_questions_prompt(), load_schema(SCHEMA)
+        signature = spec.signature(prompt, schema, keyed.splitter, trial=self.trial)
+        key = questions_key(keyed, signature)
+        return Task(key, keyed, signature, prompt, schema, self.kind)
 
 
 @dataclass
@@ -117,31 +207,17 @@ def iter_similarity(
     """
     opened = options.open(rows)
     [judge] = judges_of(options, default="openai")
-    task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
+    factory = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder = open_embedder(options.embedder, options.server)
     work = options.work or EmbeddingWork()
     with begin(options) as run:
-        yield from compare_rows(run, opened, task, embedder, work)
+        yield from _compared(run, opened, factory, embedder, work)
 
 
-def compare_rows(
+def _compared(
     run: Run, rows: Rows, factory: QuestionsTasks, embedder: Embedder, work: EmbeddingWork
 ) -> Generator[QuestionsOutcome, None, None]:
-    """Compare each row's question with those that its response answers, in input order.
-
-    Args:
-        run: the run, which the caller ends; judge and embedder share its budget and its store.
-        rows: rows to compare.
-        factory: builds the tasks for questions.
-        embedder: makes vectors.
-        work: filled with what embedding took.
-
-    Raises:
-        FatalJudgeError: no question can be written, or no text embedded.
-        RunPaused: a server asks to wait longer than the limits allow.
-        StoreError: the store cannot be read or written.
-        UsageError: the rows cannot be read.
-    """
+    """Compare rows in a run, whose budget and store judge and embedder share."""
     require_answers(factory.judge, factory.kind)
     if run.limits is not None and run.limits.budget is not None and embedder.price is None:
         raise UsageError(
@@ -155,12 +231,11 @@ def compare_rows(
         work.spent = run.budget.remaining()
         traffic = run.traffic_for(embedder, _REQUESTS, work.spent)
         questions = cast("Iterator[QuestionsOutcome]", map(parse_outcome, written))
-        comparison = _Comparison(embedder, run.cache.store, work, traffic)
+        comparison = _Comparison(embedder, LabelCache(run.cache.store), work, traffic)
         waiting: deque[tuple[list[QuestionsOutcome], Job[Found]]] = deque()
         while batch := list(islice(questions, _ROWS_PER_BATCH)):
             asked = [one for one in batch if isinstance(one, QuestionsRecord)]
-            job = partial(comparison.similarities, asked)
-            waiting.append((batch, run.submit(job)))
+            waiting.append((batch, run.submit(partial(comparison.similarities, asked))))
             while waiting and (waiting[0][1].succeeded or len(waiting) > 2 * _REQUESTS):
                 yield from comparison.outcomes(waiting[0][0], run.wait(waiting.popleft()[1]))
         while waiting:
@@ -172,7 +247,7 @@ class _Comparison:
     """Finds or makes the similarities of one run, all on one event loop."""
 
     embedder: Embedder
-    store: LabelStore
+    cache: LabelCache
     work: EmbeddingWork
     traffic: Pace
 
@@ -199,61 +274,49 @@ class _Comparison:
             Stopped: the run is being stopped.
         """
         CURRENT.set(self.traffic)
-        found: Found = {}
-        wanted, pause = {self._key(record): record for record in records}, _FIRST_PAUSE
-        while wanted:
-            self._take_stored(wanted, found)
-            # Leases are released before waiting for other runs: two runs never wait for each other.
-            async with self._leased(wanted) as (mine, saving):
-                self._take_stored(mine, found)
-                if mine:
-                    await self._make(mine, found, saving)
-            wanted = {key: record for key, record in wanted.items() if key not in found}
-            if wanted:
-                await current().unless_stopped(asyncio.sleep(pause))
-                pause = min(_LONGEST_PAUSE, pause * 1.5)
+        wanted = {self._key(record): record for record in records}
+        found = self._stored(wanted)
+        async with AsyncExitStack() as leases:
+            # Everybody leases keys in this order, so two jobs never wait for each other.
+            missing = sorted(wanted.keys() - found.keys())
+            saving = {
+                key: await leases.enter_async_context(self.cache.leased(key)) for key in missing
+            }
+            found |= self._stored(missing)
+            left = {
+                key: (record, saving[key]) for key, record in wanted.items() if key not in found
+            }
+            if left:
+                found |= await self._made(left)
         return found
 
     def _key(self, record: QuestionsRecord) -> str:
         return similarity_key(record.example.question, record.answer.questions, self.embedder.spec)
 
-    def _take_stored(self, wanted: dict[str, QuestionsRecord], found: Found) -> None:
-        """Move stored similarities from ``wanted`` to ``found``."""
-        for key in list(wanted):
-            stored = self.store.get(key)
-            if isinstance(stored, SimilarityRecord):
-                found[key] = stored.answer.similarity
-                self.work.stored += 1
-                del wanted[key]
+    def _stored(self, keys: Iterable[str]) -> Found:
+        records = {key: self.cache.store.get(key) for key in keys}
+        found: Found = {
+            key: record.answer.similarity
+            for key, record in records.items()
+            if isinstance(record, SimilarityRecord)
+        }
+        self.work.stored += len(found)
+        return found
 
-    @asynccontextmanager
-    async def _leased(
-        self, wanted: dict[str, QuestionsRecord]
-    ) -> AsyncIterator[tuple[dict[str, QuestionsRecord], dict[str, Future[bool]]]]:
-        """Lease the free keys until their similarities are saved, even if cancelled."""
-        leases = {key: lease for key in wanted if (lease := self.store.lease(key)) is not None}
-        saving: dict[str, Future[bool]] = {}
-        try:
-            yield {key: wanted[key] for key in leases}, saving
-        finally:
-            for key, lease in leases.items():
-                if key in saving:
-                    saving[key].add_done_callback(partial(_release, lease))
-                else:
-                    lease.release()
-
-    async def _make(
-        self, wanted: dict[str, QuestionsRecord], found: Found, saving: dict[str, Future[bool]]
-    ) -> None:
+    async def _made(
+        self, wanted: Mapping[str, tuple[QuestionsRecord, list[Future[bool]]]]
+    ) -> Found:
         """Embed the texts of records, each text once, and save the similarities."""
-        traffic = current()
-        texts = list(dict.fromkeys(t for record in wanted.values() for t in _texts(record)))
-        async with traffic.slot():
+        texts = list(
+            dict.fromkeys(text for record, _ in wanted.values() for text in _texts(record))
+        )
+        found: Found = {}
+        async with self.traffic.slot():
             embedded = await self._embedded(texts)
             self.work.add(embedded.facts)
             vectors = dict(zip(texts, embedded.vectors, strict=True))
-            for key, record in wanted.items():
-                found[key] = similarity = self._similarity(record, vectors)
+            for key, (record, saving) in wanted.items():
+                found[key] = similarity = self._similarity([vectors[t] for t in _texts(record)])
                 if isinstance(similarity, JudgeError):
                     self.work.failed += 1
                     continue
@@ -266,26 +329,23 @@ class _Comparison:
                     signature=record.signature,
                     reply=embedded.facts,
                 )
-                saving[key] = self.store.put(made)
-            for saved in list(saving.values()):
-                await traffic.unless_stopped(asyncio.wrap_future(saved))
+                saving.append(self.cache.store.put(made))
+            for _, saving in wanted.values():
+                for each in saving:
+                    await until_saved(each)
+        return found
 
-    def _similarity(
-        self, record: QuestionsRecord, vectors: dict[str, Vector | JudgeError]
-    ) -> Similarity | JudgeError:
-        """Return the cosines of a record's questions, or why there are none."""
-        own: list[Vector] = []
-        for text in _texts(record):
-            vector = vectors[text]
-            if isinstance(vector, JudgeError):
-                return vector
-            own.append(vector)
-        asked, *written = own
+    def _similarity(self, vectors: Sequence[Vector | JudgeError]) -> Similarity | JudgeError:
+        """Return the cosines of the first vector with the others, or why there are none."""
+        own = [vector for vector in vectors if not isinstance(vector, JudgeError)]
+        if len(own) < len(vectors):
+            return next(vector for vector in vectors if isinstance(vector, JudgeError))
         if len(set(map(len, own))) > 1:
             return JudgeError(
                 f"embedder {self.embedder.spec} gave vectors of several sizes",
                 reason="unequal_dimensions",
             )
+        asked, *written = own
         cosines = tuple(cosine(asked, vector) for vector in written)
         return Similarity(embedder=self.embedder.spec, cosines=cosines)
 
@@ -316,10 +376,6 @@ class _Comparison:
             f"embedder {self.embedder.spec} {bug}: a fault of the embedder's code, not of the text",
             reason="embedder_error",
         )
-
-
-def _release(lease: Lease, _saved: Future[bool]) -> None:
-    lease.release()
 
 
 def _texts(record: QuestionsRecord) -> list[str]:

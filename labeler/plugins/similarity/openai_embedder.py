@@ -37,7 +37,7 @@ from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
-from labeler.plugins.similarity.embedder import (
+from labeler.plugins.similarity.embedders import (
     Embedded,
     Vector,
     as_vector,

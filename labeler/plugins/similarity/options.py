@@ -12,7 +12,7 @@ from labeler.labeling.options import Dollars, RunOptions
 
 if TYPE_CHECKING:
     from labeler.plugins.similarity.comparing import EmbeddingWork
-    from labeler.plugins.similarity.embedder import Embedder
+    from labeler.plugins.similarity.embedders import Embedder
 
     EmbedderLike: TypeAlias = str | Embedder
 else:  # the type of the command line
