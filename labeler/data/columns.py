@@ -17,17 +17,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labeler.catalog import near, snake_case
-from labeler.data.documents import flat
-from labeler.data.field_values import (
-    REQUIRED,
-    SPLIT_REMEDY,
-    documents_in,
-    with_metadata,
-    with_unused,
+from labeler.data.documents import SPLIT_REMEDY, documents_in, flat, with_unused
+from labeler.data.parsing import REQUIRED, joined_id, with_metadata
+from labeler.data.written_values import (
+    NotWritten,
+    Unreadable,
+    is_missing,
     written_or_same,
+    written_value,
 )
-from labeler.data.parsing import joined_id
-from labeler.data.written_values import NotWritten, Unreadable, is_missing, written_value
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 

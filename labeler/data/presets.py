@@ -17,7 +17,7 @@ from typing import Any
 
 from labeler.catalog import Catalog, snake_case
 from labeler.data.columns import Choice, ColumnPath, Columns
-from labeler.data.field_values import REQUIRED, is_native
+from labeler.data.parsing import REQUIRED, is_native
 from labeler.errors import UsageError
 
 
