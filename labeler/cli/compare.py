@@ -216,9 +216,9 @@ def diff(
     if html is not None:
         from labeler.report.diff_page import write_page
 
-        counts = write_page(found, html)
-        left_out = f"; {counts.left_out} that changed less are left out" if counts.left_out else ""
-        notify(f"{html}: {counts.written} changed records{left_out}")
+        written, others = write_page(found, html)
+        left_out = f"; {others} that changed less are left out" if others else ""
+        notify(f"{html}: {written} changed records{left_out}")
     elif rows:
         pairs = found.pairs
         for record in found:
@@ -253,7 +253,6 @@ def agree(
     """
     from labeler import api
     from labeler.comparing.agreement import compare_labels
-    from labeler.comparing.agreement_text import labels_in_full, people_in_full
     from labeler.comparing.human_agreement import compare_with_people
 
     _check(other, people, sides)
@@ -269,14 +268,14 @@ def agree(
             human_name=str(people.human),
             random_sample=people.random_sample,
         )
-        full = people_in_full(against) if details else None
+        full = against.in_full() if details else None
         print_found(against, full, _MORE_AGREEMENT, as_json=as_json)
         return
     check_sides(labels, other, sides)
     second = api.checked_outcomes(other)
     found = compare_labels(outcomes, second, names=(labels, other), **asdict(sides))
     notify_repeated(found.counts.duplicates)
-    full = labels_in_full(found) if details else None
+    full = found.in_full() if details else None
     print_found(found, full, _MORE_AGREEMENT, as_json=as_json)
 
 
@@ -328,7 +327,6 @@ def thresholds(
     The labels need a judge that states probabilities, such as --judge decisions:MODEL. Human
     labels are read as by labeler agree --human; only verdicts on sentences count.
     """
-    from labeler.comparing.agreement_text import calibration_in_full
     from labeler.sentences.display import Display
 
     if people.human is None:
@@ -339,7 +337,7 @@ def thresholds(
         print_json(found.as_json())
     elif details:
         LineWriter().write(title, bold=True)
-        print_sections(calibration_in_full(found))
+        print_sections(found.in_full())
     else:
         print_display(Display(title, notes=found.notes), _MORE_AGREEMENT)
 
@@ -387,8 +385,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
         UsageError: the file cannot be read, or none of its corrections is about these labels.
     """
     from labeler import api
-    from labeler.comparing import corrected_labels
-    from labeler.comparing.human_labels import read_human_labels
+    from labeler.comparing.human_labels import labels_of, read_human_labels
     from labeler.comparing.sides import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
@@ -407,7 +404,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
     read = read_corrections(human)
     for where in read.torn:
         notify(f"{where}: cut off, as by a crash, and left out")
-    found = corrected_labels.human_labels(
+    found = labels_of(
         read.events,
         api.checked_outcomes(labels),
         choice=Choice(labels, chosen.a_signature, chosen.trial),

@@ -26,7 +26,6 @@ from labeler.cli.terminal import (
     counted,
     next_command,
     notify,
-    notify_read,
     plural,
     print_display,
     print_json,
@@ -474,7 +473,8 @@ def estimate(
     wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
     asked = vars(given) | vars(RowsOptions())
     found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
-    notify_read(opened)
+    for text in opened.notices.values():
+        notify(text)
     if as_json:
         value = {name: one.as_json() for name, one in found.items()}
         print_json(value if each_profile else value[given.profile])

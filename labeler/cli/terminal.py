@@ -35,7 +35,6 @@ from labeler.version import NAME
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
-    from labeler.data.rows import Rows
 
 SOME_FAILED, WRONG_USE, BUDGET_REACHED, TRY_LATER = 1, 2, 4, 75
 """Exit codes; the last is ``EX_TEMPFAIL`` of Unix."""
@@ -178,12 +177,6 @@ def next_command(rows: Iterable[SummaryRow], source: str) -> Iterator[str]:
 def notify(message: str) -> None:
     """Print a message on standard error."""
     sys.stderr.write(visible(message) + "\n")
-
-
-def notify_read(rows: Rows) -> None:
-    """Report how rows were read, once they were."""
-    for text in rows.notices.values():
-        notify(text)
 
 
 def notify_repeated(records: int) -> None:

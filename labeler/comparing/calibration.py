@@ -20,13 +20,24 @@ import numpy as np
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.statistics.resampling import Floats, drawn_intervals
 from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary_table import small_sample_note
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People
 from labeler.comparing.sides import Choice, Side, read_side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.thresholds import VERDICTS, probabilities
-from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, figure, number
+from labeler.sentences.display import (
+    NONE,
+    Brief,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    Section,
+    figure,
+    number,
+)
 
 FIELDS: Mapping[str, str] = dict(zip(VERDICTS, ("supported", "relevant", "utilized"), strict=True))
 """People's field by kind of verdict."""
@@ -166,6 +177,33 @@ class Calibration(Displayed):
                 lines.append(f"{one.kind}: no threshold has a precision of {self.precision:g}")
         warnings = (f"note: {warning}" for warning in self.warnings)
         return [*lines, *self.matched.lines(), *warnings]
+
+    def in_full(self) -> Iterator[Section]:
+        """Yield the reliability table of each kind of verdict, and thresholds with results."""
+        columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
+        for one in self.kinds:
+            cells = [
+                [
+                    f"{each.low:g} to {each.high:g}",
+                    f"{each.verdicts:,}",
+                    number(each.stated),
+                    number(each.observed),
+                ]
+                for each in one.bins
+                if each.verdicts
+            ]
+            yield Section(one.kind, [Grid(columns, cells)])
+        lines = [
+            *(
+                f"{one.kind}: 95 % intervals grouped by question ({one.questions} groups)"
+                for one in self.kinds
+                if one.questions is not None
+            ),
+            *small_sample_note(one.interval for one in self.kinds),
+            *self.notes,
+            *(f"A: {signature}" for signature in self.signatures),
+        ]
+        yield Section(None, [self.table], lines)
 
     @property
     def conclusions(self) -> list[str]:

@@ -11,8 +11,8 @@ event is judged by the frames below it, from the innermost outwards:
   data: wrong, however many frames of libraries lie between. With no telling frame the event is not
   of our making, such as pytest rewriting assertions; but in a thread that no test started it is
   wrong all the same, for a library may hand our work to a thread of its own.
-* ``pickle.find_class``: wrong wherever it comes from, but for the tests in UNPICKLERS. Everything
-  that a pickle can run comes through it; a pickle of numbers and texts alone does not.
+* ``pickle.find_class``: wrong wherever it comes from. Everything that a pickle can run comes
+  through it; a pickle of numbers and texts alone does not.
 
 What this cannot see: programs that a test starts (test_no_code_from_data starts the command line
 under the same hook), an import whose name comes from data, and code inside C extensions that is
@@ -57,8 +57,6 @@ OF_TEMPLATES = frozenset({("jinja2.environment", "_compile"), ("jinja2.environme
 are source too, and wrong for any other text, such as a message that a library takes for one."""
 OF_USERS = frozenset({("labeler.judges.openai.server", "__call__")})
 """Module and function of what starts a program that the user named, to print an API key."""
-UNPICKLERS = frozenset({("test_store_tamper", "test_nothing_of_a_tampered_store_is_executed")})
-"""Module and function of tests that unpickle to show that their pickles are real."""
 
 
 class Contact(NamedTuple):
@@ -121,28 +119,27 @@ class Audit:
             self._contacts.append(_contact(event, arguments))
 
     def _is_wrong(self, event: str, innermost: FrameType) -> bool:
+        if event == UNPICKLING:
+            return True
         frame: FrameType | None = innermost
         ends_in_thread, of_tests = False, False
         while frame is not None:
             code = frame.f_code
             name = (frame.f_globals.get("__name__"), code.co_name)
-            if event == UNPICKLING:
-                if name in UNPICKLERS:
-                    return False
-            elif (
+            if (
                 code.co_filename in IMPORTING
                 or name in FROM_SOURCE
                 or (name in OF_USERS and event in PROCESSES)
             ):
                 return False
-            elif name in OF_TEMPLATES:
+            if name in OF_TEMPLATES:
                 return not _template(frame).startswith(self._assets)
-            elif code.co_filename.startswith(self._root):
+            if code.co_filename.startswith(self._root):
                 return True
             of_tests = of_tests or code.co_filename.startswith(self._tests)
             ends_in_thread = name == ("threading", "_bootstrap")
             frame = frame.f_back
-        return event == UNPICKLING or (ends_in_thread and not of_tests)
+        return ends_in_thread and not of_tests
 
 
 def package_folder() -> Path:

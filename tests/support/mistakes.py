@@ -90,6 +90,42 @@ MISTAKES = [
     "report labels.jsonl -o report.pdf",
     "store verify nowhere",
     "labl rows.jsonl",
+    # Options of other judges, in pairs that exclude each other, without a value, or twice.
+    f"{EMBEDDED} --seed 7",
+    *(
+        f"label rows.jsonl --judge {judge} {option}"
+        for judge in ("embedded", "replay")
+        for option in (
+            *("--budget 5", "--requests-per-minute 60", "--tokens-per-minute 6000"),
+            *("--price 1,2", "--prices prices.json"),
+        )
+    ),
+    "label --judge embedded --engine ray -o x",
+    "label rows.parquet --judge embedded --engine ray",
+    "label rows.parquet --judge embedded --engine ray -o x.jsonl",
+    "label rows.parquet --judge embedded --engine ray -o s3://x",
+    "label rows.parquet --judge embedded --engine ray -o x --repeat 2",
+    "label rows.parquet --judge embedded --engine ray -o x --relevance blind",
+    "label rows.jsonl --budget 5",
+    "label rows.jsonl --seed x",
+    "label rows.jsonl --store=",
+    "label rows.jsonl -o a --output b",
+    "label rows.jsonl --judge a --judge b",
+    "metrics labels.jsonl --rows --json",
+    "metrics labels.jsonl --sed",
+    "metrics labels.jsonl --by a --by b",
+    "metrics labels.jsonl --metrics a --metrics=b",
+    "metrics --list --metrics relevence",
+    "audit labels.jsonl --checks a --checks b",
+    "compare labels.jsonl labels.jsonl --by a --by b",
+    "score rows.jsonl --criteria a --criteria b --criteria c",
+    "batch submit rows.jsonl --model a --model a",
+    "batch cancel",
+    "certify labels.jsonl --level .9 --level .8",
+    "store export -o a -o b",
+    "import frob",
+    "prompt --schema x",
+    "prompt x",
     # Files.
     "label text.jsonl --judge embedded",
     "label sheet.xlsx --judge embedded",

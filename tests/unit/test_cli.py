@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,9 +19,6 @@ from labeler.cli import LazyCommand, app
 from labeler.cli.label import MACHINES
 from labeler.data.options import PANELS
 from labeler.judges.judge import JUDGES
-from labeler.judges.limits import Limits
-from labeler.labeling.options import LabelOptions
-from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.labels.schemas import read_resource
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command
@@ -57,35 +53,6 @@ def test_help_and_version_load_nothing_heavy() -> None:
     )
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
     assert "metrics" in done.stdout
-
-
-def test_a_command_loads_neither_the_others_nor_what_few_labels_do_without(labels: Path) -> None:
-    """Ten labels take as long as the program takes to start."""
-    others = ("label", "audit", "compare", "estimate", "review", "check")
-    unneeded = ["numpy", "pyarrow", "rich", "labeler.judges.prompting"]
-    unneeded += [f"labeler.cli.{name}" for name in others]
-    program = (
-        f"import sys; sys.argv = ['labeler', 'metrics', {str(labels)!r}]\n"
-        "from labeler.cli import run; code = run()\n"
-        f"print('LOADED', [name for name in {unneeded!r} if name in sys.modules], code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
-
-
-def test_labeling_by_the_embedded_judge_loads_no_client(tmp_path: Path) -> None:
-    """Looking for batches of the store included."""
-    program = (
-        f"import sys; sys.argv = ['labeler', 'label', {str(EXAMPLES)!r}, '-o', 'labels.jsonl']\n"
-        "from labeler.cli import run; code = run()\n"
-        "print('LOADED', [n for n in ('openai', 'instructor', 'httpx') if n in sys.modules], code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
 
 
 def groups_of(group: TyperGroup) -> Iterator[TyperGroup]:
@@ -197,17 +164,6 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
     assert "judge:embedded/lexical/1" in table
 
 
-def test_metrics_of_a_store(labeler_command: Command, labels: Path) -> None:
-    """A folder is read as a store; a missing one is not made."""
-    _, from_file, _ = labeler_command("metrics", labels, "--json")
-    _, from_store, _ = labeler_command("metrics", ".labeler", "--json")
-    assert json.loads(from_file) == json.loads(from_store)
-    code, _, err = labeler_command("metrics", "nowhere")
-    assert code == 2
-    assert "nowhere" in err
-    assert not Path("nowhere").exists()
-
-
 def test_show_prints_a_record(labeler_command: Command, labels: Path) -> None:
     """Sentences, marks, support and explanations; or as JSON. A slip names the near ids."""
     code, out, _ = labeler_command("show", labels, "tide-gate-wrong-year")
@@ -230,89 +186,6 @@ def test_some_rows_failed(labeler_command: Command, tmp_path: Path) -> None:
     assert [row["kind"] for row in json_lines(out)] == ["label", "failure", "label"]
     assert "1 failed (invalid_json 1)" in err
     assert "rows.jsonl:2: not JSON" in err
-
-
-def test_a_clashing_id_is_the_failure_of_its_row(labeler_command: Command, tmp_path: Path) -> None:
-    """Exit code 1, both lines named; the first row is labeled."""
-    first = json.loads(EXAMPLES.read_text().splitlines()[0])
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(f"{json.dumps(first)}\n{json.dumps({**first, 'response': 'Other.'})}\n")
-    code, out, err = labeler_command("label", rows, "-o", "labels.jsonl")
-    assert (code, out) == (1, "")
-    assert "rows.jsonl:2: id" in err
-    assert "rows.jsonl:1 with other content" in err
-    kinds = [row["kind"] for row in json_lines((tmp_path / "labels.jsonl").read_text())]
-    assert kinds == ["label", "failure"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["frob"], "No such command 'frob'"),
-        (["label"], "Missing argument"),
-        (["label", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
-        (["label", EXAMPLES, "--judge", "oracle"], "unknown judge 'oracle'"),
-        (["label", EXAMPLES, "--judge", "openai"], "needs --model"),
-        (["label", EXAMPLES, "--judge", "openai", "--model", "m"], "needs a key in OPENAI_API_KEY"),
-        (["label", EXAMPLES, "--judge", "replay"], "needs --recorded"),
-        (["label", EXAMPLES, "--splitter", "genral"], "did you mean 'general'"),
-        (["label", EXAMPLES, "--prompt", "trace/v9"], "have: claims-support/v1"),
-        (
-            ["label", EXAMPLES, "--judge", "embedded", "--seed", "7"],
-            "judge embedded takes no --seed",
-        ),
-        *(
-            (
-                ["label", EXAMPLES, "--judge", judge, option, value],
-                f"judge {judge} takes no {option}; only a hosted model does",
-            )
-            for judge in ("embedded", "replay")
-            for option, value in (
-                ("--budget", "5"),
-                ("--requests-per-minute", "60"),
-                ("--tokens-per-minute", "6000"),
-                ("--price", "1,2"),
-                ("--prices", "prices.json"),
-            )
-        ),
-        (["label", EXAMPLES, "--budget", "5"], "needs --model"),
-        (["label", EXAMPLES, "-o", "no/such/folder.jsonl"], "cannot write"),
-        (["label", EXAMPLES, "--store", ""], "is empty: name a folder"),
-        (["metrics", EXAMPLES, "--rows", "--json"], "--rows cannot be combined"),
-        (["metrics"], "name a label file"),
-        (["metrics", EXAMPLES], "rows.jsonl:1: not a label record"),
-        (["metrics", "--list", "--metrics", "relevence"], "did you mean 'relevance"),
-        (["prompt", "--schema", "x"], "no schema 'x'"),
-        (["prompt", "x"], "no prompt 'x'"),
-    ],
-)
-def test_wrong_use_is_one_clear_line(
-    labeler_command: Command, arguments: list[object], says: str
-) -> None:
-    """Exit code 2, nothing on standard output, no traceback."""
-    code, out, err = labeler_command(*arguments)
-    assert (code, out) == (2, "")
-    assert says in err
-    assert "Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "ask"),
-    [
-        (["label", EXAMPLES, "--seed", "x"], "labeler label"),
-        (["label"], "labeler label"),
-        (["metrics", "x", "--sed"], "labeler metrics"),
-        (["batch", "cancel"], "labeler batch cancel"),
-        (["import", "frob"], "labeler import"),
-        (["frob"], "labeler"),
-    ],
-)
-def test_wrong_use_names_the_help_of_its_command(
-    labeler_command: Command, arguments: list[object], ask: str
-) -> None:
-    """There stand the options that it has."""
-    _, _, err = labeler_command(*arguments)
-    assert err.splitlines()[-1] == f"try '{ask} --help'"
 
 
 BY_DEFAULT = (
@@ -441,13 +314,6 @@ def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> 
     assert "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:" in out
 
 
-def test_options_have_the_librarys_defaults() -> None:
-    """They are written twice only so that --help need not import the library."""
-    given = LabelOptions()
-    assert (given.splitter, given.profile) == ("general", DEFAULT_PROFILE)
-    assert given.limits() == Limits()
-
-
 def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
     """What the catalogs hold can be found."""
     _, out, _ = labeler_command("label", "--help-all")
@@ -511,58 +377,3 @@ def test_packed_label_files(labeler_command: Command) -> None:
     for name in ("labels.jsonl.gz", "packed"):
         code, out, _ = labeler_command("metrics", name, "--metrics", "adherence", "--json")
         assert (code, json.loads(out)[0]["defined"]) == (0, 14)
-
-
-def test_an_interrupted_run_goes_on_where_it_stopped(
-    tmp_path: Path, labeler_command: Command
-) -> None:
-    """Killed in the middle: the next run judges only what the store does not hold."""
-    rows = tmp_path / "rows.jsonl"
-    with rows.open("w") as file:
-        for number in range(200):
-            row = {
-                "id": str(number),
-                "question": f"Q {number}?",
-                "documents": [f"Fact {number}."],
-                "response": f"Fact {number}.",
-            }
-            file.write(json.dumps(row) + "\n")
-    environment = {**os.environ, "LABELER_STORE": str(tmp_path / "store")}
-    command = [sys.executable, "-m", "labeler", "label", str(rows), "--judge", "embedded"]
-    running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-    )
-    assert running.stdout is not None
-    seen = [running.stdout.readline() for _ in range(50)]
-    running.kill()
-    running.wait()
-    running.stdout.close()
-    more = ("-o", os.devnull, "--store", tmp_path / "store")
-    _, _, err = labeler_command("label", rows, "--judge", "embedded", *more)
-    judged, stored = (int(part.split()[0]) for part in err.splitlines()[1].split(", ")[:2])
-    assert (judged, stored) == (200 - stored, stored)
-    assert stored >= len(seen)
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("metrics L --by a --by b", "--by is given 2 times, as 'a' and 'b': it takes one value"),
-        ("metrics L --metrics a --metrics=b", "list them: --metrics a,b"),
-        ("audit L --checks a --checks b", "list them: --checks a,b"),
-        ("compare L L --by a --by b", "--by"),
-        ("label L -o a --output b", "--output is given 2 times, as 'a' and 'b'"),
-        ("label L --judge a --judge b", "list them: --judges a,b"),
-        ("score L --criteria a --criteria b --criteria c", "list them: --criteria a,b,c"),
-        ("batch submit L --model a --model a", "--model"),
-        ("certify L --level .9 --level .8", "--level"),
-        ("store export -o a -o b", "--output"),
-    ],
-)
-def test_an_option_of_one_value_given_twice_is_an_error(
-    line: str, says: str, labeler_command: Command
-) -> None:
-    """Whatever the command, and both values are shown; a repeated flag is harmless."""
-    code, out, err = labeler_command(*line.split())
-    assert (code, out, says in err) == (2, "", True), err
-    assert labeler_command("metrics", "--list", "--list")[0] == 0

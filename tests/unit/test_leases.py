@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from labeler.errors import StoreError, UsageError
+from labeler.errors import StoreError
 from labeler.store import leases
 from labeler.store.disk import DiskStore
 from labeler.store.leases import FILES
@@ -100,8 +100,9 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("after", ENDS.values(), ids=ENDS.keys())
-@pytest.mark.parametrize("before", ["", NO_OFD], ids=["locks of a file", "locks of a process"])
+@pytest.mark.parametrize(
+    ("before", "after"), [*(("", end) for end in ENDS.values()), (NO_OFD, ENDS["release"])]
+)
 def test_another_process_hears_of_the_end(store: DiskStore, before: str, after: str) -> None:
     """Release, close and collection free the keys while the process that had them lives on."""
     go_on = f"{after}\nprint('free', flush=True)\nsys.stdin.readline()"
@@ -262,13 +263,6 @@ def test_the_files_are_private_and_stay_empty(store: DiskStore) -> None:
         assert file.stat().st_size == 0
 
 
-def test_a_store_with_leases_is_opened_again(directory: Path) -> None:
-    """The files that leases leave behind hold nobody up."""
-    for create in (True, True, False):
-        with DiskStore(directory, create=create) as store:
-            assert not create or all(store.lease(key) for key in KEYS)
-
-
 def plant_link(file: Path) -> None:
     """A link to a file elsewhere."""
     (file.parent.parent / "elsewhere").write_text("mine")
@@ -338,16 +332,6 @@ def test_a_directory_that_cannot_be_written_is_named(
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(StoreError, match=r"Read-only.*you may write to"):
         store.lease(KEYS[0])
-
-
-def test_a_closed_store_gives_no_lease(directory: Path) -> None:
-    """After close, to reserve is a usage error, and the files are closed."""
-    store = DiskStore(directory)
-    assert store.lease(KEYS[0])
-    store.close()
-    with pytest.raises(UsageError, match="closed"):
-        store.lease(KEYS[0])
-    assert not any(files._opened for files in leases._OPEN.values())
 
 
 def test_a_moved_store_gives_leases_where_it_is(directory: Path) -> None:

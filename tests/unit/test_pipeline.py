@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -207,31 +207,45 @@ def test_a_record_that_fails_fails_alone() -> None:
     assert contract.violations[0].keys == ("9z",)
 
 
-class SlowStore(MemoryStore):
-    """Takes its time until a label is durable, and writes down when it was."""
+class Keeper(MemoryStore):
+    """Saves in a way of its own, with the store's own way at hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, save: Callable[[Any, AnyOutcome], Future[bool]]) -> None:
         super().__init__()
-        self.durable: list[str] = []
+        self._saving = save
 
     def put(self, outcome: AnyOutcome) -> Future[bool]:
-        """Save it a little later."""
+        """Save it as told."""
+        return self._saving(self, outcome)
+
+
+keep = MemoryStore.put
+
+
+def refused(error: Exception) -> Future[bool]:
+    """What a store says that could not save."""
+    saved: Future[bool] = Future()
+    saved.set_exception(error)
+    return saved
+
+
+def test_a_label_is_durable_before_it_is_yielded() -> None:
+    """Whatever the caller has seen survives a loss of power."""
+    durable: list[str] = []
+
+    def slow(store: Keeper, outcome: AnyOutcome) -> Future[bool]:
         saved: Future[bool] = Future()
 
         def save() -> None:
-            super(SlowStore, self).put(outcome)
-            self.durable.append(outcome.id)
+            keep(store, outcome)
+            durable.append(outcome.id)
             saved.set_result(True)
 
         threading.Timer(0.05, save).start()
         return saved
 
-
-def test_a_label_is_durable_before_it_is_yielded() -> None:
-    """Whatever the caller has seen survives a loss of power."""
-    store = SlowStore()
-    for outcome in iter_labels(rows(8), judge=CountingJudge(), store=store, concurrency=2):
-        assert outcome.id in store.durable
+    for outcome in iter_labels(rows(8), judge=CountingJudge(), store=Keeper(slow), concurrency=2):
+        assert outcome.id in durable
 
 
 def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
@@ -277,23 +291,15 @@ def test_one_judge_may_serve_two_runs_at_once() -> None:
     assert [reasons(results[number]) for number in range(3)] == [["label"] * 10] * 3
 
 
-class FailingStore(MemoryStore):
-    """Its disk is full from the third label on."""
-
-    def put(self, outcome: AnyOutcome) -> Future[bool]:
-        """Save it, or say why not."""
-        if len(self) < 2:
-            return super().put(outcome)
-        saved: Future[bool] = Future()
-        saved.set_exception(StoreError("disk full"))
-        return saved
-
-
 def test_a_store_that_fails_stops_the_run() -> None:
     """Labels that cannot be saved are not paid for one after the other."""
+
+    def full(store: Keeper, outcome: AnyOutcome) -> Future[bool]:
+        return keep(store, outcome) if len(store) < 2 else refused(StoreError("disk full"))
+
     judge = CountingJudge()
     with pytest.raises(StoreError, match="disk full"):
-        labeler.label(rows(200), judge=judge, store=FailingStore(), concurrency=2)
+        labeler.label(rows(200), judge=judge, store=Keeper(full), concurrency=2)
     assert len(judge.asked) < 20
 
 
@@ -321,31 +327,15 @@ def test_labels_saved_since_rows_were_looked_up_are_not_bought() -> None:
     assert [one.key for one in again] == [one.key for one in first]
 
 
-class PickyStore(MemoryStore):
-    """Cannot keep some labels, and at worst no failure either."""
-
-    def __init__(self, *, failures: bool = True) -> None:
-        super().__init__()
-        self._keeps = failures
-
-    def put(self, outcome: AnyOutcome) -> Future[bool]:
-        """Refuse the label of one row, and failures or not."""
-        if isinstance(outcome, LabelFailure):
-            return super().put(outcome) if self._keeps else refused()
-        return refused() if outcome.id == "r1" else super().put(outcome)
-
-
-def refused() -> Future[bool]:
-    """What a store says of a record that it can never keep."""
-    saved: Future[bool] = Future()
-    saved.set_exception(UnstorableRecord("too large"))
-    return saved
-
-
 @pytest.mark.parametrize("failures", [True, False])
 def test_a_label_that_no_store_can_keep_costs_its_row_alone(failures: bool) -> None:
     """It is bought once if its failure can be kept; what it cost is told."""
-    judge, store = CountingJudge(), PickyStore(failures=failures)
+
+    def picky(store: Keeper, outcome: AnyOutcome) -> Future[bool]:
+        kept = failures if isinstance(outcome, LabelFailure) else outcome.id != "r1"
+        return keep(store, outcome) if kept else refused(UnstorableRecord("too large"))
+
+    judge, store = CountingJudge(), Keeper(picky)
     for _ in range(2):
         outcomes = labeler.label(rows(3), judge=judge, store=store)
         assert reasons(outcomes) == ["label", "unstorable", "label"]
@@ -358,36 +348,28 @@ def test_a_label_that_no_store_can_keep_costs_its_row_alone(failures: bool) -> N
 
 def test_nothing_is_bought_while_nothing_can_be_saved() -> None:
     """A label has its place until it is durable, so that a crash costs no more than there are."""
+    waiting: list[tuple[Future[bool], AnyOutcome]] = []
+    full, free = threading.Event(), threading.Event()
 
-    class Stuck(MemoryStore):
-        """Saves once it is told to."""
+    def later(store: Keeper, outcome: AnyOutcome) -> Future[bool]:
+        if free.is_set():
+            return keep(store, outcome)
+        saved: Future[bool] = Future()
+        waiting.append((saved, outcome))
+        if len(waiting) == 2:
+            full.set()
+        return saved
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.waiting: list[tuple[Future[bool], AnyOutcome]] = []
-            self.full, self.free = threading.Event(), threading.Event()
+    def go_on() -> None:
+        assert full.wait(30)
+        assert len(judge.asked) == 2
+        free.set()
+        for saved, record in waiting:
+            keep(store, record)
+            saved.set_result(True)
 
-        def put(self, outcome: AnyOutcome) -> Future[bool]:
-            """Save it later."""
-            saved: Future[bool] = Future()
-            if self.free.is_set():
-                return super().put(outcome)
-            self.waiting.append((saved, outcome))
-            if len(self.waiting) == 2:
-                self.full.set()
-            return saved
-
-        def go_on(self) -> None:
-            """Save what waits."""
-            assert self.full.wait(30)
-            assert len(judge.asked) == 2
-            self.free.set()
-            for saved, record in self.waiting:
-                super().put(record)
-                saved.set_result(True)
-
-    judge, store = CountingJudge(), Stuck()
-    saving = threading.Thread(target=store.go_on)
+    judge, store = CountingJudge(), Keeper(later)
+    saving = threading.Thread(target=go_on)
     saving.start()
     outcomes = labeler.label(rows(20), judge=judge, store=store, concurrency=2)
     saving.join()
@@ -397,16 +379,12 @@ def test_nothing_is_bought_while_nothing_can_be_saved() -> None:
 def test_a_stopped_run_does_not_wait_for_a_disk() -> None:
     """The store saves what it was given when it is closed; a run that is left waits no minute."""
 
-    class Never(MemoryStore):
-        """Is not done in this life."""
-
-        def put(self, outcome: AnyOutcome) -> Future[bool]:
-            """Take it, and no more."""
-            reached.set()
-            return super().put(outcome) if outcome.id == "r0" else Future()
+    def never(store: Keeper, outcome: AnyOutcome) -> Future[bool]:
+        reached.set()
+        return keep(store, outcome) if outcome.id == "r0" else Future()
 
     reached = threading.Event()
-    run = iter_labels(rows(4), judge=CountingJudge(), store=Never(), concurrency=1)
+    run = iter_labels(rows(4), judge=CountingJudge(), store=Keeper(never), concurrency=1)
     next(run)
     assert reached.wait(30)
     run.close()
@@ -417,14 +395,9 @@ def test_a_run_that_fails_leaves_a_label_to_the_store() -> None:
     unsaved: Future[bool] = Future()
     given = threading.Event()
 
-    class Queued(MemoryStore):
-        """Saves later."""
-
-        def put(self, outcome: AnyOutcome) -> Future[bool]:
-            """Take it, and no more."""
-            del outcome
-            given.set()
-            return unsaved
+    def queued(_: Keeper, __: AnyOutcome) -> Future[bool]:
+        given.set()
+        return unsaved
 
     class Refused(CountingJudge):
         """Loses its key after the first answer."""
@@ -437,7 +410,7 @@ def test_a_run_that_fails_leaves_a_label_to_the_store() -> None:
             raise FatalJudgeError("no such key", reason="authentication")
 
     with pytest.raises(FatalJudgeError):
-        labeler.label(rows(2), judge=Refused(), store=Queued(), concurrency=2)
+        labeler.label(rows(2), judge=Refused(), store=Keeper(queued), concurrency=2)
     assert not unsaved.cancelled()
 
 
@@ -498,18 +471,6 @@ def test_a_failure_is_tried_anew_for_a_later_row() -> None:
     assert reasons(outcomes) == ["refusal", *["label"] * 20]
 
 
-def test_what_another_run_saved_meanwhile_counts() -> None:
-    """Two runs on one store share the work: each row is asked once, and both have all labels."""
-    store, first, second = MemoryStore(), CountingJudge(seconds=0.05), CountingJudge()
-    run = iter_labels(rows(12), judge=first, store=store, concurrency=1)
-    watch = Watch()
-    head = next(run)
-    outcomes = list(iter_labels(rows(12), judge=second, store=store, on_event=watch))
-    assert [head, *run] == outcomes
-    assert sorted(first.asked + second.asked) == sorted(outcome.id for outcome in outcomes)
-    assert watch.notices in ([], [WAITS])
-
-
 WAITS = "another run is labeling some of these rows: waiting for its labels"
 
 
@@ -539,21 +500,6 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
     assert watch.notices == [WAITS]
     assert watch.origins == ["store", "store", "judge"]
     assert watch.paid_for == ["r2"]
-
-
-def test_what_the_network_did_is_tried_again() -> None:
-    """Such failures are not kept: the next run asks."""
-
-    def passing(request: Task) -> JudgeReply:
-        if request.example.id in {"r1", "r3"}:
-            raise JudgeError("no answer", reason="transport", attempts=6)
-        return agreeable(request)
-
-    store, mended = MemoryStore(), CountingJudge()
-    failed = labeler.label(rows(5), judge=CountingJudge(passing), store=store)
-    assert reasons(failed) == ["label", "transport", "label", "transport", "label"]
-    assert reasons(labeler.label(rows(5), judge=mended, store=store)) == ["label"] * 5
-    assert mended.asked == ["r1", "r3"]
 
 
 def refused_for_good(_: Task) -> JudgeReply:

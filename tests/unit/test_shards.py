@@ -253,23 +253,3 @@ def test_without_ray_the_engine_says_what_to_install(
     code, _, err = labeler_command("label", *options)
     assert (code, install_command("ray") in err) == (2, True)
     assert not (tmp_path / "labels").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--engine", "ray", "-o", "x"], "Missing argument 'ROWS"),
-        (["rows.parquet", "--engine", "ray"], "give one as -o FOLDER"),
-        (["rows.parquet", "--engine", "ray", "-o", "x.jsonl"], "give one as -o FOLDER"),
-        (["rows.parquet", "--engine", "ray", "-o", "s3://x"], "give one as -o FOLDER"),
-        (["rows.parquet", "--engine", "ray", "-o", "x", "--repeat", "2"], "--repeat needs"),
-        (["rows.parquet", "--engine", "ray", "-o", "x", "--relevance", "blind"], "--relevance"),
-        (["rows.jsonl", "--workers", "2"], "--workers needs --engine ray"),
-    ],
-)
-def test_options_that_do_not_fit_the_engine_are_rejected(
-    labeler_command: Command, options: list[str], says: str
-) -> None:
-    """Their user expects an effect."""
-    code, _, err = labeler_command("label", "--judge", "embedded", *options)
-    assert (code, says in err) == (2, True), err

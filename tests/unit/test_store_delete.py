@@ -221,11 +221,11 @@ run()
 """
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 4])  # after one step is before the next
+@pytest.mark.parametrize("step", [2, 4])  # after each step
 def test_a_killed_deletion_is_repeated_to_its_end(
     tmp_path: Path, labeler_command: Command, step: int
 ) -> None:
-    """Killed before or after a step: the store is sound, and the same command finishes."""
+    """Killed after a step: the store is sound, and the same command finishes."""
     folder = filled(tmp_path / "s")
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(step), str(folder), VICTIM.id],

@@ -246,27 +246,6 @@ def test_a_program_that_ends_with_a_full_disk_ends(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_real_full_file_is_told_from_what_came_after(
-    tmp_path: Path, told: queue.Queue[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SQLite's own error for a full file, in the midst of a transaction, is waited out too."""
-    small = [True]
-
-    def with_little_room(writer: Writer, rows: list[Any]) -> None:
-        if small:
-            small.clear()
-            writer._cache._con.execute("PRAGMA max_page_count = 20")  # Until it is opened again.
-        _REAL_WRITE(writer, rows)
-
-    monkeypatch.setattr(Writer, "_write", with_little_room)
-    monkeypatch.setattr(writing, "_FIRST_PAUSE", 0.001)
-    text = "".join(map(chr, range(0x4E00, 0x9E00)))
-    with DiskStore(tmp_path / "s", notice=told.put) as store:
-        waiting = [store.put(sample_record(n, explanation=text)) for n in range(20)]
-        assert "SQLITE_FULL" in told.get(timeout=10)
-        assert all(saved.result(10) for saved in waiting)
-
-
 def test_a_rollback_that_fails_too_hides_no_reason(
     store: DiskStore, told: queue.Queue[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

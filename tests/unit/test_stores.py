@@ -120,14 +120,6 @@ def test_many_threads_share_a_store(store: LabelStore) -> None:
 # Failures, in every store.
 
 
-def test_a_failure_comes_back_equal(store: LabelStore) -> None:
-    """What is put is got, and a key that did not fail has none."""
-    failure = sample_failure(3)
-    assert store.put(failure).result(10)
-    assert store.failure(sample_record(3).key) == failure
-    assert store.failure(sample_record(4).key) is None
-
-
 def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
     """A later failure takes an earlier one's place, whether they wait together or not."""
     key = sample_record().key
@@ -136,6 +128,7 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
     for saved in waiting:
         saved.result(10)
     assert store.failure(key) == sample_failure(message="49")
+    assert store.failure(sample_record(4).key) is None
 
 
 @pytest.mark.parametrize("failure_first", [True, False])
@@ -211,22 +204,11 @@ def test_one_of_many_threads_gets_the_lease(store: LabelStore) -> None:
 def test_close_drains_what_was_put(tmp_path: Path) -> None:
     """Leaving the context saves all, folds the log in, and a new store reads it."""
     with DiskStore(tmp_path / "s") as store:
-        waiting = [store.put(sample_record(n)) for n in range(1200)]
+        waiting = [store.put(sample_record(n)) for n in range(300)]
     assert all(saved.done() and saved.exception() is None for saved in waiting)
     assert [file.name for file in (tmp_path / "s").iterdir()] == ["cache.db"]
     with DiskStore(tmp_path / "s", create=False) as store:
-        assert len(list(store)) == 1200
-
-
-def test_failures_are_no_labels_on_disk(tmp_path: Path) -> None:
-    """Another store object reads every failure by its key, and lists no failure as a label."""
-    with DiskStore(tmp_path / "s") as store:
-        for n in range(20):
-            store.put(sample_failure(n))
-            store.put(sample_record(n))
-    with DiskStore(tmp_path / "s", create=False) as store:
-        assert len(store) == len(list(store)) == 20
-        assert all(store.failure(sample_record(n).key) == sample_failure(n) for n in range(20))
+        assert len(list(store)) == 300
 
 
 def test_nan_in_metadata_is_stored_as_null(tmp_path: Path) -> None:
@@ -318,26 +300,18 @@ def test_paths_are_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
     """Of several that create one store at the same time, all get the same whole store."""
-    ready = threading.Barrier(6)
+    ready = threading.Barrier(3)
 
     def work(n: int) -> None:
         ready.wait(10)
         with DiskStore(tmp_path / "s") as store:
             store.put(sample_record(n)).result(30)
 
-    with ThreadPoolExecutor(6) as pool:
-        for done in [pool.submit(work, n) for n in range(6)]:
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(work, n) for n in range(3)]:
             done.result(60)
     with DiskStore(tmp_path / "s", create=False) as store:
-        assert len(store) == 6
-
-
-def test_diskcache_makes_the_tables_we_know(tmp_path: Path) -> None:
-    """The installed diskcache makes the very tables that a store is checked against."""
-    with DiskStore(tmp_path / "s") as store:
-        assert store._writer is not None
-        store._database.require_writable()
-        assert store._database.all("PRAGMA journal_mode") == [("wal",)]
+        assert len(store) == 3
 
 
 def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:

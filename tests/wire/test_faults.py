@@ -198,7 +198,7 @@ ELSEWHERE = {
     "The run judges the server, not the row":
         "wire/test_health::test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere",
     "Connections": "wire/test_faults::test_every_label_belongs_to_its_row",
-    "Before the first row": "wire/test_preflight::test_an_unknown_model_costs_few_completions",
+    "Before the first row": "wire/test_preflight::test_a_bad_key_costs_one_request_in_all",
     "Other reasons": "unit/test_rows::test_a_bad_line_fails_alone",
     "Batches": "wire/test_batches::test_every_behavior_of_a_server_has_its_outcome",
     "Rate limits": "unit/test_pace::test_an_unknown_rate_is_found",

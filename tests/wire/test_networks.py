@@ -226,6 +226,12 @@ def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch)
         ({"extra_body": {"x": float("nan")}}, "not JSON"),
         ({"extra_body": {1: 2}}, "valid string"),
         ({"extra_body": "nowhere.json"}, "cannot be read"),
+        ({"temperature": 3}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"max_attempts": 0}, "max_attempts"),
+        ({"reasks": 2}, "reasks"),
+        ({"reask": "reask/0"}, "reask"),
+        ({"temprature": 0}, "settings are .*temperature"),
     ],
 )
 def test_a_malformed_option_is_refused(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from labeler.errors import FatalJudgeError
 from labeler.judges.openai import client
 from labeler.store.memory import MemoryStore
 from support.command import Command
@@ -47,40 +46,6 @@ def test_a_bad_key_costs_one_request_in_all(
     assert not (tmp_path / "labels.jsonl").exists()
 
 
-def test_a_key_that_is_refused_for_completions_alone_costs_few_completions() -> None:
-    """Eight records go first; the others wait for a label."""
-    with (
-        Provider(lambda _: "401", at={LOOK_UP: lambda _: "404"}) as provider,
-        pytest.raises(FatalJudgeError, match="API key was not accepted"),
-    ):
-        run(provider, rows(1_000))
-    assert provider.routes[COMPLETION] <= 8
-
-
-def test_an_unknown_model_costs_few_completions() -> None:
-    """The look-up of a model that it has not concludes nothing; the first records do."""
-    with (
-        Provider(models=[ModelCard("other")]) as provider,
-        pytest.raises(FatalJudgeError, match="check the model's name"),
-    ):
-        run(provider, rows(300))
-    assert provider.routes[COMPLETION] <= 8
-
-
-def test_an_option_that_the_model_refuses_is_named_after_few_completions(
-    tmp_path: Path, labeler_command: Command
-) -> None:
-    """Exit code 2, and the message says which option to drop."""
-    models = [ModelCard("m", refuses=frozenset({"temperature"}))]
-    with Provider(models=models) as provider:
-        asking = labeling(provider, row_file(tmp_path, rows(300)), "--temperature", "0")
-        code, _, err = labeler_command(*asking)
-    assert code == 2
-    assert provider.routes[COMPLETION] <= 8
-    assert "the model does not accept temperature" in err
-    assert "drop or change temperature" in err
-
-
 @pytest.mark.parametrize(
     ("shutdown", "said"),
     [
@@ -102,23 +67,19 @@ def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: st
     assert (said or "") in "".join(watch.notices)
 
 
-@pytest.mark.parametrize("step", ["404", "403", "500", "429", "html", "bad-json", "reset", "hang"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        *("404", "403", "500", "429", "html", "bad-json", "reset", "hang"),
+        error(405),
+        changes(lambda value: value.update(shutdown_date=["2026"])),
+    ],
+)
 def test_a_server_without_models_is_asked_all_the_same(
-    step: str, monkeypatch: pytest.MonkeyPatch
+    step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is concluded from the look-up but a bad key, and it does not wait for ever."""
     monkeypatch.setattr(client, "PATIENCE", 0.3)
-    goes_on(step)
-
-
-def test_a_server_that_looks_nothing_up_is_asked_all_the_same() -> None:
-    """Its 405, and a body of another form, are no reasons to stop."""
-    goes_on(error(405))
-    goes_on(changes(lambda value: value.update(shutdown_date=["2026"])))
-
-
-def goes_on(step: Step) -> None:
-    """See that rows are labeled after such a look-up."""
     watch = Watch()
     with Provider(at={LOOK_UP: lambda _: step}) as provider:
         assert reasons(run(provider, rows(3), watch=watch)) == ["label"] * 3

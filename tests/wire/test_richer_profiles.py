@@ -13,20 +13,17 @@ import labeler
 from labeler.errors import BadRows
 from labeler.judges.limits import Limits
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.openai.request import response_format
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
-from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.schemas import load_schema
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.sentences.example import Frozen, key_sentences
 from labeler.store.disk import DiskStore
 from support import samples
 from wire.calls import Json
-from wire.provider import Call, Provider, answers, completes, format_problems
+from wire.provider import Provider, answers, completes
 
 KEY = "sk-SENTINEL-0123456789"
 EXAMPLE = samples.keyed_example().model_copy(
@@ -88,37 +85,6 @@ def labels(outcomes: Sequence[Outcome]) -> list[GPTLabelingOutput]:
     records = [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
     assert len(records) == len(outcomes), outcomes
     return [record.label for record in records]
-
-
-@richer
-def test_the_published_schema_holds_nothing_that_strict_mode_forbids(profile: str) -> None:
-    """The provider's rules find no fault with it."""
-    assert format_problems(dict(response_format(load_schema(PROFILES[profile].schema)))) == []
-
-
-@richer
-def test_a_richer_label_takes_one_call(profile: str) -> None:
-    """It is of its profile's class and keeps the contract."""
-    with Provider() as provider:
-        reply = reply_of(provider, profile)
-    assert isinstance(reply.answer, GPTLabelingOutput)
-    assert type(reply.answer) is OUTPUTS[profile]
-    assert check_label(reply.answer, EXAMPLE) == (reply.answer, {}, ())
-    assert (len(provider.calls), reply.facts.reasks) == (1, 0)
-
-
-@richer
-def test_only_the_profile_of_that_name_shows_the_reference(profile: str) -> None:
-    """As a block of its own, sentence by sentence."""
-    with Provider() as provider:
-        reply_of(provider, profile)
-    (call,) = provider.calls
-    shown = [
-        {"key": "ref.a", "text": "Paris."},
-        {"key": "ref.b", "text": "It is up north."},
-    ]
-    assert call.data.get("REFERENCE") == (shown if profile == "reference" else None)
-    assert ("up north" in call.raw.decode()) == (profile == "reference")
 
 
 def _without_keys(label: Json) -> None:
@@ -223,20 +189,3 @@ def test_a_row_without_a_reference_costs_nothing(reference: str | None) -> None:
         outcome = labeler.label(rows(reference, "A."), judge=judge_of(provider), **settings)[0]
     assert isinstance(outcome, LabelFailure)
     assert (outcome.reason, outcome.attempts, outcome.usage) == ("no_reference", 0, None)
-
-
-def test_records_of_both_profiles_run_at_once_without_mixing() -> None:
-    """Each answer is held against its own record and its own profile."""
-
-    def broken(call: Call) -> str | None:
-        return "unknown-key" if len(call.messages) == len(("system", "user")) else None
-
-    given = rows(*(["A lamp."] * 5 + [None] * 5))
-    with Provider(broken) as provider:
-        made = labels(
-            labeler.label(
-                given, judge=judge_of(provider), store=labeler.MemoryStore(), profile="auto"
-            )
-        )
-    assert [type(label) is ReferenceLabelingOutput for label in made] == [True] * 5 + [False] * 5
-    assert len(provider.calls) == 2 * len(given)

@@ -152,19 +152,6 @@ def test_a_key_on_the_command_line_is_no_option(tmp_path: Path, command: Command
     assert provider.calls == []
 
 
-@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY} x", f"{KEY}é"])
-def test_a_key_that_cannot_be_one_is_written_nowhere(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
-    """It is refused before anything is sent, and not repeated."""
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    with Provider() as provider:
-        code, *said = command(*arguments(tmp_path, provider))
-    assert (code, provider.calls) == (2, [])
-    assert "API key" in said[1]
-    assert holders(KEY, tmp_path, *said) == []
-
-
 def test_the_key_survives_in_no_traceback(tmp_path: Path) -> None:
     """Not even in one that shows the variables of every frame, as crash reporters do."""
     with Provider(["401"]) as provider:

@@ -6,8 +6,6 @@ import asyncio
 import gc
 import gzip
 import json
-import ssl
-import subprocess
 import zlib
 from collections.abc import AsyncIterator
 from functools import cache
@@ -17,15 +15,13 @@ from types import SimpleNamespace
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from labeler.errors import FatalJudgeError, JudgeError
+from labeler.errors import JudgeError
 from labeler.judges.openai import sender
 from labeler.judges.openai.error_rules import AttemptFailed
-from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.sender import LentResponse, OversizedBody, Sender
 from labeler.judges.openai.server import server_of
 from labeler.judges.options import ServerOptions
 from labeler.plugins.batch.client import OpenAIBatches
-from support import samples
 from wire.behaviors import answers
 from wire.calls import Call
 from wire.clients import comes_true, request_of
@@ -199,45 +195,3 @@ def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> Non
         asyncio.run(ask(provider))
         assert provider.most_in_flight == 256
         assert comes_true(lambda: not provider._connections)
-
-
-def test_a_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Documents go to the configured address only."""
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    with Provider() as provider:
-        assert reasons(run(provider, rows(1))) == ["label"]
-
-
-def test_a_certificate_of_an_unknown_authority_stops_the_run(tmp_path: Path) -> None:
-    """No request is sent, and the message says what is wrong."""
-    files = [str(tmp_path / name) for name in ("key.pem", "cert.pem")]
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    making = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject]
-    subprocess.run(
-        [*making, "-keyout", files[0], "-out", files[1]], check=True, capture_output=True
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files[1], files[0])
-    received = b""
-
-    async def ask() -> None:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal received
-            received += await reader.read(100)
-            writer.close()
-
-        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-        port = server.sockets[0].getsockname()[1]
-        url = f"https://127.0.0.1:{port}/v1"
-        judge = OpenAIJudge("m", api_key=KEY, base_url=url, preflight=False)
-        async with server:
-            try:
-                with pytest.raises(FatalJudgeError, match="certificate") as caught:
-                    await judge.label(samples.request())
-            finally:
-                await judge.aclose()
-        assert (caught.value.reason, caught.value.attempts) == ("transport", 1)
-
-    asyncio.run(ask())
-    assert received == b""
