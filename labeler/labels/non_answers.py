@@ -117,7 +117,7 @@ _NEUTRAL: dict[str, dict[str, object]] = {
     },
     "reference_claims": {"response_verdict": "neutral"},
 }
-"""Fields of claims of which nothing is known."""
+"""Fields of claims that a response without content makes."""
 
 
 def _neutral_claims(label: GPTLabelingOutput) -> dict[str, tuple[Frozen, ...]]:
