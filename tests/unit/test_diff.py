@@ -23,7 +23,7 @@ from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.plugins.scores.length import Slope, fit_slope
-from labeler.report.diff_page import write_page
+from labeler.report.comparison_pages import write_diff
 from support.command import Command
 from support.labeled import (
     compared,
@@ -351,7 +351,7 @@ def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:
         by=evil,
         names=(evil, evil),
     )
-    assert write_page(found, path) == (1, 0)
+    assert write_diff(found, path) == (1, 0)
     text = path.read_text()
     assert "<img" not in text
     assert "<!--records-->" not in text
