@@ -32,12 +32,12 @@ from labeler.plugins.similarity.comparing import (
     load_questions_prompt,
 )
 from labeler.plugins.similarity.embedders import Vector, as_vector, cosine
-from labeler.plugins.similarity.metrics import mean_cosine
 from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
+    mean_cosine,
     questions_key,
 )
 from labeler.sentences.example import Example, KeyedExample
