@@ -39,7 +39,7 @@ from labeler.judges.opening import open_judge, open_judges, price_of_run
 from labeler.labeling.options import BLIND, EstimateOptions, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.starting import label_rows
-from labeler.labels.metering import UNKNOWN_TOKENS
+from labeler.labels.answering import UNKNOWN_TOKENS
 from labeler.labels.profiles import AUTO, PROFILES
 
 if TYPE_CHECKING:

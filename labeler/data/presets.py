@@ -16,9 +16,8 @@ from functools import cache
 from typing import Any
 
 from labeler.catalog import Catalog, snake_case
-from labeler.data.column_paths import ColumnPath
-from labeler.data.columns import Choice, Columns
-from labeler.data.field_values import REQUIRED, is_native
+from labeler.data.columns import Choice, ColumnPath, Columns
+from labeler.data.parsing import REQUIRED, is_native
 from labeler.errors import UsageError
 
 

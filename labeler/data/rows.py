@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
-from labeler.data.field_values import SPLIT_REMEDY, is_native, read_values, written_or_same
+from labeler.data.documents import SPLIT_REMEDY
 from labeler.data.formats import (
     Raw,
     check_file,
@@ -30,12 +30,15 @@ from labeler.data.formats import (
 from labeler.data.lines import read_lines
 from labeler.data.parsing import (
     id_of,
+    is_native,
     joined_id,
     memory_of,
     metadata_of,
+    read_values,
     reject_surrogates,
     to_example,
 )
+from labeler.data.written_values import written_or_same
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.conversation import media_of, without_thoughts

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 from labeler.calculators.headline import headline_metrics, plain_name
-from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff
+from labeler.comparing.diff import Differences, LabelDiff
+from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff, RecordDiff
 from labeler.data.label_files import replaced
 from labeler.report.charts import draw_difference, limit_of
 from labeler.report.page import (
@@ -21,7 +22,7 @@ from labeler.report.page import (
     data_block,
     render_page,
 )
-from labeler.report.views import label_view, record_view
+from labeler.report.views import View, label_view, record_view, safe
 from labeler.sentences.characters import visible
 from labeler.sentences.display import NONE, number
 from labeler.version import __version__
@@ -37,19 +38,7 @@ _QUESTION = 200
 """Characters of a question in the list."""
 
 
-class Written(NamedTuple):
-    """Numbers of changed records.
-
-    Attributes:
-        written: records in the page.
-        left_out: records that changed less and are not in the page.
-    """
-
-    written: int
-    left_out: int
-
-
-def write_page(found: Differences, path: str | Path, *, records: int = RECORDS) -> Written:
+def write_page(found: Differences, path: str | Path, *, records: int = RECORDS) -> tuple[int, int]:
     """Write a diff as a page; the file appears when it is complete.
 
     Args:
@@ -57,37 +46,36 @@ def write_page(found: Differences, path: str | Path, *, records: int = RECORDS) 
         path: the file.
         records: number of the records that changed most to include.
 
+    Returns:
+        The number of changed records in the page, and of those that changed less and are not.
+
     Raises:
         UsageError: the file cannot be written.
     """
     total = found.summary(records)
-    with replaced(Path(path)) as file:
-        _write(file, found, total)
-    shown = len(total.records)
-    return Written(shown, max(0, total.flipped - shown))
-
-
-def _write(file: IO[str], found: Differences, total: LabelDiff) -> None:
     text = render_page(TEMPLATE, _values(total), styles=STYLES, scripts=SCRIPTS).text
-    head, tail = text.split(RECORDS_PLACEHOLDER)
-    file.write(head)
+    head, _, tail = text.partition(RECORDS_PLACEHOLDER)
     questions: list[str] = []
 
-    def views() -> Iterator[dict[str, Any]]:
+    def views() -> Iterator[View]:
         for record in total.records:
             view = _record(found, record)
             questions.append(view["view"]["question"][:_QUESTION])
             yield view
 
-    file.writelines(data_block(*chunk) for chunk in chunks_of(views()))
-    file.write(data_block("index", _index(found, total, questions)))
-    file.write(tail)
+    with replaced(Path(path)) as file:
+        file.write(head)
+        file.writelines(data_block(*chunk) for chunk in chunks_of(views()))
+        file.write(data_block("index", _index(found, total, questions)))
+        file.write(tail)
+    shown = len(total.records)
+    return shown, max(0, total.flipped - shown)
 
 
 # Data of the list of records.
 
 
-def _index(found: Differences, total: LabelDiff, questions: list[str]) -> dict[str, Any]:
+def _index(found: Differences, total: LabelDiff, questions: list[str]) -> View:
     records = total.records
     return {
         "metrics": [metric.id for metric in found.metrics],
@@ -99,7 +87,7 @@ def _index(found: Differences, total: LabelDiff, questions: list[str]) -> dict[s
             "flips": [_by_field(record) for record in records],
             "question": questions,
             "changes": {
-                metric.id: [_change(record, place) for record in records]
+                metric.id: [_float(record.changes[place].change) for record in records]
                 for place, metric in enumerate(found.metrics)
             },
         },
@@ -108,79 +96,65 @@ def _index(found: Differences, total: LabelDiff, questions: list[str]) -> dict[s
 
 def _by_field(record: RecordDiff) -> list[list[int]]:
     """Count the flips of each field in each direction."""
-    counts = [[0] * len(DIRECTIONS) for _ in FIELDS]
-    for flip in record.flips:
-        counts[FIELDS.index(flip.field)][DIRECTIONS.index(flip.direction)] += 1
-    return counts
+    counts = Counter((flip.field, flip.direction) for flip in record.flips)
+    return [[counts[field, direction] for direction in DIRECTIONS] for field in FIELDS]
 
 
-def _change(record: RecordDiff, place: int) -> float | None:
-    change = record.changes[place].change
-    return None if change is None else float(change)
+def _float(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)
 
 
-def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
+def _record(found: Differences, record: RecordDiff) -> View:
     a, b = found.labels(record.id)
+    flips = [
+        {**flip.as_json(), "keys_gained": flip.gained, "keys_lost": flip.lost}
+        for flip in record.flips
+    ]
+    metrics = [
+        {
+            "metric": change.metric,
+            "a": _text(change.a, change.undefined_a),
+            "b": _text(change.b, change.undefined_b),
+            "change": _float(change.change),
+        }
+        for change in record.changes
+    ]
     return {
         "view": record_view(a),
         "other": label_view(b),
-        "made": {
-            "signature": visible(str(b.signature)),
-            "at": b.reply.created_at and visible(b.reply.created_at),
-        },
-        "flips": [
+        **safe(
             {
-                **flip.as_json(),
-                "keys_gained": [*map(visible, flip.gained)],
-                "keys_lost": [*map(visible, flip.lost)],
+                "made": {"signature": str(b.signature), "at": b.reply.created_at},
+                "flips": flips,
+                "metrics": metrics,
             }
-            for flip in record.flips
-        ],
-        "metrics": [
-            {
-                "metric": change.metric,
-                "a": _text(change.a, change.undefined_a),
-                "b": _text(change.b, change.undefined_b),
-                "change": None if change.change is None else float(change.change),
-            }
-            for change in record.changes
-        ],
+        ),
     }
 
 
 def _text(value: Fraction | None, reason: str | None) -> str:
-    return visible(f"undefined: {reason}") if value is None else f"{float(value):.4f}"
+    return f"undefined: {reason}" if value is None else f"{float(value):.4f}"
 
 
 # Contents above the list.
 
 
 def _values(total: LabelDiff) -> dict[str, Any]:
-    groups = [
-        {
-            "name": None if group is None else visible(f"{total.by}: {group}"),
-            "flips": total.figures(group),
-            "metrics": _metrics([row for row in total.metrics if row.group == group]),
-        }
-        for group in total.groups
-    ]
     return {
-        "title": visible(f"{total.a.name} → {total.b.name}"),
-        "conclusion": visible(f"{total.conclusion[:1].upper()}{total.conclusion[1:]}."),
-        "sides": [
-            {
-                "letter": letter,
-                "name": visible(side.name),
-                "labeled": side.labeled,
-                "failed": side.failed,
-                "signatures": [visible(signature) for signature in side.signatures],
-            }
-            for letter, side in (("A", total.a), ("B", total.b))
-        ],
+        "title": f"{total.a.name} → {total.b.name}",
+        "conclusion": f"{total.conclusion[:1].upper()}{total.conclusion[1:]}.",
+        "sides": (("A", total.a), ("B", total.b)),
         "counts": total.counts,
         "flipped": total.flipped,
         "shown": len(total.records),
-        "groups": groups,
+        "groups": [
+            {
+                "name": None if group is None else f"{total.by}: {group}",
+                "flips": total.figures(group),
+                "metrics": _metrics([row for row in total.metrics if row.group == group]),
+            }
+            for group in total.groups
+        ],
         "version": __version__,
         "records": RECORDS_PLACEHOLDER,
     }
@@ -196,6 +170,7 @@ def _metrics(rows: Sequence[MetricDiff]) -> list[dict[str, Any]]:
 
 
 def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
+    reasons = (("A", row.undefined_a), ("B", row.undefined_b))
     return {
         "id": row.metric.id,
         "name": plain_name(row.metric),
@@ -207,9 +182,9 @@ def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
         "changed": row.changed,
         "pairs": row.pairs,
         "undefined": [
-            f"{letter}: {count} {visible(reason)}"
-            for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b))
-            for reason, count in reasons.items()
+            f"{letter}: {count} {reason}"
+            for letter, counts in reasons
+            for reason, count in counts.items()
         ],
     }
 

@@ -18,7 +18,7 @@ from labeler.report.comparison_page import (
     MOST_MOVED,
     flip_kinds,
     moved_ids,
-    moved_records,
+    moved_record,
     write_page,
 )
 from labeler.sentences.display import in_percent, percent
@@ -302,15 +302,13 @@ def test_records_that_lost_support_come_first_with_the_changed_sentence_marked()
     a, b = _sides()
     (found,) = compare_runs([a, b], top=MOST_MOVED)
     assert moved_ids(found) == ["r0", "r1"]
-    sides = ({one.id: one for one in a}, {one.id: one for one in b})
-    lost, _ = moved_records(moved_ids(found), sides, ("A", "B"), {"B": "b.html"})
-    before, after = lost.answers
-    assert (before.supported, after.supported, after.sentences) == (2, 1, 2)
-    assert [(one.look, one.changed) for one in after.texts] == [("good", False), ("bad", True)]
-    assert after.texts[0].explanation == ""
-    assert after.texts[1].explanation
-    assert (before.link, after.link) == ("", "b.html#record=r0")
-    assert lost.documents == ""
+    lost = moved_record("r0", a[0], b[0])
+    before, after = lost["answers"]
+    assert (before["supported"], after["supported"], after["judged"]) == (2, 1, 2)
+    looks = [(one["look"], one["changed"]) for one in after["sentences"]]
+    assert looks == [("good", False), ("bad", True)]
+    assert [bool(one["explanation"]) for one in after["sentences"]] == [False, True]
+    assert lost["documents"] == ""
 
 
 def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
@@ -318,14 +316,14 @@ def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
     short, longer = record(response=1, support={"a": ["0a"]}), record(response=2)
     other = record(response=1, support={"a": []}, citing=[" Quite so."])
     for b, marks in ((longer, [False, True]), (other, [False])):
-        [moved] = moved_records(["r1"], ({"r1": short}, {"r1": b}), ("A", "B"), {})
-        assert [one.changed for one in moved.answers[1].texts] == marks
+        after = moved_record("r1", short, b)["answers"][1]
+        assert [one["changed"] for one in after["sentences"]] == marks
 
 
 def test_flips_are_counted_by_kind_and_direction() -> None:
     """Whole answers first, then sentences of records with the same ones."""
     (found,) = compare_runs(_sides(), top=MOST_MOVED)
-    assert [tuple(one) for one in flip_kinds(found)] == [
+    assert flip_kinds(found) == [
         ("answers fully supported", 1, 1, 2),
         ("sentences supported", 1, 1, 2),
     ]
