@@ -136,10 +136,10 @@ def _exit_code(found: Comparisons) -> int:
 
 
 def _print(found: Comparisons, *, every: bool, details: bool) -> None:
-    from labeler.comparing.comparison_text import overview, sections
+    from labeler.comparing.comparison_text import sections
 
     LineWriter().write("\n".join(found.conclusions), bold=True)
-    print_sections(sections(found) if details else overview(found, every=every))
+    print_sections(sections(found, every=every, details=details))
 
 
 def check_page(labels: list[str], html: str | None, **others: bool) -> None:
