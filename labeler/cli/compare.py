@@ -136,10 +136,10 @@ def _exit_code(found: Comparisons) -> int:
 
 
 def _print(found: Comparisons, *, every: bool, details: bool) -> None:
-    from labeler.comparing.comparison_text import overview, sections
+    from labeler.comparing.comparison_text import sections
 
     LineWriter().write("\n".join(found.conclusions), bold=True)
-    print_sections(sections(found) if details else overview(found, every=every))
+    print_sections(sections(found, every=every, details=details))
 
 
 def check_page(labels: list[str], html: str | None, **others: bool) -> None:
@@ -385,8 +385,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
         UsageError: the file cannot be read, or none of its corrections is about these labels.
     """
     from labeler import api
-    from labeler.comparing import corrected_labels
-    from labeler.comparing.human_labels import read_human_labels
+    from labeler.comparing.human_labels import labels_of, read_human_labels
     from labeler.comparing.sides import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
@@ -405,7 +404,7 @@ def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> Hu
     read = read_corrections(human)
     for where in read.torn:
         notify(f"{where}: cut off, as by a crash, and left out")
-    found = corrected_labels.human_labels(
+    found = labels_of(
         read.events,
         api.checked_outcomes(labels),
         choice=Choice(labels, chosen.a_signature, chosen.trial),

@@ -12,9 +12,8 @@ from urllib.parse import quote
 from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.compare import Measured
-from labeler.comparing.comparison import Comparison, Comparisons, in_order
-from labeler.comparing.comparison_text import sections
-from labeler.comparing.metric_comparison import MetricComparison
+from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison
+from labeler.comparing.comparison_text import in_order, sections
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Side
 from labeler.data.label_files import replaced
@@ -77,7 +76,7 @@ def write_page(
             title = f"{letter}: {side.name}"
             files = write_report(chosen, report, name=side.name, by=found[0].by, title=title)
             reports[letter] = files[0]
-    first, *details = sections(Comparisons(map(_with_few_moved, found)))
+    first, *details = sections(Comparisons(map(_with_few_moved, found)), details=True)
     values = {
         "title": f"{found[0].a.name} → {', '.join(one.b.name for one in found)}",
         "conclusion": _sentence(found.conclusion),

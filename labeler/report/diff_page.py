@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from labeler.calculators.headline import headline_metrics, plain_name
-from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
-from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff
+from labeler.comparing.diff import Differences, LabelDiff
+from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff, RecordDiff
 from labeler.data.label_files import replaced
 from labeler.report.charts import draw_difference, limit_of
 from labeler.report.page import (

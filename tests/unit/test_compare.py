@@ -16,8 +16,7 @@ from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.cli import compare as compare_command
 from labeler.comparing.compare import compare, compare_runs
-from labeler.comparing.comparison import Comparison
-from labeler.comparing.metric_comparison import Flip, MetricComparison
+from labeler.comparing.comparison import Comparison, Flip, MetricComparison
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.sentences.display import WIDTH

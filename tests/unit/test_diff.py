@@ -17,8 +17,8 @@ from labeler.api import write_labels
 from labeler.calculators import METRICS
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
-from labeler.comparing.diff import LabelDiff, RecordDiff, diff_labels, open_diff
-from labeler.comparing.flips import DecisionFlip, MetricChange
+from labeler.comparing.diff import LabelDiff, diff_labels, open_diff
+from labeler.comparing.flips import DecisionFlip, MetricChange, RecordDiff
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
