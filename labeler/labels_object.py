@@ -17,7 +17,7 @@ from labeler.data.label_files import is_store, is_table, parts_of
 from labeler.data.label_view import LabelView
 from labeler.data.lines import STDIO, is_gzipped, is_remote
 from labeler.errors import UsageError, path_in
-from labeler.labels.metering import RunCost
+from labeler.labels.answering import RunCost
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
 from labeler.outcomes_object import Outcomes
 from labeler.sentences.display import VIEWS, View

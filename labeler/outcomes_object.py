@@ -23,7 +23,7 @@ from labeler.catalog import (
 )
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError, number_in, path_in
-from labeler.labels.metering import LabelFacts, RunCost
+from labeler.labels.answering import LabelFacts, RunCost
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.display import Display, Displayed
 

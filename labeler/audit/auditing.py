@@ -22,7 +22,7 @@ from labeler.calculators.outcomes import checked
 from labeler.calculators.row_facts import DistinctRows, Identity, group_key, group_names
 from labeler.calculators.summary import check_column
 from labeler.labels.answering import configuration
-from labeler.labels.opinion import SecondOpinion
+from labeler.labels.answers import SecondOpinion
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
 from labeler.labels.signature import digest, shown
 from labeler.sentences.display import (

@@ -11,8 +11,12 @@ from typing import Any, Literal
 
 from labeler.catalog import Catalog, named_keywords
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
-from labeler.labels.opinion import SecondOpinion
+from labeler.labels.answers import (
+    SPECIAL_SUPPORT,
+    GPTLabelingOutput,
+    SecondOpinion,
+    SentenceSupport,
+)
 from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import Cited, read_citations, source_sentences
 from labeler.sentences.display import Brief

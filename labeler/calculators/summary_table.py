@@ -39,7 +39,7 @@ from labeler.sentences.display import (
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.labels.metering import LabelFacts
+    from labeler.labels.answering import LabelFacts
 
 
 class _OfMetric(Protocol):

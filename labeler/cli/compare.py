@@ -77,7 +77,7 @@ def compare(
         _check_sides(run, other, sides)
     _check_page(runs, html, json=as_json)
     if html is not None:
-        from labeler.report.comparison_page import MOST_MOVED
+        from labeler.report.comparison_pages import MOST_MOVED
 
         top = MOST_MOVED
     found = compare_runs(
@@ -117,7 +117,7 @@ def _write_page(
 ) -> None:
     """Write the page with its reports; standard input and numbers files have no texts."""
     from labeler.calculators.numbers_file import NumbersFile
-    from labeler.report.comparison_page import write_page
+    from labeler.report.comparison_pages import write_comparison
 
     outcomes = {}
     for letter, run in zip(found.sides, runs, strict=True):
@@ -125,7 +125,7 @@ def _write_page(
             again = outcomes_or_numbers(run, threshold)
             if not isinstance(again, NumbersFile):
                 outcomes[letter] = again
-    page, *reports = write_page(found, html, outcomes)
+    page, *reports = write_comparison(found, html, outcomes)
     more = f"; reports: {', '.join(map(str, reports))}" if reports else ""
     notify(f"{page}: {found.conclusion}{more}")
 
@@ -192,9 +192,9 @@ def diff(
     found = open_diff(*outcomes, metrics, names=(a, b), **asdict(sides))
     notify_repeated(found.counts.duplicates)
     if html is not None:
-        from labeler.report.diff_page import write_page
+        from labeler.report.comparison_pages import write_diff
 
-        written, others = write_page(found, html)
+        written, others = write_diff(found, html)
         left_out = f"; {others} that changed less are left out" if others else ""
         notify(f"{html}: {written} changed records{left_out}")
     elif rows:

@@ -147,7 +147,7 @@ def _conclude_reading(reading: PlanReading, labels: str) -> None:
 
 
 def _name(given: str | None) -> str:
-    from labeler.review.messages import check_name
+    from labeler.review.access import check_name
 
     try:
         return check_name((getpass.getuser() if given is None else given).strip())

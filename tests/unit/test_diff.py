@@ -23,7 +23,7 @@ from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.plugins.scores.length import Slope, fit_slope
-from labeler.report.diff_page import write_page
+from labeler.report.comparison_pages import write_diff
 from support.command import Command
 from support.labeled import (
     compared,
@@ -336,7 +336,7 @@ def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:
         by=evil,
         names=(evil, evil),
     )
-    assert write_page(found, path) == (1, 0)
+    assert write_diff(found, path) == (1, 0)
     text = path.read_text()
     assert "<img" not in text
     assert "<!--records-->" not in text
@@ -359,9 +359,9 @@ def test_rows_measure_each_label_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(rows), len(asked)) == (5, 10)
 
 
-def fitted(x: list[float], y: list[float], level: float = 0.95) -> Slope:
+def fitted(x: list[float], y: list[float]) -> Slope:
     """A slope that there is."""
-    made = fit_slope(x, y, level=level)
+    made = fit_slope(x, y)
     assert isinstance(made, Slope)
     return made
 
@@ -438,16 +438,6 @@ def test_what_cannot_be_known_says_why(
     assert (found.interval if isinstance(found, Slope) else found) == Undefined(reason)
 
 
-def test_a_wider_level_makes_a_wider_interval() -> None:
-    """The slope stays."""
-    x, y = [1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 3.0, 2.0, 5.0, 4.0]
-    narrow, wide = fitted(x, y, 0.8), fitted(x, y, 0.99)
-    assert narrow.slope == wide.slope
-    assert isinstance(narrow.interval, Interval)
-    assert isinstance(wide.interval, Interval)
-    assert wide.interval.low < narrow.interval.low < narrow.interval.high < wide.interval.high
-
-
 def test_numbers_beyond_a_floats_range_make_no_nan() -> None:
     """Squares of them would be infinite or nought."""
     assert fitted([0, 1e200, 2e200], [0, 1, 2]).slope == pytest.approx(1e-200)
@@ -455,13 +445,3 @@ def test_numbers_beyond_a_floats_range_make_no_nan() -> None:
         Undefined("out_of_range"),
         Undefined("constant_x"),
     )
-
-
-def test_wrong_input_is_refused() -> None:
-    """With what is wrong and where."""
-    with pytest.raises(UsageError, match="one y for each x"):
-        fit_slope([1, 2], [1])
-    with pytest.raises(UsageError, match="y 1 is nan"):
-        fit_slope([1, 2], [1, math.nan])
-    with pytest.raises(UsageError, match="level"):
-        fit_slope([1, 2], [1, 2], level=95)

@@ -22,7 +22,7 @@ from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units
 from labeler.judges.embedded.judge import second_opinion
-from labeler.labels.opinion import GENERAL, SecondOpinion
+from labeler.labels.answers import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.signature import MAJORITY, label_key
 from labeler.labels_object import Labels
