@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -150,12 +150,14 @@ class Definedness(Brief):
         only_b: pairs with a value on side B only.
         p: of the test that neither side has values more often.
         p_adjusted: by Holm's method, with the other tests of the comparison.
+        changed: ids of these pairs: 1 for a value on side B only, -1 on side A only.
     """
 
     only_a: int
     only_b: int
     p: float | Undefined
     p_adjusted: float | Undefined
+    changed: frozenset[tuple[str, float]] = field(repr=False)
 
     @property
     def differs(self) -> bool:
