@@ -21,7 +21,6 @@ from labeler.calculators.row_facts import (
     DistinctRows,
     RowTexts,
     row_digest,
-    text_digest,
 )
 from labeler.catalog import named_keywords
 from labeler.data.label_files import (
@@ -111,7 +110,7 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
             if not isinstance(outcome, LabelFailure):
                 if self._one_row:
                     texts.check(where, outcome)
-                content = text_digest(outcome.content())
+                content = row_digest(outcome.content(), None)
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
                     raise UsageError(
                         f"{where}: record {outcome.id!r:.80} has another answer than an earlier "

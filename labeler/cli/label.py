@@ -238,7 +238,7 @@ def events_file(path: str | None) -> Iterator[list[OnEvent]]:
     if path is None:
         yield []
         return
-    from labeler.calculators.evaluation_events import events_file as opened
+    from labeler.calculators.export import events_file as opened
 
     with opened(path) as write:
 
