@@ -155,8 +155,8 @@ class LabelDiff(Displayed):
         others = (f"of these with another {parts}: {count}" for parts, count in unlike)
         return [self.counts.in_words(), *others]
 
-    def _changed_most(self) -> Iterator[str]:
-        """Yield the records that changed most, with the first metric that did."""
+    def _changed_most(self, *, details: bool = False) -> Iterator[str]:
+        """Yield the records that changed most, with the first metric that did, or with all."""
         metrics = dict.fromkeys(row.metric for row in self.metrics)
         ordered = dict.fromkeys([*headline_metrics(metrics), *metrics])
         if self.records:
@@ -170,6 +170,8 @@ class LabelDiff(Displayed):
                 one = changes[first.id]
                 words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
             yield f"  {shortened(record.id)}: {words}"
+            if details:
+                yield from (f"    {line}" for line in _differing(record) if line)
 
     def in_full(self) -> Iterator[Section]:
         """Yield the sides, for all and each group flips and changes, and the largest changes."""
@@ -182,7 +184,9 @@ class LabelDiff(Displayed):
             heading = None if group is None else f"{self.by}: {group}"
             yield Section(heading, grids, [*_undefined(rows)])
         aliases = alias_note(row.metric for row in self.metrics)
-        yield Section(lines=[*_largest(self), "", *aliases, f"labeler:{__version__}"])
+        yield Section(
+            lines=[*self._changed_most(details=True), "", *aliases, f"labeler:{__version__}"]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -427,26 +431,19 @@ def _undefined(rows: Sequence[MetricDiff]) -> Iterator[str]:
             yield f"{row.metric.id} over {row.pairs} pairs; undefined in {'; in '.join(reasons)}"
 
 
-def _largest(found: LabelDiff) -> Iterator[str]:
-    """Yield the records that changed most, with the decisions and metrics that did."""
-    if found.records:
-        yield "changed most, from A to B:"
-    for record in found.records:
-        flips = "1 flip" if len(record.flips) == 1 else f"{len(record.flips)} flips"
-        yield f"  {shortened(record.id)}: {flips}"
-        fields: dict[str, list[str]] = {}
-        for flip in sorted(record.flips, key=lambda flip: FIELDS.index(flip.field)):
-            fields.setdefault(flip.field, []).append(f"{_SIGNS[flip.direction]}{flip.key}")
-        signs = (
-            f"{name.replace('_', ' ')} {_first(own, _SHOWN_FLIPS, ' ', ' and')}"
-            for name, own in fields.items()
-        )
-        moved = [one for one in record.changes if one.change]
-        moved.sort(key=lambda one: -abs(one.change or Fraction()))
-        values = [f"{one.metric} {number(one.a)} → {number(one.b)}" for one in moved]
-        for line in ("; ".join(signs), _first(values, _SHOWN_METRICS, ", ", ", and")):
-            if line:
-                yield f"    {line}"
+def _differing(record: RecordDiff) -> Iterator[str]:
+    """Yield a line of the decisions that differ, and one of the metrics."""
+    fields: dict[str, list[str]] = {}
+    for flip in sorted(record.flips, key=lambda flip: FIELDS.index(flip.field)):
+        fields.setdefault(flip.field, []).append(f"{_SIGNS[flip.direction]}{flip.key}")
+    yield "; ".join(
+        f"{name.replace('_', ' ')} {_first(own, _SHOWN_FLIPS, ' ', ' and')}"
+        for name, own in fields.items()
+    )
+    moved = [one for one in record.changes if one.change]
+    moved.sort(key=lambda one: -abs(one.change or Fraction()))
+    values = [f"{one.metric} {number(one.a)} → {number(one.b)}" for one in moved]
+    yield _first(values, _SHOWN_METRICS, ", ", ", and")
 
 
 def _first(parts: Sequence[str], most: int, comma: str, last: str) -> str:
