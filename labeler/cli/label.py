@@ -39,7 +39,7 @@ from labeler.judges.opening import open_judge, open_judges, price_of_run
 from labeler.labeling.options import BLIND, EstimateOptions, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.starting import label_rows
-from labeler.labels.metering import UNKNOWN_TOKENS
+from labeler.labels.answering import UNKNOWN_TOKENS
 from labeler.labels.profiles import AUTO, PROFILES
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def events_file(path: str | None) -> Iterator[list[OnEvent]]:
     if path is None:
         yield []
         return
-    from labeler.calculators.evaluation_events import events_file as opened
+    from labeler.calculators.export import events_file as opened
 
     with opened(path) as write:
 
