@@ -131,7 +131,7 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
         running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 1)
         running.send_signal(signal.SIGINT)
         assert running.stderr
-        while "requests in flight may finish" not in (line := running.stderr.readline()):
+        while "in flight may finish" not in (line := running.stderr.readline()):
             assert line
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
