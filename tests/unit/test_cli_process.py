@@ -128,7 +128,7 @@ def test_nohup_outlives_the_terminal(tmp_path: Path, slow_provider: Provider) ->
 def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
     """Requests that hang for ever are dropped, without a screen of complaints."""
     with Provider(lambda _: "hang") as provider:
-        running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 1)
+        running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 4)
         running.send_signal(signal.SIGINT)
         assert running.stderr
         while "in flight may finish" not in (line := running.stderr.readline()):
