@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from labeler.judges.function import judge
     from labeler.judges.openai.judge import OpenAIJudge
     from labeler.labels.record import LabelFailure, LabelRecord
-    from labeler.labels_object import Labels
-    from labeler.loading import load
+    from labeler.labels_object import Labels, load
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
     from labeler.store.memory import MemoryStore
@@ -60,8 +59,7 @@ _HOMES = {
     "judges.function": "judge",
     "judges.openai.judge": "OpenAIJudge",
     "labels.record": "LabelFailure LabelRecord",
-    "labels_object": "Labels",
-    "loading": "load",
+    "labels_object": "Labels load",
     "sentences.example": "Example",
     "store.disk": "DiskStore",
     "store.memory": "MemoryStore",

@@ -198,8 +198,8 @@ def _labeled(data: RowSource, options: LabelOptions) -> Generator[Any, None, Non
     from labeler.calculators.frame import Given
     from labeler.data.formats.objects import own_ids
     from labeler.labeling.starting import judges_of, label_rows, run_events
-    from labeler.labels.metering import RunCost
-    from labeler.labels_object import Labels
+    from labeler.labels.answering import RunCost
+    from labeler.labels_object import Labels, open_labels
 
     events, judges = run_events(options), judges_of(options)
     path, counts = options.output, events.counts
@@ -218,8 +218,6 @@ def _labeled(data: RowSource, options: LabelOptions) -> Generator[Any, None, Non
     if path is None:
         yield Labels(outcomes, cost=cost, given=given)
         return
-    from labeler.loading import open_labels
-
     yield open_labels(path, cost, given)
 
 

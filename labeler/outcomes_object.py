@@ -23,7 +23,7 @@ from labeler.catalog import (
 )
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError, number_in, path_in
-from labeler.labels.metering import LabelFacts, RunCost
+from labeler.labels.answering import LabelFacts, RunCost
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.display import Display, Displayed
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals
     from labeler.calculators.metrics_row import MetricsTable
     from labeler.calculators.summary_table import SummaryTable
-    from labeler.comparing.gates import On
+    from labeler.comparing.gates import Demand, On
     from labeler.comparing.verdicts import GateResults
     from labeler.data.label_view import Glance
 
@@ -269,22 +269,9 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             True
         """
         from labeler.comparing.checking import check_gates
-        from labeler.comparing.gates import Demand, GateSettings
+        from labeler.comparing.gates import GateSettings
 
-        if not isinstance(thresholds, Mapping | None):
-            raise UsageError(
-                f"a threshold needs a metric, such as check(adherence=0.8), got {thresholds!r:.40}"
-            )
-        every = {**(thresholds or {}), **metrics}
-        demands = [Demand(name, number_in(name, value)) for name, value in every.items()]
-        if max_drop is not None:
-            drops = max_drop
-            if not isinstance(drops, Mapping):
-                drops = dict.fromkeys(every or ["adherence"], drops)
-            demands += [
-                Demand(name, number_in(f"max_drop of {name}", value), at_least=False, of_drop=True)
-                for name, value in drops.items()
-            ]
+        demands = _demands(thresholds, metrics, max_drop)
         settings = GateSettings(
             on=on,
             by=by,
@@ -350,3 +337,26 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         from labeler.calculators.summary_table import labels_display
 
         return labels_display(self, self._facts, self._table, str(self.cost), self.records_name)
+
+
+def _demands(
+    thresholds: object, named: Mapping[str, float], max_drop: float | Mapping[str, float] | None
+) -> list[Demand]:
+    """Return the gates of thresholds and of drops by metric id."""
+    from labeler.comparing.gates import Demand
+
+    if not isinstance(thresholds, Mapping | None):
+        raise UsageError(
+            f"a threshold needs a metric, such as check(adherence=0.8), got {thresholds!r:.40}"
+        )
+    every = {**(thresholds or {}), **named}
+    drops = {} if max_drop is None else max_drop
+    if not isinstance(drops, Mapping):
+        drops = dict.fromkeys(every or ["adherence"], drops)
+    return [
+        *(Demand(name, number_in(name, value)) for name, value in every.items()),
+        *(
+            Demand(name, number_in(f"max_drop of {name}", value), at_least=False, of_drop=True)
+            for name, value in drops.items()
+        ),
+    ]

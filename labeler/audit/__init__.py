@@ -14,7 +14,6 @@ from labeler.audit.auditing import (
     audit_labels,
     examine,
     findings_of,
-    suspicion_score,
 )
 from labeler.audit.registry import (
     CHECKS,
@@ -26,6 +25,7 @@ from labeler.audit.registry import (
     Subject,
     check,
     select_checks,
+    suspicion_score,
 )
 
 __all__ = [

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from labeler.audit.registry import (
-    CHECKS,
     WEIGHTS,
     Check,
     Finding,
     Severity,
     Subject,
     select_checks,
+    suspicion_score,
 )
-from labeler.audit.same_documents import RetrievalComparison, SameDocuments
 from labeler.calculators.outcomes import checked
 from labeler.calculators.row_facts import DistinctRows, Identity, group_key, group_names
 from labeler.calculators.summary import check_column
 from labeler.labels.answering import configuration
-from labeler.labels.opinion import SecondOpinion
+from labeler.labels.answers import SecondOpinion
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
+from labeler.labels.signature import digest, shown
 from labeler.sentences.display import (
     Brief,
     Column,
@@ -31,6 +32,7 @@ from labeler.sentences.display import (
     Displayed,
     Grid,
     number,
+    percent,
     reason_counts,
     shortened,
 )
@@ -39,47 +41,11 @@ SecondJudge = Callable[[LabelRecord], SecondOpinion | None]
 """Returns what a second judge says about a record's sentences; ``None`` for nothing."""
 _LONGEST_ID, _SHOWN = 40, 3
 """Characters of an id, and records that a display names."""
-
-
 FINDING_COLUMNS = (
     *("id", "key", "group", "signature", "doubt", "rank"),
     *("check", "severity", "message", "keys"),
 )
 """Columns of ``labeler audit --rows``: a contract with the programs that read it."""
-OPINION_WEIGHT = 0.4
-"""Weight of an opinion that is certain of the contrary; it falls with the square of certainty."""
-
-
-def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> float:
-    """Return the suspicion score of a record, a number to rank by; it is not a probability.
-
-    Each check with a finding counts once, as independent evidence with the check's weight:
-    1 - (1 - w1)(1 - w2)... The order of findings does not matter, and another finding never lowers
-    the score. A second opinion that disagrees adds evidence without a finding too.
-
-    Args:
-        findings: the findings in the record.
-        disagreement: how much the second opinion disagrees, see :attr:`Subject.disagreement`.
-
-    Returns:
-        0 without findings, at most 1; rounded to 6 digits, since the last ones depend on the
-        machine.
-    """
-    weights = {finding.check: _weight(finding) for finding in findings}
-    strengths = sorted((*weights.values(), OPINION_WEIGHT * disagreement**2))
-    rest = math.prod(1 - weight for weight in strengths)
-    return round(1 - rest, _SCORE_DIGITS)
-
-
-_SCORE_DIGITS = 6
-
-
-def _weight(finding: Finding) -> float:
-    if finding.weight is not None:
-        return finding.weight
-    # A stored finding may come from a third party's check that is not imported here.
-    known = finding.check in CHECKS
-    return CHECKS[finding.check].weight if known else WEIGHTS[finding.severity]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,6 +123,52 @@ class AuditedRecord(Brief):
             "signature": self.label,
             "doubt": self.suspicion,
         }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SameDocuments(Brief):
+    """Relevance in labels of several responses to one question with the same documents.
+
+    Relevance does not depend on the response, so that each difference is a judge inconsistency.
+
+    Attributes:
+        label: printed signature of the labels, with the model that answered.
+        retrievals: questions with the same documents in the same order and several responses.
+        answers: labels of these.
+        differing: retrievals whose labels differ in a relevant sentence.
+        sentences: document sentences, each counted once for each pair of labels.
+        flipped: share of these that only one label of the pair calls relevant.
+        lean: over flipped sentences that only one response of the pair uses: the share that is
+            relevant by the label of that response, minus the share by the other label, from -1 to
+            1. Above 0, the judge calls relevant what the response uses. ``None`` without such
+            sentences.
+    """
+
+    label: str
+    retrievals: int
+    answers: int
+    differing: int
+    sentences: int
+    flipped: float
+    lean: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        found = asdict(self)
+        return {"signature": found.pop("label"), **found}
+
+    def __str__(self) -> str:
+        if not self.differing:
+            return (
+                f"relevance over equal documents: the same in all {self.answers:,} labels of "
+                f"{self.retrievals:,} retrievals"
+            )
+        lean = "" if self.lean is None else f", lean to used sentences {self.lean:+.3f}"
+        return (
+            f"relevance over equal documents (judge inconsistency): {self.differing:,} of "
+            f"{self.retrievals:,} retrievals with several responses differ; "
+            f"{percent(self.flipped, 1)} of {self.sentences:,} sentences flipped{lean}"
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -301,12 +313,16 @@ def findings_of(
         >>> [finding.check for finding in labeler.audit.findings_of(labels["pilot-boat-half"])]
         ['verdict_hangs_on_one', 'undecided_score']
     """
-    return _findings(Subject(record, second_opinion), select_checks(checks))
+    return _all(_findings(Subject(record, second_opinion), select_checks(checks)))
 
 
-def _findings(subject: Subject, checks: Iterable[Check]) -> tuple[Finding, ...]:
-    applying = (check for check in checks if check.applies(subject))
-    return tuple(finding for check in applying for finding in check.findings(subject))
+def _findings(subject: Subject, checks: Iterable[Check]) -> dict[str, list[Finding]]:
+    """Return the findings of each check that applies to a record, by its id."""
+    return {check.id: check.findings(subject) for check in checks if check.applies(subject)}
+
+
+def _all(findings: Mapping[str, list[Finding]]) -> tuple[Finding, ...]:
+    return tuple(chain.from_iterable(findings.values()))
 
 
 def examine(
@@ -314,7 +330,7 @@ def examine(
 ) -> tuple[tuple[Finding, ...], float]:
     """Return the findings of all checks in one record, and its suspicion score."""
     subject = Subject(record, second_opinion)
-    findings = _findings(subject, select_checks())
+    findings = _all(_findings(subject, select_checks()))
     return findings, suspicion_score(findings, subject.disagreement)
 
 
@@ -352,8 +368,7 @@ def audit_labels(
         'pilot-boat-half'
     """
     running = _RunningAudit(select_checks(checks), by, second_opinion)
-    labels = records_of(checked(outcomes), "label")
-    distinct = DistinctRows(_Judged.of(one) for one in labels)
+    distinct = DistinctRows(map(_Judged.of, records_of(checked(outcomes), "label")))
     for judged in distinct:
         running.add(judged.outcome)
     return running.audit(distinct.repeated)
@@ -377,92 +392,109 @@ class _Judged(NamedTuple):
         return cls(outcome.id, label, failed, Identity.of(outcome.id, label, key), outcome)
 
 
-class _GroupKey(NamedTuple):
-    """Records that are counted together: their judge configuration and group."""
-
-    label: str
-    group: str | None
-
-
 class _RunningAudit:
-    """The counts of an audit over the records so far."""
+    """An audit of the records so far."""
 
     def __init__(
         self, checks: tuple[Check, ...], by: str | None, second_opinion: SecondJudge | None
     ) -> None:
-        self.checks = checks
-        self.by = by
-        self.second_opinion = second_opinion
-        self.columns: set[str] = set()
-        self.failed: Counter[str] = Counter()
+        self.checks, self.by, self.second_opinion = checks, by, second_opinion
+        self.columns = set[str]()
+        self.failed = Counter[str]()
         self.records: list[AuditedRecord] = []
-        self.groups: dict[_GroupKey, dict[str, _Count]] = {}
-        self.retrievals = RetrievalComparison()
+        self.applied = Counter[tuple[str, str | None, str]]()
+        """Records by judge configuration, group and check that applies to them."""
+        self.retrievals = defaultdict[str, dict[str, _Retrieval]](dict)
+        """By judge configuration and digest of question and documents."""
 
     def add(self, outcome: Outcome) -> None:
         if not isinstance(outcome, LabelRecord):
             self.failed[outcome.reason] += 1
             return
-        self.columns.update(outcome.example.metadata)
+        metadata = outcome.example.metadata
+        self.columns.update(metadata)
+        group = None if self.by is None else group_key(metadata, self.by)
+        label = configuration(outcome)
         subject = Subject(outcome, self.second_opinion(outcome) if self.second_opinion else None)
-        key = _GroupKey(configuration(outcome), self._group(outcome))
-        counts = self._counts(key)
-        findings: list[Finding] = []
-        for check in self.checks:
-            if check.applies(subject):
-                found = check.findings(subject)
-                counts[check.id].add(found)
-                findings += found
+        found = _findings(subject, self.checks)
+        self.applied.update((label, group, check) for check in found)
+        example = outcome.example
+        seen = shown(example.model_copy(update={"response": (), "tool_outputs": ()}))
+        retrieval = _Retrieval(sum(map(len, example.documents)))
+        self.retrievals[label].setdefault(digest(seen), retrieval).add(outcome)
+        findings = _all(found)
         score = suspicion_score(findings, subject.disagreement)
-        self.retrievals.add(key.label, outcome)
-        self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
+        self.records.append(AuditedRecord(outcome.id, outcome.key, label, group, findings, score))
 
     def audit(self, duplicates: int) -> Audit:
         if self.records:
             check_column(self.by, self.columns, "to count by")
-        self._name_groups()
-        rows, records = tuple(self._rows()), tuple(self.records)
-        same = tuple(self.retrievals.results())
+        names = group_names({one.group for one in self.records if one.group is not None})
+        records = tuple(replace(one, group=names.get(one.group or "")) for one in self.records)
+        retrievals = {
+            label: [one for one in found.values() if len(one.keys) > 1]
+            for label, found in sorted(self.retrievals.items())
+        }
+        same = tuple(_same_documents(*one) for one in retrievals.items() if one[1])
+        rows = tuple(self._rows(names))
         return Audit(self.checks, rows, records, dict(self.failed), duplicates, same)
 
-    def _group(self, record: LabelRecord) -> str | None:
-        if self.by is None:
-            return None
-        return group_key(record.example.metadata, self.by)
-
-    def _name_groups(self) -> None:
-        """Replace the texts of groups by their names."""
-        if self.by is None:
-            return
-        names = group_names({key.group or "" for key in self.groups})
-        self.groups = {
-            key._replace(group=names[key.group or ""]): counts
-            for key, counts in self.groups.items()
-        }
-        self.records = [replace(record, group=names[record.group or ""]) for record in self.records]
-
-    def _counts(self, key: _GroupKey) -> dict[str, _Count]:
-        if key not in self.groups:
-            self.groups[key] = {check.id: _Count() for check in self.checks}
-        return self.groups[key]
-
-    def _rows(self) -> Iterator[CheckRow]:
-        for key in sorted(self.groups, key=lambda key: (key.label, key.group or "")):
+    def _rows(self, names: Mapping[str, str]) -> Iterator[CheckRow]:
+        """Yield the counts of each check, by judge configuration and name of the group."""
+        findings, flagged = Counter[object](), Counter[object]()
+        for record in self.records:
+            found = [(record.label, record.group, one.check) for one in record.findings]
+            findings.update(found)
+            flagged.update(set(found))
+        groups = {(record.label, record.group) for record in self.records}
+        for label, group in sorted(groups, key=lambda one: (one[0], names.get(one[1] or "", ""))):
             for check in self.checks:
-                count = self.groups[key][check.id]
-                counted = (count.records, count.flagged, count.findings)
-                yield CheckRow(check, key.group, key.label, *counted)
+                key = label, group, check.id
+                counts = self.applied[key], flagged[key], findings[key]
+                yield CheckRow(check, names.get(group or ""), label, *counts)
 
 
-class _Count:
-    """Counts of one check."""
+@dataclass(slots=True)
+class _Retrieval:
+    """Labels of one judge configuration over one retrieval; no text is kept."""
 
-    __slots__ = ("findings", "flagged", "records")
+    sentences: int
+    keys: set[str] = field(default_factory=set)
+    """Label keys."""
+    found: dict[str, Counter[tuple[bool, bool]]] = field(default_factory=dict)
+    """By named sentence: labels that call it relevant, and used."""
 
-    def __init__(self) -> None:
-        self.records = self.flagged = self.findings = 0
+    def add(self, record: LabelRecord) -> None:
+        if record.key in self.keys:
+            return
+        self.keys.add(record.key)
+        relevant = set(record.label.all_relevant_sentence_keys)
+        used = set(record.label.all_utilized_sentence_keys)
+        for key in relevant | used:
+            self.found.setdefault(key, Counter())[key in relevant, key in used] += 1
 
-    def add(self, found: Sequence[Finding]) -> None:
-        self.records += 1
-        self.flagged += bool(found)
-        self.findings += len(found)
+    def pairs(self) -> list[tuple[int, int, int]]:
+        """Return for each named sentence: flipped pairs, those for the user, for the other."""
+        pairs = []
+        for counts in self.found.values():
+            both, relevant, used = counts[True, True], counts[True, False], counts[False, True]
+            neither = len(self.keys) - counts.total()
+            flipped = (both + relevant) * (used + neither)
+            pairs.append((flipped, both * neither, relevant * used))
+        return pairs
+
+
+def _same_documents(label: str, several: list[_Retrieval]) -> SameDocuments:
+    """Return the result of retrievals with several labels each."""
+    pairs = [one.pairs() for one in several]
+    flipped, same, other = (sum(one[n] for own in pairs for one in own) for n in range(3))
+    sentences = sum(one.sentences * math.comb(len(one.keys), 2) for one in several)
+    return SameDocuments(
+        label=label,
+        retrievals=len(several),
+        answers=sum(len(one.keys) for one in several),
+        differing=sum(any(one[0] for one in own) for own in pairs),
+        sentences=sentences,
+        flipped=flipped / sentences if sentences else 0.0,
+        lean=(same - other) / (same + other) if same + other else None,
+    )

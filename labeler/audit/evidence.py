@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 
 from labeler.audit.registry import Found, Subject, check, name_some
 from labeler.labels.answers import (
+    GENERAL,
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
     ReferenceClaim,
@@ -20,7 +21,6 @@ from labeler.labels.answers import (
     ResponseClaim,
     SentenceSupport,
 )
-from labeler.labels.opinion import GENERAL
 from labeler.sentences.example import Sentence
 from labeler.sentences.keys import position
 from labeler.sentences.numbers import claimed_figures, is_known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,12 @@ from typing import Any, Literal
 
 from labeler.catalog import Catalog, named_keywords
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
-from labeler.labels.opinion import SecondOpinion
+from labeler.labels.answers import (
+    SPECIAL_SUPPORT,
+    GPTLabelingOutput,
+    SecondOpinion,
+    SentenceSupport,
+)
 from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import Cited, read_citations, source_sentences
 from labeler.sentences.display import Brief
@@ -410,3 +415,39 @@ def _find(wanted: str | Check) -> Check:
         if found in (known, known.find):
             return known
     raise UnknownName(f"{name!r} is not a check: decorate the function with @labeler.check(...)")
+
+
+OPINION_WEIGHT = 0.4
+"""Weight of an opinion that is certain of the contrary; it falls with the square of certainty."""
+
+
+def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> float:
+    """Return the suspicion score of a record, a number to rank by; it is not a probability.
+
+    Each check with a finding counts once, as independent evidence with the check's weight:
+    1 - (1 - w1)(1 - w2)... The order of findings does not matter, and another finding never lowers
+    the score. A second opinion that disagrees adds evidence without a finding too.
+
+    Args:
+        findings: the findings in the record.
+        disagreement: how much the second opinion disagrees, see :attr:`Subject.disagreement`.
+
+    Returns:
+        0 without findings, at most 1; rounded to 6 digits, since the last ones depend on the
+        machine.
+    """
+    weights = {finding.check: _weight(finding) for finding in findings}
+    strengths = sorted((*weights.values(), OPINION_WEIGHT * disagreement**2))
+    rest = math.prod(1 - weight for weight in strengths)
+    return round(1 - rest, _SCORE_DIGITS)
+
+
+_SCORE_DIGITS = 6
+
+
+def _weight(finding: Finding) -> float:
+    if finding.weight is not None:
+        return finding.weight
+    # A stored finding may come from a third party's check that is not imported here.
+    known = finding.check in CHECKS
+    return CHECKS[finding.check].weight if known else WEIGHTS[finding.severity]

@@ -54,18 +54,10 @@ def columns_of(
     *,
     documents: bool = False,
 ) -> Columns:
-    """Return outcomes with their metrics as columns.
+    """Return outcomes with the metrics of each as the columns of :meth:`Framed.to_pandas`.
 
-    Args:
-        outcomes: labels and failures.
-        rows: the metrics of each, in the same order.
-        ids: ids in the type that the rows came with; by default the ids of the labels, texts.
-        documents: True for a column with the list of documents.
-
-    Returns:
-        ``id``, ``question``, ``response``, metadata, ``failed``, each metric with the reason of
-        missing values, and of the worst sentence its text and the judge's explanation. A metadata
-        column with the name of another is ``metadata.NAME``.
+    The ids are in the type that the rows came with, or else texts. A metadata column with the name
+    of another is ``metadata.NAME``.
     """
     if ids is None or len(ids) != len(outcomes):
         ids = [outcome.id for outcome in outcomes]
@@ -76,8 +68,7 @@ def columns_of(
     last: Columns = {"failed": [row.failed for row in measured]}
     for name in dict.fromkeys(name for row in measured for name in row.metrics):
         ratios = [row.metrics.get(name) for row in measured]
-        values = [None if ratio is None else ratio.value for ratio in ratios]
-        last[name] = [None if value is None else float(value) for value in values]
+        last[name] = [float(r) if r is not None and r.value is not None else None for r in ratios]
         last[f"{name}.reason"] = [
             None if ratio is None or ratio.value is not None else ratio.undefined or "undefined"
             for ratio in ratios

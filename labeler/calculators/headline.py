@@ -20,9 +20,9 @@ PLAIN_NAMES = {
     "adherence_fraction": "answer sentences supported",
     "adherence_score": "chance of full support",
     "faithfulness": "answer sentences supported",
-    "faithfulness:claims": "claims supported",
+    "faithfulness:claim": "claims supported",
     "hallucination_rate": "answer sentences unsupported",
-    "hallucination_rate:claims": "claims unsupported",
+    "hallucination_rate:claim": "claims unsupported",
     "relevance": "retrieved sentences relevant",
     "context_relevancy": "retrieved sentences relevant",
     "utilization": "retrieved sentences used",
@@ -52,30 +52,13 @@ PLAIN_NAMES = {
 }
 """Words by metric id; each completes ``52 of 60 …`` or names a column of shares."""
 
+_OF_SENTENCES = ("relevance", "utilization", "completeness")
 HEADLINES = {
-    "trace": (
-        "adherence",
-        "adherence_fraction",
-        "relevance",
-        "utilization",
-        "completeness",
-        "document_relevance",
-    ),
-    "claims": (
-        "adherence",
-        "adherence_fraction",
-        "answer_relevancy",
-        "relevance",
-        "utilization",
-        "completeness",
-    ),
+    "trace": ("adherence", "adherence_fraction", *_OF_SENTENCES, "document_relevance"),
+    "claims": ("adherence", "adherence_fraction", "answer_relevancy", *_OF_SENTENCES),
     "reference": (
-        "adherence",
-        "claim_precision",
-        "claim_recall",
-        "context_recall",
-        "relevance",
-        "completeness",
+        *("adherence", "claim_precision", "claim_recall"),
+        *("context_recall", "relevance", "completeness"),
     ),
 }
 """By profile, the ids of the metrics to show first, in their order."""
@@ -103,11 +86,7 @@ def name_with_id(metric: Metric) -> str:
 
 
 def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:
-    """Return the metrics to show first, at most six, in their order.
-
-    Args:
-        metrics: metrics with values. The richest profile that one of them needs decides.
-    """
+    """Return the metrics to show first, at most six; the richest profile they need decides."""
     given = {metric.id: metric for metric in metrics}
     profiles = {metric.profile.name for metric in given.values()}
     richest = next((name for name in reversed(HEADLINES) if name in profiles), "trace")
@@ -156,11 +135,9 @@ class Headline:
 
 
 def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
-    """Return the conclusion of summaries of one judge configuration.
+    """Return the conclusion of summaries of one judge configuration, of all its groups.
 
-    Args:
-        rows: summaries of one configuration, of all its groups.
-        worst: ids of the records with the least support.
+    ``worst`` are the ids of the records with the least support.
 
     Example:
         >>> from labeler.calculators.headline import headline
@@ -218,11 +195,7 @@ def _joined(row: SummaryRow) -> str:
 
 
 def in_words(row: SummaryRow) -> tuple[str, str]:
-    """Return the mean of a summary and its interval, as shares in percent: ``64 %, 38 to 86``.
-
-    Returns:
-        Mean and interval; the interval may be empty.
-    """
+    """Return mean and interval, which may be empty, as shares in percent: ``64 %, 38 to 86``."""
     if row.mean is None:
         return "unknown", ""
     is_share = row.metric.range == (0, 1)
@@ -236,15 +209,12 @@ def in_words(row: SummaryRow) -> tuple[str, str]:
 def conclusions(rows: Sequence[SummaryRow], worst: WorstIds | None = None) -> list[str]:
     """Return the headline of each judge configuration, with its name if there are several."""
     names = configuration_names(rows)
-    found: dict[str | None, Headline] = {
-        label: headline(
-            [row for row in rows if row.label == label], worst.of(label) if worst else ()
-        )
-        for label in names
-    }
-    if len(names) == 1:
-        return [str(one) for one in found.values()]
-    return [f"{names[label]}: {one}" for label, one in found.items()]
+    found = []
+    for label, name in names.items():
+        own = [row for row in rows if row.label == label]
+        one = headline(own, worst.of(label) if worst else ())
+        found.append(f"{name}: {one}" if len(names) > 1 else str(one))
+    return found
 
 
 def configuration_names(rows: Iterable[SummaryRow]) -> dict[str | None, str]:

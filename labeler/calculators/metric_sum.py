@@ -9,12 +9,7 @@ from functools import cached_property
 from itertools import repeat
 
 from labeler.calculators.ratio import Ratio, fixed_point
-from labeler.calculators.statistics.intervals import (
-    Interval,
-    Intervals,
-    Range,
-    mean_interval,
-)
+from labeler.calculators.statistics.intervals import Interval, Intervals, Range, mean_interval
 
 _SMALL = 0xFFFF
 """The largest number of two bytes."""
@@ -38,12 +33,7 @@ class MetricSum:
         """The number of rows at each place."""
 
     def add(self, ratio: Ratio, row: int) -> None:
-        """Add the ratio of a row.
-
-        Args:
-            ratio: the ratio.
-            row: the number of earlier rows of the group.
-        """
+        """Add the ratio of a row; ``row`` is the number of earlier rows of the group."""
         if row > len(self._rows):
             self._rows.extend(repeat(0, row - len(self._rows)))
         place = self._places.get(ratio.parts)
@@ -53,14 +43,9 @@ class MetricSum:
         self._rows.append(place)
 
     def extend(self, ratios: Sequence[Ratio | None], counts: Sequence[int]) -> list[int]:
-        """Count rows that :meth:`place` adds.
+        """Count rows that :meth:`place` adds, and return the place of each distinct ratio.
 
-        Args:
-            ratios: distinct ones, in order of first appearance.
-            counts: rows with each.
-
-        Returns:
-            The place of each ratio.
+        The ratios are in order of first appearance.
         """
         places = [self._place(ratio) for ratio in ratios]
         for place, count in zip(places, counts, strict=True):
@@ -125,25 +110,27 @@ class MetricSum:
         return self._mean(missing, low), self._mean(missing, high)
 
     def interval(
-        self, intervals: Intervals, range_: Range, units: Sequence[Hashable] | None
+        self, intervals: Intervals | None, range_: Range, units: Sequence[Hashable] | None
     ) -> Interval | None:
-        """Return the interval of the mean.
+        """Return the interval of the mean; ``None`` without options.
 
         Args:
             intervals: its options.
             range_: the lowest and the highest value; ``None`` where unknown.
             units: the observation that each row belongs to; ``None`` for single rows.
         """
+        if intervals is None:
+            return None
         if units is None:
             counts = Counter[float]()
             for _, value, count in self._defined:
                 counts[value] += count
             return mean_interval(counts, range_=range_, level=intervals.level)
         distinct = [None if ratio is None else ratio.value for ratio in self._ratios]
-        values = [distinct[place] for place in self._rows]
-        own = [u for u, value in zip(units, values, strict=False) if value is not None]
-        known = [v for v in values if v is not None]
-        return mean_interval(known, groups=own, range_=range_, level=intervals.level)
+        values = ((distinct[place], unit) for place, unit in zip(self._rows, units, strict=False))
+        known = [(value, unit) for value, unit in values if value is not None]
+        own, groups = [value for value, _ in known], [unit for _, unit in known]
+        return mean_interval(own, groups=groups, range_=range_, level=intervals.level)
 
     @cached_property
     def _counted(self) -> list[tuple[Ratio, int]]:

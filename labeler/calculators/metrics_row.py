@@ -210,10 +210,12 @@ class Measurer:
         if isinstance(outcome, LabelFailure):
             # A failure of another kind may lack a part of the signature, such as an embedder.
             label = str(outcome.signature) if is_label and outcome.signature else None
-            return failed_row(outcome, chosen.metrics, label)
+            facts = RowFacts.of(position, outcome, kind) if self._facts else None
+            return failed_row(outcome, chosen.metrics, label, facts)
         counted, label = tally(record) if is_label else record, outcome.printed
         example, id_ = record.example, outcome.id
-        facts = RowFacts.of(position, outcome, kind, counted) if self._facts and is_label else None
+        sets = counted if is_label else None
+        facts = RowFacts.of(position, outcome, kind, sets) if self._facts else None
         return MetricsRow(
             id_,
             {name: metric.ratio(counted, id_) for name, metric in chosen.named},
@@ -260,13 +262,15 @@ class _Chosen(NamedTuple):
         return cls(tuple(metrics), named, printed_versions(metrics))
 
 
-def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | None) -> MetricsRow:
+def failed_row(
+    failure: LabelFailure,
+    metrics: Sequence[Metric],
+    label: str | None,
+    facts: RowFacts | None = None,
+) -> MetricsRow:
     """Return the row of a failure: every metric is undefined, as in ``failed:refusal``.
 
-    Args:
-        failure: the failure.
-        metrics: the selected metrics.
-        label: printed signature of the records that the failure counts with.
+    ``label`` is the printed signature of the records that the failure counts with.
     """
     return MetricsRow(
         failure.id,
@@ -276,6 +280,7 @@ def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | No
         failed=failure.reason,
         metadata=failure.metadata,
         identity=Identity.of(failure.id, label, None),
+        facts=facts,
     )
 
 

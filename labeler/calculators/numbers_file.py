@@ -364,7 +364,7 @@ class NumbersFile:
         ratios = {one.id: self._complete(one) for one in self.metrics}
         for (own_label, model, *group), places in split(parts, labeled):
             name = model.name if by_model else ""
-            sums = groups.of(GroupKey(own_label, group[0] if group else None, name))
+            sums = groups[GroupKey(own_label, group[0] if group else None, name)]
             sums.models.add(model)
             counted = places[~repeats[np.searchsorted(labeled, places)]]
             sums.duplicates += len(places) - len(counted) + sum(copies.listed(counted))

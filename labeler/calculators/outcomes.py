@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -19,10 +19,8 @@ from labeler.calculators.row_facts import (
     QUESTION,
     DigestMap,
     DistinctRows,
-    RowFacts,
     RowTexts,
     row_digest,
-    text_digest,
 )
 from labeler.catalog import named_keywords
 from labeler.data.label_files import (
@@ -68,13 +66,16 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
         located: the outcomes; consumed once.
         through: generators that the checked outcomes pass through, such as one that counts them.
         one_row: False if the caller chooses among the rows of an id.
+
+    Raises:
+        UsageError: on reading, a record has the id of an earlier one and another question,
+            documents or response, or its key and another answer.
     """
 
     def __init__(
         self, located: Iterable[Located], through: tuple[Through, ...] = (), *, one_row: bool = True
     ) -> None:
         self._located, self._through, self._one_row = located, through, one_row
-        self._started: Iterator[AnyOutcome] | None = None
 
     def through(self, *generators: Through) -> CheckedOutcomes:
         """Return the outcomes as they come out of generators; they are not checked again."""
@@ -84,23 +85,18 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
         """Return the outcomes for a caller that chooses among the rows that an id names."""
         return CheckedOutcomes(self._located, self._through, one_row=False)
 
-    def __iter__(self) -> Iterator[AnyOutcome]:  # noqa: PYI034 - a generator is faster
-        """Yield the outcomes.
+    @cached_property
+    def _started(self) -> Iterator[AnyOutcome]:
+        outcomes: Iterable[AnyOutcome] = self._checked()
+        for generator in self._through:
+            outcomes = generator(outcomes)
+        return iter(outcomes)
 
-        Raises:
-            UsageError: a record has the id of an earlier one and another question, documents or
-                response, or its key and another answer.
-        """
-        if self._started is None:
-            outcomes: Iterable[AnyOutcome] = self._checked()
-            for generator in self._through:
-                outcomes = generator(outcomes)
-            self._started = iter(outcomes)
+    def __iter__(self) -> Iterator[AnyOutcome]:  # noqa: PYI034 - a generator is faster
         return self._started
 
     def __next__(self) -> AnyOutcome:
-        """Return the next outcome."""
-        return next(iter(self))
+        return next(self._started)
 
     def _checked(self) -> Iterator[AnyOutcome]:
         known, foreign, texts = DigestMap(), Counter[str](), RowTexts()
@@ -114,7 +110,7 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
             if not isinstance(outcome, LabelFailure):
                 if self._one_row:
                     texts.check(where, outcome)
-                content = text_digest(outcome.content())
+                content = row_digest(outcome.content(), None)
                 if known.add(row_digest(outcome.id, outcome.key), content) not in {0, content}:
                     raise UsageError(
                         f"{where}: record {outcome.id!r:.80} has another answer than an earlier "
@@ -137,10 +133,6 @@ Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
 
 def numbers_of(*sources: str | Path, ids: str | Iterable[str] | None = None) -> NumbersFile | None:
     """Return the rows of numbers files; ``None`` if the sources hold outcomes.
-
-    Args:
-        sources: files, or labels in another form.
-        ids: as for :func:`metrics`.
 
     Raises:
         UsageError: only some of them are numbers files, or one is damaged.
@@ -185,14 +177,9 @@ def checked_outcomes(*outcomes: str | Path) -> CheckedOutcomes:
 
 
 def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> CheckedOutcomes:
-    """Return given outcomes with the check of :class:`CheckedOutcomes`.
+    """Return given outcomes, not a path, with the check of :class:`CheckedOutcomes`.
 
-    Args:
-        outcomes: the outcomes; consumed once.
-        name: beginning of the place in the error, such as ``"B: "``.
-
-    Raises:
-        UsageError: the outcomes are a path.
+    ``name`` begins the place in errors, such as ``"B: "``.
     """
     if isinstance(outcomes, CheckedOutcomes):
         return outcomes
@@ -329,8 +316,6 @@ def measure_outcomes(
             known.add(kind)
             others += measured
         row = measurer.row(outcome, position, kind)
-        if facts and row.facts is None:
-            row = replace(row, facts=RowFacts.of(position, outcome, kind))
         if column == QUESTION and (example := getattr(outcome, "example", None)):
             row = replace(row, metadata={QUESTION: example.question} | row.metadata)
         yield row
@@ -344,19 +329,16 @@ def _with_kinds(
     An unreadable row counts as the kind of the first readable one if that is measured, else as a
     label; unreadable rows before it are yielded after it is known.
     """
-    waiting: list[AnyOutcome] = []
-    of_unread = ""
-    for outcome in outcomes:
-        kind = requested_kind(outcome)
-        if not of_unread:
-            if kind is None:
-                waiting.append(outcome)
-                continue
+    left = iter(outcomes)
+    unread: list[AnyOutcome] = []
+    of_unread = LABEL
+    for outcome in left:
+        unread.append(outcome)
+        if kind := requested_kind(outcome):
             of_unread = kind if measurer.measured(kind) else LABEL
-            yield from ((earlier, of_unread) for earlier in waiting)
-            waiting.clear()
-        yield outcome, kind or of_unread
-    yield from ((outcome, LABEL) for outcome in waiting)
+            break
+    for outcome in chain(unread, left):
+        yield outcome, requested_kind(outcome) or of_unread
 
 
 @named_keywords

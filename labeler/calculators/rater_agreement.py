@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from labeler.calculators.headline import plain_name
@@ -15,16 +14,14 @@ from labeler.calculators.registry import METRICS
 from labeler.calculators.row_facts import question_digest
 from labeler.calculators.statistics.agreement import (
     PAIR,
-    Agreement,
+    Coefficient,
     Pattern,
     Ratings,
     cohen_kappa,
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
-    measured,
 )
-from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
@@ -78,9 +75,6 @@ _FLAGS = frozenset(
 )
 """The yes-or-no metrics of a record."""
 
-_NOT_YES_OR_NO = "not_yes_or_no"
-"""Why numbers between 0 and 1 have neither kappa nor AC1: these compare classes."""
-
 
 def is_yes_or_no(field: str) -> bool:
     """Return whether a field is yes or no, so that a majority decides; other fields are averaged.
@@ -100,17 +94,17 @@ class FieldAgreement(Brief):
         group: value of the grouping column; ``None`` for all records together.
         units: units that both sides judged.
         left_out: units that only one side judged, or on which people are tied.
+        tied: units among those left out on which as many people say yes as no.
         raw: share of the units on which both sides agree.
         mean_a: share of yes on side A among these units; of a metric, the mean. ``None`` without
             units, or with more than two sides.
         mean_b: share of yes or mean on side B.
+        questions: number of questions that intervals are drawn over, where several records ask the
+            same one; ``None`` over records.
+        caution: why the coefficients say little; ``None`` if they do not.
         kappa: Cohen's kappa.
         ac1: Gwet's AC1.
         alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
-        tied: units among those left out on which as many people say yes as no.
-        intervals: 95 % intervals of the coefficients by name, drawn over records.
-        questions: number of questions that they are drawn over instead, where several records ask
-            the same one; ``None`` over records.
     """
 
     field: str
@@ -118,44 +112,24 @@ class FieldAgreement(Brief):
     group: str | None
     units: int
     left_out: int
+    tied: int
     raw: float | None
     mean_a: float | None
     mean_b: float | None
-    kappa: Agreement
-    ac1: Agreement
-    alpha: Agreement
-    tied: int = 0
-    intervals: Mapping[str, Interval] = dataclasses.field(default_factory=dict)
-    questions: int | None = None
+    questions: int | None
+    caution: str | None
+    kappa: Coefficient
+    ac1: Coefficient
+    alpha: Coefficient
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        return {
-            "field": self.field,
-            "unit": self.unit,
-            "group": self.group,
-            "units": self.units,
-            "left_out": self.left_out,
-            "tied": self.tied,
-            "raw": self.raw,
-            "mean_a": self.mean_a,
-            "mean_b": self.mean_b,
-            "questions": self.questions,
-            "caution": self.alpha.caution,
-            **{
-                name: {
-                    "value": found.value,
-                    "undefined": found.undefined,
-                    "interval": drawn.as_json() if (drawn := self.intervals.get(name)) else None,
-                }
-                for name, found in self.by_name.items()
-            },
-        }
+        return asdict(self)
 
     @property
-    def by_name(self) -> dict[str, Agreement]:
+    def by_name(self) -> dict[str, Coefficient]:
         """Kappa, AC1 and alpha by name."""
-        return {"kappa": self.kappa, "ac1": self.ac1, "alpha": self.alpha}
+        return {"kappa": self.kappa, "AC1": self.ac1, "alpha": self.alpha}
 
     @property
     def by_chance(self) -> float | None:
@@ -257,52 +231,54 @@ class FieldRatings:
             self.sums.append(array("d", sums))
             self.questions.append(question)
 
-    def agreement(self, name: str, group: str | None = None) -> FieldAgreement:
+    def agreement(self, name: str, group: str | None = None, tied: int = 0) -> FieldAgreement:
         """Measure the agreement of the sides.
 
         Args:
             name: the field.
             group: value of the grouping column, if the records are those of a group.
+            tied: units on which as many people say yes as no.
         """
-        ratings = Ratings(self.patterns)
-        raw = ratings.raw
-        kappa, ac1, alpha = coefficients(ratings)
-        found = FieldAgreement(
+        ratings, questions = Ratings(self.patterns), None
+        found = coefficients(ratings)
+        if self.sums and len(self.questions) <= self.most:
+            from labeler.calculators.statistics.resampling import agreement_intervals  # noqa: PLC0415
+
+            questions = count_clusters(self.questions)
+            groups = None if questions is None else self.questions
+            drawn = agreement_intervals(self.sums, raters=ratings.raters, groups=groups)
+            for coefficient, one in found.items():
+                if one.value is not None:
+                    found[coefficient] = replace(one, interval=drawn.get(coefficient))
+        return FieldAgreement(
             field=name,
             unit=UNITS.get(name, RECORD),
             group=group,
             units=ratings.units,
             left_out=sum(ratings.all.values()) - ratings.units,
-            raw=None if raw is None else float(raw),
+            tied=tied,
+            raw=None if ratings.raw is None else float(ratings.raw),
             mean_a=_mean(ratings, 0),
             mean_b=_mean(ratings, 1),
-            kappa=kappa,
-            ac1=ac1,
-            alpha=alpha,
+            questions=questions,
+            caution=ratings.caution,
+            **found,
         )
-        if not self.sums or len(self.questions) > self.most:
-            return found
-        from labeler.calculators.statistics.resampling import agreement_intervals  # noqa: PLC0415
-
-        shared = count_clusters(self.questions)
-        groups = None if shared is None else self.questions
-        drawn = agreement_intervals(self.sums, raters=ratings.raters, groups=groups)
-        defined = {name for name, one in found.by_name.items() if one.value is not None}
-        intervals = {name: drawn[name] for name in found.by_name if name in defined & drawn.keys()}
-        return replace(found, intervals=intervals, questions=shared)
 
 
-def coefficients(ratings: Ratings) -> tuple[Agreement, Agreement, Agreement]:
-    """Return kappa (Cohen's for two raters, Fleiss' for more), Gwet's AC1, Krippendorff's alpha.
+def coefficients(ratings: Ratings) -> dict[str, Coefficient]:
+    """Return ``kappa`` (Cohen's for two raters, Fleiss' for more), Gwet's ``ac1`` and ``alpha``.
 
-    Numbers that are not all 0 or 1 have only alpha, at the interval level.
+    Numbers that are not all 0 or 1 have only Krippendorff's alpha, at the interval level: the
+    others compare classes.
     """
     if set(ratings.classes) <= {0, 1}:
-        pair = ratings.raters <= PAIR
-        kappa = cohen_kappa(ratings) if pair else fleiss_kappa(ratings)
-        return kappa, gwet_ac1(ratings), krippendorff_alpha(ratings)
-    neither = measured(ratings, None, _NOT_YES_OR_NO)
-    return neither, neither, krippendorff_alpha(ratings, level="interval")
+        kappa = cohen_kappa if ratings.raters <= PAIR else fleiss_kappa
+        found = (kappa(ratings), gwet_ac1(ratings), krippendorff_alpha(ratings))
+    else:
+        neither = Coefficient(None, "not_yes_or_no")
+        found = (neither, neither, krippendorff_alpha(ratings, level="interval"))
+    return dict(zip(("kappa", "ac1", "alpha"), found, strict=True))
 
 
 def _mean(ratings: Ratings, side: int) -> float | None:

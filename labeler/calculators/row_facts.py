@@ -34,7 +34,7 @@ class Identity(NamedTuple):
     """Digests of 64 bits of what makes two records the same.
 
     Attributes:
-        row: of the row's id and the printed signature; never 0.
+        row: of the row's id and the printed signature; never 0, and the same in this process only.
         key: of the label key; 0 for a failure.
     """
 
@@ -48,8 +48,8 @@ class Identity(NamedTuple):
 
 
 def row_digest(id_: str, label: str | None) -> int:
-    """Return the digest of a row's id and the printed signature of its label."""
-    return text_digest(f"{len(id_)}:{id_}{label or ''}")
+    """Return the digest, in this process, of a row's id and the signature or key of its label."""
+    return hash((id_, label)) & _WORD or 1
 
 
 def question_digest(question: str | None) -> int:
@@ -57,8 +57,11 @@ def question_digest(question: str | None) -> int:
     return text_digest(question) if question and not question.isspace() else 0
 
 
+_WORD = (1 << 64) - 1
+
+
 def text_digest(text: str) -> int:
-    """Return 64 bits that stand for a text; never 0."""
+    """Return 64 bits that stand for a text, in every process; never 0."""
     found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(found, "little") or 1
 
@@ -352,7 +355,7 @@ class RowTexts:
         if not isinstance(example, KeyedExample):
             return
         made_by = "" if outcome.kind == "label" else getattr(outcome, "printed", "")
-        digest = text_digest(f"{outcome.kind}\0{made_by}\0{example.splitter}\0{example.id}")
+        digest = row_digest(example.id, f"{outcome.kind}\0{made_by}\0{example.splitter}")
         documents = (*map(len, example.documents), *map(_TEXT, chain(*example.documents)))
         parts = (example.question, documents, tuple(map(_TEXT, example.response)))
         # A hash of each part, the same in this process only, side by side in 63 bits.

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -23,11 +16,7 @@ from labeler.calculators.metrics_row import MetricsRow, resampling_unit
 from labeler.calculators.ratio import NOT_FINITE
 from labeler.calculators.registry import Metric
 from labeler.calculators.row_facts import QUESTION, Identities, group_key, group_names, row_digest
-from labeler.calculators.statistics.intervals import (
-    Interval,
-    IntervalJSON,
-    Intervals,
-)
+from labeler.calculators.statistics.intervals import Interval, IntervalJSON, Intervals
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
 from labeler.sentences.display import Brief
@@ -205,7 +194,7 @@ def summarize(
         name = row.answered.name if row.answered and by_model else ""
         model = None if row.failed else name
         group = None if by is None else group_key(row.metadata, by)
-        sums = groups.of(GroupKey(row.label, group, model))
+        sums = groups[GroupKey(row.label, group, model)]
         if row.answered:
             sums.models.add(row.answered)
         if row.failed:
@@ -265,7 +254,7 @@ class GroupKey(NamedTuple):
         return self.label and answered_by(self.label, self.model or "")
 
 
-class GroupedSums:
+class GroupedSums(dict[GroupKey, "GroupSums"]):
     """Sums of every metric over rows, by judge configuration and group.
 
     Args:
@@ -273,50 +262,37 @@ class GroupedSums:
     """
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
+        super().__init__()
         self._metrics = metrics
-        self._groups: dict[GroupKey, GroupSums] = {}
         self.columns: set[str] = set()
         """Names of the metadata columns that rows have."""
 
-    def of(self, key: GroupKey) -> GroupSums:
-        """Return the sums over one group."""
-        if key not in self._groups:
-            self._groups[key] = GroupSums(self._metrics)
-        return self._groups[key]
+    def __missing__(self, key: GroupKey) -> GroupSums:
+        return self.setdefault(key, GroupSums(self._metrics))
 
     def rows(
-        self,
-        by: str | None,
-        intervals: Intervals | None,
-        present: Callable[[set[int]], set[int]],
+        self, by: str | None, intervals: Intervals | None, present: Callable[[set[int]], set[int]]
     ) -> list[SummaryRow]:
-        """Return the summaries after all rows were added.
+        """Return the summaries after all rows were added; see :func:`summarize`.
 
-        Args:
-            by: name of the metadata column that rows are grouped by.
-            intervals: options of intervals; ``None`` for none.
-            present: returns those of some digests of rows that have a label or failed.
-
-        Raises:
-            UsageError: no row has a column that is named.
+        ``present`` returns those of some digests of rows that have a label or failed.
         """
-        if self._groups:
+        if self:
             check_column(by, self.columns, "to summarize by")
             check_unit(intervals.group if intervals else None, self.columns)
         self._share_unsigned(present)
         self._share_failed()
-        if not self._groups and by is None:
-            self.of(GroupKey(None, None, None))
+        if not self and by is None:
+            self[GroupKey(None, None, None)]
         measured: dict[str | None, set[str]] = {}
-        for key, sums in self._groups.items():
+        for key, sums in self.items():
             measured.setdefault(key.label, set()).update(sums.measured)
-        names = group_names(key.group for key in self._groups if key.group is not None)
+        names = group_names(key.group for key in self if key.group is not None)
         named = {
-            key._replace(group=names.get(key.group or "") if by else None): key
-            for key in self._groups
+            key._replace(group=names.get(key.group or "") if by else None): key for key in self
         }
         return [
-            self._groups[named[key]].row(metric, key, intervals)
+            self[named[key]].row(metric, key, intervals)
             for key in sorted(named, key=lambda key: (key.configuration or "", key.group or ""))
             for metric in self._metrics
             if metric.id in measured[key.label] or not measured[key.label]
@@ -324,47 +300,39 @@ class GroupedSums:
 
     def _share_unsigned(self, present: Callable[[set[int]], set[int]]) -> None:
         """Count rows that failed without a signature in every configuration without the row."""
-        labels = dict.fromkeys(key.label for key in self._groups if key.label is not None)
-        for key in [key for key in self._groups if key.label is None and labels]:
-            unsigned = self._groups.pop(key).unsigned
+        labels = dict.fromkeys(key.label for key in self if key.label is not None)
+        for key in [key for key in self if key.label is None and labels]:
+            unsigned = self.pop(key).unsigned
             for label in labels:
                 digests = {name: row_digest(name, label) for name in unsigned}
                 known = present(set(digests.values()))
-                self.of(GroupKey(label, key.group, None)).unsigned |= {
+                self[GroupKey(label, key.group, None)].unsigned |= {
                     name: reason for name, reason in unsigned.items() if digests[name] not in known
                 }
 
     def _share_failed(self) -> None:
         """Count failed rows with each model that answered in their configuration and group."""
         models: dict[str | None, dict[GroupKey, None]] = {}
-        for key in self._groups:
+        for key in self:
             if key.model is not None:
                 models.setdefault(key.label, {})[key] = None
-        for key in [key for key in self._groups if key.model is None and key.label in models]:
-            failures = self._groups.pop(key)
+        for key in [key for key in self if key.model is None and key.label in models]:
+            failures = self.pop(key)
             own = [other for other in models[key.label] if other.group == key.group]
             every = dict.fromkeys(other._replace(group=key.group) for other in models[key.label])
             for other in own or every:
-                self.of(other).add_failures(failures)
+                self[other].add_failures(failures)
 
 
 def check_column(name: str | None, columns: Collection[str], purpose: str) -> None:
-    """Check that rows have a column that is named.
-
-    Raises:
-        UsageError: no row has it.
-    """
+    """Raise :class:`UsageError` if no row has a column that is named."""
     if name is not None and name not in columns:
         have = ", ".join(sorted(columns)) or "none"
         raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
 
 
 def check_unit(name: str | None, columns: Collection[str]) -> None:
-    """Check that rows have the column of observations; every row has a question.
-
-    Raises:
-        UsageError: no row has it.
-    """
+    """Do as :func:`check_column` for the column of observations; every row has a question."""
     if name != QUESTION:
         check_column(name, columns, "to draw records by")
 
@@ -374,9 +342,6 @@ def count_clusters(units: Iterable[Hashable]) -> int | None:
 
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
     fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
-
-    Args:
-        units: the unit of each record.
     """
     counts = Counter(units)
     alone = counts.pop(None, 0) + counts.pop(0, 0)
@@ -413,12 +378,7 @@ class GroupSums:
         """Ids of the first rows whose value of each metric is not a finite number."""
 
     def add(self, row: MetricsRow, column: str | None) -> None:
-        """Add the row of a label.
-
-        Args:
-            row: the row.
-            column: name of the metadata column of observations; ``None`` for questions.
-        """
+        """Add the row of a label; ``column`` names observations, by default questions do."""
         self.measured.update(row.metrics)
         before = len(self.questions)
         for name, ratio in row.metrics.items():
@@ -467,9 +427,7 @@ class GroupSums:
             failed=dict(failed),
             mean=found.mean,
             pooled=found.pooled,
-            interval=found.interval(intervals, metric.range, self._observations)
-            if intervals
-            else None,
+            interval=found.interval(intervals, metric.range, self._observations),
             bounds=found.bounds(failed.total(), metric.range),
             duplicates=self.duplicates,
             clusters=self.clusters,

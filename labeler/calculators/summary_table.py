@@ -39,7 +39,7 @@ from labeler.sentences.display import (
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.labels.metering import LabelFacts
+    from labeler.labels.answering import LabelFacts
 
 
 class _OfMetric(Protocol):
@@ -79,6 +79,10 @@ def find_row(rows: Iterable[R], key: str | tuple[str, str]) -> R:
     return found[0]
 
 
+Cells = dict[Column, Callable[[SummaryRow], str]]
+"""Functions that make a row's cells, by column."""
+
+
 class SummaryTable(Displayed, list[SummaryRow]):
     """Summaries: a list, and ``table["adherence"]`` is the row of a metric.
 
@@ -111,13 +115,12 @@ class SummaryTable(Displayed, list[SummaryRow]):
 
     def _display(self) -> Display:
         labels = list(dict.fromkeys(row.label for row in self))
-        cells = dict(summary_cells(self.intervals))
+        cells = summary_cells(self.intervals)
         if any(row.group is not None for row in self):
             cells = {Column("group", words=True): lambda row: row.group or NONE} | cells
         if len(labels) > 1:
             cells |= {Column("labels"): lambda row: str(1 + labels.index(row.label))}
-        shown = measured_rows(self)
-        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
+        grid = _filled(cells, measured_rows(self))
         made_by = [f"{n}: {one or 'no label'}" for n, one in enumerate(labels, start=1)]
         made_by = made_by if len(labels) > 1 else [f"by {one or 'no label'}" for one in labels]
         first = [row for row in self if row.label == labels[0]]
@@ -145,9 +148,9 @@ def _never_measured(undefined: Mapping[str, int], defined: int) -> bool:
     )
 
 
-def summary_cells(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], str]]:
-    """Return functions that make a row's cells, by column."""
-    cells: dict[Column, Callable[[SummaryRow], str]] = {
+def summary_cells(intervals: Intervals | None) -> Cells:
+    """Return the cells of a table with counts."""
+    cells: Cells = {
         Column("metric", words=True): lambda row: row.metric.id,
         Column(""): lambda row: arrow(higher_is_better=row.metric.higher_is_better),
         Column("v", drop=1): lambda row: str(row.metric.version),
@@ -206,11 +209,7 @@ FLOOR = (
 
 
 def floor_note(labels: Iterable[str | None]) -> Iterator[str]:
-    """Yield a warning if a label is of the embedded judge.
-
-    Args:
-        labels: printed signatures, or judges as ``KIND/MODEL``.
-    """
+    """Yield a warning if a label, or a judge as ``KIND/MODEL``, is of the embedded judge."""
     if any(label and label.removeprefix("judge:").startswith("embedded/") for label in labels):
         yield FLOOR
 
@@ -251,7 +250,7 @@ def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
 def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
     """Yield the reasons of missing values by metric, the failures, and bounds of the means."""
     undefined: dict[Metric, Counter[str]] = {}
-    failed: Counter[str] = Counter()
+    failed = Counter[str]()
     shown = {row.metric for row in measured_rows(rows)}
     absent: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -306,20 +305,18 @@ def labels_display(
         what: name of the records, in the plural.
     """
     by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
-    counts = f"{len(outcomes) - facts.failed.total():,} {what}"
-    counts += f" by {by}" if facts.judges else ""
-    counts += f", {facts.failed.total():,} failed"
-    if facts.failed.total() == len(outcomes):
+    failed = facts.failed.total()
+    counts = f"{len(outcomes) - failed:,} {what}{f' by {by}' if facts.judges else ''}"
+    counts += f", {failed:,} failed"
+    if failed == len(outcomes):
         return _failures(counts, outcomes)
-    several = len({row.label for row in table}) > 1
     every = summary_cells(table.intervals).items()
     cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
-    shown = measured_rows(table)
-    grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in shown])
+    grid = _filled(cells, measured_rows(table))
     notes = [counts, *([f"failed: {reason_counts(facts.failed)}"] if facts.failed else [])]
     notes.append(f"cost: {cost}")
     warnings = [*selection_warnings(row.label for row in table), *floor_note(facts.judges)]
-    if several:
+    if len({row.label for row in table}) > 1:
         notes.append("several judge configurations, each with rows of its own: .summary()")
     else:
         known = {*notes, *warnings}
@@ -336,7 +333,6 @@ def _failures(title: str, outcomes: Sequence[AnyOutcome]) -> Display:
     return Display(title, grid, [*first.values()])
 
 
-Cells = dict[Column, Callable[[SummaryRow], str]]
 _SMALL_SAMPLE = "* few records: the range may be too narrow or too wide"
 
 
@@ -366,10 +362,7 @@ class View:
 def summary_sections(rows: Sequence[SummaryRow], view: View, source: str = "") -> Iterator[Section]:
     """Yield the metrics and notes of each judge configuration.
 
-    Args:
-        rows: the summaries.
-        view: what is shown.
-        source: label file or store that the command for more metrics reads; empty for none.
+    ``source`` is the label file or store that the command for more metrics reads; empty for none.
     """
     names = configuration_names(rows)
     for label, name in names.items():
@@ -404,20 +397,14 @@ def _tables(rows: Sequence[SummaryRow], view: View) -> Iterator[Section]:
         return
     groups: Cells = {Column(view.by, words=True): lambda row: row.group or NONE}
     cells = groups | {one: cell for one, cell in cells.items() if one.head not in _OF_METRIC}
-    by_metric: dict[Metric, list[SummaryRow]] = {}
-    for row in rows:
-        by_metric.setdefault(row.metric, []).append(row)
-    for metric, own in by_metric.items():
-        yield Section(_heading(metric), [_filled(cells, own)])
+    for metric in dict.fromkeys(row.metric for row in rows):
+        name = plain_name(metric)
+        heading = name if name == metric.id else f"{name} ({metric.id})"
+        yield Section(heading, [_filled(cells, [row for row in rows if row.metric is metric])])
 
 
 _OF_METRIC = {"", "metric", "better"}
 """Headings of columns that say the same of all groups."""
-
-
-def _heading(metric: Metric) -> str:
-    name = plain_name(metric)
-    return name if name == metric.id else f"{name} ({metric.id})"
 
 
 def _filled(cells: Cells, rows: Iterable[SummaryRow]) -> Grid:
@@ -425,7 +412,7 @@ def _filled(cells: Cells, rows: Iterable[SummaryRow]) -> Grid:
 
 
 def plain_cells(rows: Sequence[SummaryRow], intervals: Intervals | None) -> Cells:
-    """Return functions that make a row's cells in words and percent, by column."""
+    """Return the cells of a table in words and percent."""
     cells: Cells = {}
     named = any(row.metric.name in PLAIN_NAMES for row in rows)
     if named:

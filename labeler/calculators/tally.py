@@ -45,20 +45,6 @@ class Probabilities(NamedTuple):
     adherence: int
 
 
-class Citations(NamedTuple):
-    """The citations of one response.
-
-    Attributes:
-        pairs: response sentences with a number that they cite.
-        correct: pairs whose document holds a key of the sentence's support.
-        complete: keys of sentences with support whose documents they all cite.
-    """
-
-    pairs: int = 0
-    correct: int = 0
-    complete: frozenset[str] = frozenset()
-
-
 @dataclass(frozen=True, slots=True)
 class ClaimTally:
     """The verdicts on one claim of the response or of the reference answer."""
@@ -220,7 +206,7 @@ def tally(record: LabelRecord) -> Tally:
         if not support.isdisjoint(conversation):
             by_conversation.add(key)
     supported = frozenset(dict(named)) - unsupported
-    cited = _citations(response, texts, named, len(example.documents))
+    citations, correct, complete = _citations(response, texts, named, len(example.documents))
     return Tally(
         documents=tuple(map(len, example.documents)),
         lengths=lengths,
@@ -236,9 +222,9 @@ def tally(record: LabelRecord) -> Tally:
         has_conversation=has_conversation,
         # An overruled verdict stays overruled in every definition.
         stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
-        citations=cited.pairs,
-        correct_citations=cited.correct,
-        well_cited=cited.complete & supported,
+        citations=citations,
+        correct_citations=correct,
+        well_cited=complete & supported,
         probabilities=_probabilities(record.scores, lengths),
         not_measured=record.not_measured,
         claims=_claims(label, left_out),
@@ -251,17 +237,15 @@ def _citations(
     texts: Sequence[str],
     named: Iterable[tuple[str, Collection[str]]],
     documents: int,
-) -> Citations:
-    """Count the citations of a response.
+) -> tuple[int, int, frozenset[str]]:
+    """Count the citations of a response, given the support that its label names by sentence.
 
-    Args:
-        response: keys of its sentences.
-        texts: their texts.
-        named: keys of response sentences, and the keys of a support.
-        documents: number of the documents.
+    Returns:
+        Pairs of a sentence and a number that it cites; those whose document holds a key of the
+        sentence's support; and keys of sentences with support whose documents they all cite.
     """
     if not may_cite("\n".join(texts)):
-        return _NO_CITATIONS
+        return 0, 0, frozenset()
     supporting: dict[str, set[int]] = {}
     for key, support in named:
         supporting.setdefault(key, set()).update(_documents(support))
@@ -273,22 +257,16 @@ def _citations(
         correct += len(cited.documents & held)
         if held and held <= cited.documents:
             complete.add(key)
-    return Citations(pairs, correct, frozenset(complete))
+    return pairs, correct, frozenset(complete)
 
 
-_NO_CITATIONS = Citations()
 _ONLY_GENERAL = frozenset({GENERAL})
 
 
 def _probabilities(
     scores: SentenceScores | None, sentences: dict[str, int]
 ) -> Probabilities | None:
-    """Return the sums of probabilities; ``None`` without one for each of the document sentences.
-
-    Args:
-        scores: the judge's scores, if any; probabilities only with one of adherence.
-        sentences: the document sentences, by key.
-    """
+    """Return the sums of probabilities; ``None`` without one for each of the document sentences."""
     if scores is None or scores.adherence is None:
         return None
     parts = (scores.relevance, scores.utilization, {"": scores.adherence})

@@ -26,7 +26,6 @@ from labeler.cli.terminal import (
     counted,
     next_command,
     notify,
-    notify_read,
     plural,
     print_display,
     print_json,
@@ -40,7 +39,7 @@ from labeler.judges.opening import open_judge, open_judges, price_of_run
 from labeler.labeling.options import BLIND, EstimateOptions, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.starting import label_rows
-from labeler.labels.metering import UNKNOWN_TOKENS
+from labeler.labels.answering import UNKNOWN_TOKENS
 from labeler.labels.profiles import AUTO, PROFILES
 
 if TYPE_CHECKING:
@@ -239,7 +238,7 @@ def events_file(path: str | None) -> Iterator[list[OnEvent]]:
     if path is None:
         yield []
         return
-    from labeler.calculators.evaluation_events import events_file as opened
+    from labeler.calculators.export import events_file as opened
 
     with opened(path) as write:
 
@@ -474,7 +473,8 @@ def estimate(
     wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
     asked = vars(given) | vars(RowsOptions())
     found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
-    notify_read(opened)
+    for text in opened.notices.values():
+        notify(text)
     if as_json:
         value = {name: one.as_json() for name, one in found.items()}
         print_json(value if each_profile else value[given.profile])

@@ -350,7 +350,7 @@ def _known(ids: str | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]
 
 def _write_events(rows: Iterable[MetricsRow], path: str) -> None:
     """Write metrics as evaluation events, and report how many name their trace."""
-    from labeler.calculators.evaluation_events import write_events as write
+    from labeler.calculators.export import write_events as write
 
     written = write(rows, path)
     without = f"; {written.untraced:,} without a trace id in metadata" if written.untraced else ""

@@ -16,7 +16,7 @@ from labeler.calculators import SummaryRow, select_metrics
 from labeler.calculators.headline import headline_metrics, in_words, plain_name
 from labeler.cli.files import check_label_target, outcomes_at
 from labeler.cli.terminal import Interrupted, notify, plural
-from labeler.comparing.corrected_labels import MeanChange, MeanChanges
+from labeler.comparing.human_labels import MeanChange, mean_changes
 from labeler.data.corrections.applying import Applied, Ignored, apply_corrections
 from labeler.data.corrections.file import CorrectionsFile, corrections_path, read_corrections
 from labeler.data.label_files import write_outcomes
@@ -147,7 +147,7 @@ def _conclude_reading(reading: PlanReading, labels: str) -> None:
 
 
 def _name(given: str | None) -> str:
-    from labeler.review.messages import check_name
+    from labeler.review.access import check_name
 
     try:
         return check_name((getpass.getuser() if given is None else given).strip())
@@ -294,8 +294,7 @@ def apply(
         raise _not_corrected(labels, path)
     applied, outcomes = apply_corrections(lambda: api.read_labels(labels), read.events)
     _check_used(applied, labels, path)
-    means = MeanChanges(api.read_labels(labels), applied)
-    changes = means.of(write_outcomes(outcomes, output))
+    changes = mean_changes(api.read_labels(labels), write_outcomes(outcomes, output), applied)
     notify(_conclusion(applied, changes))
     for line in chain(_summary(applied), _mean_lines(changes), _selection_lines(applied)):
         notify(line)

@@ -14,12 +14,12 @@ import typer
 from labeler import api
 from labeler.cli import options
 from labeler.cli.files import check_label_target
-from labeler.cli.terminal import SOME_FAILED, notify, notify_read, plural
+from labeler.cli.terminal import SOME_FAILED, notify, plural
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.data.label_files import SHARDS, is_store
 from labeler.data.lines import rewrite_without
 from labeler.data.options import DEFAULT_STORE, ExampleOptions
-from labeler.data.rows import Rows
+from labeler.data.rows import RowStream
 from labeler.errors import UsageError
 from labeler.extensions import every
 from labeler.judges.prompting import (
@@ -277,10 +277,8 @@ def prompt(
     if rows is None:
         sys.stdout.write(f"# System\n\n{visible(worded.system_text)}\n\n# User\n\n{worded.user}\n")
         return
-    opened = given.open(rows)
-    messages = _messages(opened, id, given, worded)
-    notify_read(opened)
-    for message in messages:
+    stream = RowStream(given.open(rows), (), notify)
+    for message in _messages(stream, id, given, worded):
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
 
 
@@ -300,7 +298,7 @@ def _worded(given: EstimateOptions) -> Prompt:
 
 
 def _messages(
-    rows: Rows,
+    rows: RowStream,
     id: str | None,  # noqa: A002 - as above
     given: EstimateOptions,
     worded: Prompt,

@@ -35,7 +35,6 @@ from labeler.version import NAME
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
-    from labeler.data.rows import Rows
 
 SOME_FAILED, WRONG_USE, BUDGET_REACHED, TRY_LATER = 1, 2, 4, 75
 """Exit codes; the last is ``EX_TEMPFAIL`` of Unix."""
@@ -97,27 +96,23 @@ def _print_grid(out: LineWriter, grid: Grid, above: str = "\n") -> None:
 
 
 def print_found(
-    found: Displayed,
-    details: Iterable[Section] | None = None,
-    more: str = "",
-    *,
-    as_json: bool = False,
+    found: Displayed, more: str, *, details: bool = False, as_json: bool = False
 ) -> None:
     """Print a value as JSON, in short, or its first line and its details.
 
     Args:
-        found: the value.
-        details: its details, if they are asked for.
+        found: the value, which has ``in_full`` and ``as_json``.
         more: a line below the short form, such as the options that show more.
+        details: True for its details.
         as_json: True for JSON, whatever else is asked for.
     """
     if as_json:
         print_json(found.as_json())  # type: ignore[attr-defined]  # each has it
-    elif details is None:
-        print_display(found, more)
-    else:
+    elif details:
         LineWriter().write(display_of(found).title, bold=True)
-        print_sections(details)
+        print_sections(found.in_full())  # type: ignore[attr-defined]  # as above
+    else:
+        print_display(found, more)
 
 
 def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = False) -> None:
@@ -178,12 +173,6 @@ def next_command(rows: Iterable[SummaryRow], source: str) -> Iterator[str]:
 def notify(message: str) -> None:
     """Print a message on standard error."""
     sys.stderr.write(visible(message) + "\n")
-
-
-def notify_read(rows: Rows) -> None:
-    """Report how rows were read, once they were."""
-    for text in rows.notices.values():
-        notify(text)
 
 
 def notify_repeated(records: int) -> None:

@@ -6,7 +6,7 @@ Records are paired by id, and only where question, documents and response are th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,12 @@ from labeler.calculators.rater_agreement import (
     show_agreement,
     verdicts_of,
 )
+from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.summary_table import interval_line, small_sample_note
 from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import Display, Displayed
+from labeler.sentences.display import Column, Display, Displayed, Grid, Section, number
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,6 +61,18 @@ class LabelAgreement(Displayed):
             named = ", ".join(map(repr, left_out))
             lines.append(f"not compared, or cut by another splitter: {named}{more}")
         return lines
+
+    def in_full(self) -> Iterator[Section]:
+        """Yield tables of the coefficients by group, and the numbers of records."""
+        yield from field_sections(self.fields)
+        lines = [
+            *field_notes(self.fields),
+            *small_sample_note(drawn_intervals(self.fields)),
+            *self.records,
+            *(f"A: {signature}" for signature in self.signatures_a),
+            *(f"B: {signature}" for signature in self.signatures_b),
+        ]
+        yield Section(lines=lines)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -122,3 +136,68 @@ def _fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[FieldAgre
         for group in [None, *sorted(groups)]
         for field in UNITS
     )
+
+
+# Fields in full.
+
+ALL = "all"
+"""Name of all groups together."""
+
+
+def field_sections(fields: Iterable[FieldAgreement]) -> Iterator[Section]:
+    """Yield a table of fields and their coefficients for each group."""
+    # The field implies the unit.
+    columns = [Column("field", words=True), Column("of", drop=1, words=True)]
+    columns += [Column("both", drop=4), Column("agree"), Column("mean A", drop=2)]
+    columns += [Column("mean B", drop=3), Column("kappa"), Column("AC1"), Column("alpha")]
+    groups: dict[str | None, list[list[str]]] = {}
+    for one in fields:
+        values = (found.value for found in one.by_name.values())
+        figures = map(number, (one.raw, one.mean_a, one.mean_b, *values))
+        groups.setdefault(one.group, []).append([one.field, one.unit, str(one.units), *figures])
+    return by_group(columns, groups)
+
+
+def by_group(
+    columns: Sequence[Column], groups: Mapping[str | None, list[list[str]]]
+) -> Iterator[Section]:
+    """Yield the rows of each group, below its name if there are several groups."""
+    for group, rows in groups.items():
+        yield Section(group or ALL if len(groups) > 1 else group, [Grid(columns, rows)])
+
+
+def field_notes(fields: Iterable[FieldAgreement]) -> Iterator[str]:
+    """Yield intervals, why coefficients say little or are undefined, and units left out."""
+    for found in fields:
+        where = named_in(found.field, found.group)
+        yield from interval_notes(where, found)
+        if found.caution:
+            yield f"{where}: {found.caution}"
+        reasons: dict[str, list[str]] = {}
+        for name, coefficient in found.by_name.items():
+            if coefficient.undefined:
+                reasons.setdefault(coefficient.undefined, []).append(name)
+        for reason, names in reasons.items():
+            yield f"{where}: {', '.join(names)} undefined ({reason})"
+        for why, count in (
+            ("ties between annotators", found.tied),
+            ("without a verdict on one side", found.left_out - found.tied),
+        ):
+            if count:
+                yield f"{where}: {count} left out, {why}"
+
+
+def interval_notes(where: str, found: FieldAgreement) -> Iterator[str]:
+    """Yield a line of the intervals of a field's coefficients, if there are any."""
+    named = {name: one.interval for name, one in found.by_name.items() if one.interval}
+    return interval_line(where, named, found.questions)
+
+
+def drawn_intervals(fields: Iterable[FieldAgreement]) -> Iterator[Interval | None]:
+    """Yield the intervals of the coefficients of fields."""
+    return (one.interval for found in fields for one in found.by_name.values())
+
+
+def named_in(name: str, group: str | None) -> str:
+    """Return a name with its group."""
+    return name if group is None else f"{name} in {group}"

@@ -10,7 +10,6 @@ Source: C. Guo et al., On Calibration of Modern Neural Networks, ICML 2017 (tabl
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -20,13 +19,24 @@ import numpy as np
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.statistics.resampling import Floats, drawn_intervals
 from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary_table import small_sample_note
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People
 from labeler.comparing.sides import Choice, Side, read_side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.thresholds import VERDICTS, probabilities
-from labeler.sentences.display import NONE, Brief, Column, Display, Displayed, Grid, figure, number
+from labeler.sentences.display import (
+    NONE,
+    Brief,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    Section,
+    figure,
+    number,
+)
 
 FIELDS: Mapping[str, str] = dict(zip(VERDICTS, ("supported", "relevant", "utilized"), strict=True))
 """People's field by kind of verdict."""
@@ -36,6 +46,7 @@ FEWEST = 100
 PRECISION = 0.9
 _MOST_THRESHOLDS = 200
 """Thresholds that are tried; more distinct probabilities are thinned evenly."""
+_ROUNDING = 1e-12
 _UNSEEN = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0))
 """Probability and verdict of the verdicts that may not have been seen."""
 
@@ -58,7 +69,8 @@ class Bin(NamedTuple):
     observed: float | None
 
 
-class Threshold(NamedTuple):
+@dataclass(frozen=True)
+class Threshold:
     """A threshold and its results on the verdicts that it was chosen on.
 
     Attributes:
@@ -69,27 +81,16 @@ class Threshold(NamedTuple):
         precision: share of positive verdicts to which people said yes.
         undefined: ``one_class`` if people always said the same, ``not_reached`` if no threshold
             has the precision.
+        balanced_accuracy: the mean of sensitivity and specificity.
     """
 
-    value: float | None
+    value: float | None = None
     interval: Interval | None = None
     sensitivity: float | None = None
     specificity: float | None = None
     precision: float | None = None
     undefined: str | None = None
-
-    @property
-    def balanced_accuracy(self) -> float | None:
-        """The mean of sensitivity and specificity."""
-        if self.sensitivity is None or self.specificity is None:
-            return None
-        return (self.sensitivity + self.specificity) / 2
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        interval = None if self.interval is None else self.interval.as_json()
-        accuracy = {"balanced_accuracy": self.balanced_accuracy}
-        return self._asdict() | accuracy | {"interval": interval}
+    balanced_accuracy: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,11 +103,11 @@ class Reliability(Brief):
         records: records that these are of.
         questions: questions that intervals are grouped by; ``None`` where all records differ.
         bins: the reliability table.
-        error: expected calibration error: mean distance of stated and observed shares over bins,
-            weighted by verdicts.
+        calibration_error: expected calibration error: mean distance of stated and observed shares
+            over bins, weighted by verdicts.
         interval: of the error; ``None`` for a single record.
-        balanced: the threshold with the best balanced accuracy; of equal ones that nearest .5.
-        precise: the lowest threshold with the precision that was asked for.
+        best_balanced_accuracy: the threshold with the best one; of equal ones that nearest .5.
+        with_precision: the lowest threshold with the precision that was asked for.
     """
 
     kind: str
@@ -114,24 +115,10 @@ class Reliability(Brief):
     records: int
     questions: int | None
     bins: tuple[Bin, ...]
-    error: float
+    calibration_error: float
     interval: Interval | None
-    balanced: Threshold
-    precise: Threshold
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        return {
-            "kind": self.kind,
-            "verdicts": self.verdicts,
-            "records": self.records,
-            "questions": self.questions,
-            "bins": [each._asdict() for each in self.bins],
-            "calibration_error": self.error,
-            "interval": None if self.interval is None else self.interval.as_json(),
-            "best_balanced_accuracy": self.balanced.as_json(),
-            "with_precision": self.precise.as_json(),
-        }
+    best_balanced_accuracy: Threshold
+    with_precision: Threshold
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,18 +147,45 @@ class Calibration(Displayed):
         """Lines on thresholds that are undefined, human labels that are left out, and limits."""
         lines = []
         for one in self.kinds:
-            if one.balanced.undefined:
+            if one.best_balanced_accuracy.undefined:
                 lines.append(f"{one.kind}: people always said the same, so no threshold is best")
-            if one.precise.undefined == "not_reached":
+            if one.with_precision.undefined == "not_reached":
                 lines.append(f"{one.kind}: no threshold has a precision of {self.precision:g}")
         warnings = (f"note: {warning}" for warning in self.warnings)
         return [*lines, *self.matched.lines(), *warnings]
+
+    def in_full(self) -> Iterator[Section]:
+        """Yield the reliability table of each kind of verdict, and thresholds with results."""
+        columns = [Column(head) for head in ("stated", "verdicts", "mean stated", "people: yes")]
+        for one in self.kinds:
+            cells = [
+                [
+                    f"{each.low:g} to {each.high:g}",
+                    f"{each.verdicts:,}",
+                    number(each.stated),
+                    number(each.observed),
+                ]
+                for each in one.bins
+                if each.verdicts
+            ]
+            yield Section(one.kind, [Grid(columns, cells)])
+        lines = [
+            *(
+                f"{one.kind}: 95 % intervals grouped by question ({one.questions} groups)"
+                for one in self.kinds
+                if one.questions is not None
+            ),
+            *small_sample_note(one.interval for one in self.kinds),
+            *self.notes,
+            *(f"A: {signature}" for signature in self.signatures),
+        ]
+        yield Section(None, [self.table], lines)
 
     @property
     def conclusions(self) -> list[str]:
         """One sentence for each kind of verdict."""
         return [
-            f"{one.kind}: stated probabilities are off by {figure(one.error)}"
+            f"{one.kind}: stated probabilities are off by {figure(one.calibration_error)}"
             f"{_range(one.interval)} on average{_best(one)}"
             for one in self.kinds
         ]
@@ -187,14 +201,14 @@ class Calibration(Displayed):
             [
                 one.kind,
                 f"{one.verdicts:,}",
-                number(one.error),
+                number(one.calibration_error),
                 _ends(one.interval),
-                _text(one.balanced.value),
-                _ends(one.balanced.interval),
-                number(one.balanced.balanced_accuracy),
-                _text(one.precise.value),
-                _ends(one.precise.interval),
-                number(one.precise.sensitivity),
+                _text(one.best_balanced_accuracy.value),
+                _ends(one.best_balanced_accuracy.interval),
+                number(one.best_balanced_accuracy.balanced_accuracy),
+                _text(one.with_precision.value),
+                _ends(one.with_precision.interval),
+                number(one.with_precision.sensitivity),
             ]
             for one in self.kinds
         ]
@@ -206,15 +220,16 @@ class Calibration(Displayed):
             "judge": list(self.signatures),
             "human_labels": asdict(self.matched),
             "precision": self.precision,
-            "kinds": [one.as_json() for one in self.kinds],
+            "kinds": [
+                asdict(one) | {"bins": [each._asdict() for each in one.bins]} for one in self.kinds
+            ],
             "warnings": list(self.warnings),
         }
 
 
 def _text(value: float | None) -> str:
-    return (
-        NONE if value is None else str(value)
-    )  # all digits: a rounded threshold divides otherwise
+    # All digits: a rounded threshold divides otherwise.
+    return NONE if value is None else str(value)
 
 
 def _range(found: Interval | None) -> str:
@@ -226,7 +241,7 @@ def _range(found: Interval | None) -> str:
 
 def _best(found: Reliability) -> str:
     """Return the threshold that agrees best with people, and its interval."""
-    best = found.balanced
+    best = found.best_balanced_accuracy
     if best.value is None:
         return ""
     return f"; --threshold {found.kind}={best.value}{_range(best.interval)} agrees best with people"
@@ -292,42 +307,43 @@ def calibrate(
 
 def _reliabilities(people: People, side: Side[Judged], precision: float) -> Iterator[Reliability]:
     for kind, field in FIELDS.items():
-        records: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for (name, judged, sentence), value in people.verdict.items():
-            if judged == field and sentence is not None and value is not None:
-                records[name].append((side.value(name).stated[field][sentence], value))
+        records = {}
+        for (name, judged), verdicts in people.verdicts.items():
+            if judged == field:
+                stated = side.value(name).stated[field]
+                pairs = [(stated[k], v) for k, v in verdicts.items() if k and v is not None]
+                if pairs:
+                    records[name] = pairs
         if records:
             questions = [side.labels[name].question for name in records]
-            shared = count_clusters(questions)
-            groups = None if shared is None else questions
-            yield _reliability(kind, list(records.values()), groups, shared, precision)
+            yield _reliability(kind, list(records.values()), questions, precision)
 
 
 def _reliability(
     kind: str,
     records: Sequence[Sequence[tuple[float, float]]],
-    groups: Sequence[int | None] | None,
-    questions: int | None,
+    questions: Sequence[int | None],
     precision: float,
 ) -> Reliability:
+    shared = count_clusters(questions)
     tried = _thresholds([stated for record in records for stated, _ in record])
     sums = _Sums(np.array(tried), precision)
     each = [sums.of(record) for record in records]
-    drawn = drawn_intervals(
-        each, sums.statistics, [sums.of([one]) for one in _UNSEEN], groups=groups
-    )
+    unseen = [sums.of([one]) for one in _UNSEEN]
+    groups = None if shared is None else questions
+    drawn = drawn_intervals(each, sums.statistics, unseen, groups=groups)
     whole = np.sum(each, axis=0)[np.newaxis]
     found = {name: float(values[0]) for name, values in sums.statistics(whole).items()}
     return Reliability(
         kind=kind,
         verdicts=int(whole[0, 0]),
         records=len(records),
-        questions=questions,
+        questions=shared,
         bins=tuple(_bins(whole[0])),
-        error=found["error"],
+        calibration_error=found["error"],
         interval=drawn.get("error"),
-        balanced=sums.threshold(whole, "balanced", found, drawn),
-        precise=sums.threshold(whole, "precise", found, drawn),
+        best_balanced_accuracy=sums.threshold(whole, "balanced", found, drawn),
+        with_precision=sums.threshold(whole, "precise", found, drawn),
     )
 
 
@@ -375,9 +391,9 @@ class _Sums:
     def statistics(self, sums: Floats) -> dict[str, Floats]:
         """Return calibration error and thresholds, one for each row of sums."""
         bins = sums[:, 2 : 2 + 3 * BINS].reshape(-1, BINS, 3)
-        _, sensitivity, specificity, precision = self._rates(sums)
+        sensitivity, specificity, precision = self._rates(sums)
         accuracy = (sensitivity + specificity)[:, self._nearest]
-        reaches = precision >= self._precision - 1e-12
+        reaches = precision >= self._precision - _ROUNDING
         best = self._tried[self._nearest][np.argmax(accuracy, axis=1)]
         lowest = self._tried[np.argmax(reaches, axis=1)]
         return {
@@ -386,28 +402,34 @@ class _Sums:
             "precise": np.where(reaches.any(axis=1), lowest, 1.0),
         }
 
-    def _rates(self, sums: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the thresholds, then sensitivity, specificity and precision at each."""
+    def _rates(self, sums: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return sensitivity, specificity and precision at each threshold."""
         positive, right = np.split(sums[:, 2 + 3 * BINS :], 2, axis=1)
         yes = sums[:, 1:2]
         no = sums[:, :1] - yes
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self._tried, right / yes, 1 - (positive - right) / no, right / positive
+            return right / yes, 1 - (positive - right) / no, right / positive
 
     def threshold(
         self, whole: Floats, name: str, found: Mapping[str, float], drawn: Mapping[str, Interval]
     ) -> Threshold:
         """Return a threshold with its results."""
-        tried, *rates = self._rates(whole)
         value = found[name]
         if not math.isfinite(value):
-            return Threshold(None, undefined="one_class")
-        place = int(np.searchsorted(tried, value))
-        if name == "precise" and not (rates[2] >= self._precision - 1e-12).any():
-            return Threshold(None, undefined="not_reached")
-        found_at = [float(rate[0, place]) for rate in rates]
-        each = [None if math.isnan(rate) else rate for rate in found_at]
-        return Threshold(value, drawn.get(name), each[0], each[1], each[2])
+            return Threshold(undefined="one_class")
+        rates = self._rates(whole)
+        if name == "precise" and not (rates[2] >= self._precision - _ROUNDING).any():
+            return Threshold(undefined="not_reached")
+        place = int(np.searchsorted(self._tried, value))
+        sensitivity, specificity, precision = (
+            None if math.isnan(rate[0, place]) else float(rate[0, place]) for rate in rates
+        )
+        accuracy = None
+        if sensitivity is not None and specificity is not None:
+            accuracy = (sensitivity + specificity) / 2
+        return Threshold(
+            value, drawn.get(name), sensitivity, specificity, precision, balanced_accuracy=accuracy
+        )
 
 
 def _bins(sums: Floats) -> Iterator[Bin]:

@@ -31,9 +31,11 @@ from labeler.calculators.statistics.intervals import (
     paired_test,
 )
 from labeler.calculators.summary import CountedRows, count_clusters
-from labeler.comparing.comparison import LETTERS, Comparison, Comparisons
-from labeler.comparing.metric_comparison import (
+from labeler.comparing.comparison import (
+    LETTERS,
     UNTESTED,
+    Comparison,
+    Comparisons,
     Definedness,
     Flip,
     JudgeInconsistency,

@@ -1,54 +1,307 @@
-"""Comparisons of sets of labels: their conclusion, their tables and their published form."""
+"""Comparisons of sets of labels: their figures, verdicts and published form."""
 
 from __future__ import annotations
 
 import string
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from itertools import islice
-from operator import attrgetter
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from labeler.calculators.headline import headline_metrics, plain_name
+from labeler.calculators import Metric
+from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import find_row
+from labeler.comparing.comparison_text import (
+    Conclusion,
+    conclude,
+    figures,
+    in_headlines,
+    in_order,
+)
 from labeler.comparing.gates import MOST_LACKING
-from labeler.comparing.metric_comparison import UNTESTED, MetricComparison
 from labeler.comparing.pairs import PairCounts
 from labeler.comparing.sides import Side
 from labeler.labels.signature import selection_warnings
-from labeler.sentences.display import Column, Display, Displayed, Grid, display_of, figure
+from labeler.sentences.display import (
+    Brief,
+    Display,
+    Displayed,
+    Grid,
+    digits_for,
+    display_of,
+    figure,
+    percent,
+    shortened,
+)
 
 LETTERS = string.ascii_uppercase
 """Letters of the sets of labels; A is the base."""
+UNTESTED = "equal_retrieval"
+"""Why nothing is tested where all pairs have equal retrieval."""
+_FIGURES = ("mean_a", "mean_b", "difference", "interval", "p", "p_adjusted")
+_INCONSISTENT = "judge_inconsistency"
+_VERDICTS = {
+    "not significant after Holm": "not certain",
+    "no evidence": "no difference seen",
+    "no difference": "equal",
+    "definedness differs": "equal where both have a value",
+    "judge inconsistency": "same documents",
+    "not tested": "not compared",
+}
+"""Verdicts in words; the others are words already."""
+_LONGEST_GROUP = 40
 
-Kind = Literal[
-    "better", "worse", "higher", "lower", "not certain", "no difference seen", "not compared"
-]
-_AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
-"""The verdicts on certain differences, and those of the other direction."""
-Rows = Sequence[MetricComparison]
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Sentences that one label counts and the other does not.
+
+    Attributes:
+        field: ``relevant``, ``utilized`` or ``supported``.
+        gained: keys that only B's label counts, in reading order.
+        lost: keys that only A's label counts, in reading order.
+    """
+
+    field: str
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Conclusion:
-    """The conclusion of a comparison; ``str`` is the sentence.
+class JudgeInconsistency:
+    """Differences of a retrieval metric between labels of equal retrieval.
 
     Attributes:
-        kind: ``better`` or ``worse`` by the first metric that certainly differs, ``higher`` or
-            ``lower`` where different judges labeled both sides.
-        sentence: the conclusion with its figures.
-        row: the metric that the sentence names first, if any.
+        pairs: pairs with the same question and the same set of document texts.
+        one_sided: those with a value on one side only.
+        mean_absolute_difference: over those with a value on both sides; 0 without such pairs.
+        sentences: document sentences of the pairs whose documents are in the same order.
+        flipped: share of these that only one of the two labels calls relevant; ``None`` without
+            sentences.
+        lean: over flipped sentences that only one of the two responses uses: the share that is
+            relevant by the label of that response, minus the share by the other label, from -1 to
+            1. Above 0, the judge calls relevant what the response uses. ``None`` without such
+            sentences.
     """
 
-    kind: Kind
-    sentence: str
-    row: MetricComparison | None = None
+    pairs: int
+    one_sided: int
+    mean_absolute_difference: float
+    sentences: int
+    flipped: float | None
+    lean: float | None
+
+    @property
+    def differs(self) -> bool:
+        """True if a value differs, or is on one side only."""
+        return self.mean_absolute_difference > 0 or self.one_sided > 0
 
     def __str__(self) -> str:
-        return self.sentence
+        found = (
+            f"{self.pairs} pairs with the same question and documents, no evidence about "
+            f"retrieval; mean absolute difference {self.mean_absolute_difference:.4f}, "
+            f"{self.one_sided} with a value on one side only"
+        )
+        if self.flipped:
+            found += f", {percent(self.flipped, 1)} of {self.sentences} sentences flipped"
+            found += "" if self.lean is None else f", lean to sentences used {self.lean:+.3f}"
+        return found
+
+
+Verdict = Literal[
+    "better",
+    "worse",
+    "higher",
+    "lower",
+    "not significant after Holm",
+    "no evidence",
+    "no difference",
+    "definedness differs",
+    "judge inconsistency",
+    "not tested",
+]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Moved(Brief):
+    """A record whose value differs.
+
+    Attributes:
+        id: the record.
+        a: its value by A's label.
+        b: its value by B's label.
+        flips: sentences that B's label counts and A's does not, and the reverse; ``None`` where
+            the sentences are not the same.
+    """
+
+    id: str
+    a: float
+    b: float
+    flips: tuple[Flip, ...] | None
+
+
+@dataclass(frozen=True, repr=False)
+class Definedness(Brief):
+    """Whether a metric has a value, as an outcome of its own.
+
+    Attributes:
+        only_a: pairs with a value on side A only.
+        only_b: pairs with a value on side B only.
+        p: of the test that neither side has values more often.
+        p_adjusted: by Holm's method, with the other tests of the comparison.
+    """
+
+    only_a: int
+    only_b: int
+    p: float | Undefined
+    p_adjusted: float | Undefined
+
+    @property
+    def differs(self) -> bool:
+        """True if a pair has a value on one side only."""
+        return bool(self.only_a or self.only_b)
+
+
+@dataclass(frozen=True, repr=False)
+class MetricComparison(Brief):
+    """One metric over the pairs that have a value on both sides.
+
+    Metrics of retrieval are not tested on pairs with equal retrieval: their difference is
+    inconsistency of the judge. These pairs are left out, unless all pairs are such.
+
+    Attributes:
+        metric: the metric.
+        group: value of the grouping column; ``None`` where pairs are not grouped.
+        pairs: pairs with a value on both sides; all figures are about these.
+        questions: groups of pairs with equal questions, each one observation; ``None`` if all
+            questions differ or are blank, or all are one.
+        undefined_a: other pairs, by the reason why A has no value; a pair may lack both.
+        undefined_b: other pairs, by the reason why B has no value.
+        undefined_pairs: pairs that lack a value on either side.
+        mean_a: mean of A's values.
+        mean_b: mean of B's values.
+        difference: mean of B minus A.
+        span: the largest possible difference: 1, as of shares, or the distance between the least
+            and the greatest value of both sides, if that is more.
+        interval: of the difference, within the span.
+        p: of the test of no difference; for yes-or-no values McNemar's exact test.
+        p_adjusted: p by Holm's method, over all tests of the comparison. Metrics without
+            differences are not tests; those with equal values in all pairs are one.
+        definedness: how often only one side has a value.
+        judge_inconsistency: of pairs with equal retrieval; ``None`` without such pairs, and for
+            metrics that are not about retrieval.
+        verdict: ``better`` or ``worse`` in the metric's direction, by the adjusted p value;
+            ``higher`` or ``lower`` where labels of both sides were made in different ways. With
+            any of these the interval does not hold 0. ``not significant after Holm``: only p
+            without the adjustment is low enough, and the interval does not hold 0 either. ``no
+            evidence`` does not mean that both are equal.
+        moved: the records whose values differ most, the largest difference first.
+        not_finite: ids of the first pairs for which a metric of the user gave NaN or infinity.
+    """
+
+    metric: Metric
+    group: str | None
+    pairs: int
+    questions: int | None
+    undefined_a: dict[str, int]
+    undefined_b: dict[str, int]
+    undefined_pairs: int
+    mean_a: float | Undefined
+    mean_b: float | Undefined
+    difference: float | Undefined
+    span: float
+    interval: Interval | Undefined
+    p: float | Undefined
+    p_adjusted: float | Undefined
+    definedness: Definedness
+    judge_inconsistency: JudgeInconsistency | None
+    verdict: Verdict
+    moved: tuple[Moved, ...]
+    not_finite: tuple[str, ...] = ()
+
+    @property
+    def metric_name(self) -> str:
+        """The plain name of the metric."""
+        return plain_name(self.metric)
+
+    @property
+    def name(self) -> str:
+        """The plain name of the metric, and the group."""
+        return (
+            self.metric_name if self.group is None else f"{self.metric_name} in {self.group_name}"
+        )
+
+    @property
+    def group_name(self) -> str:
+        """The shortened group; ``(all)`` for all records."""
+        return "(all)" if self.group is None else shortened(self.group, _LONGEST_GROUP)
+
+    @property
+    def same_retrieval(self) -> bool:
+        """True if nothing was tested, because all pairs have equal retrieval."""
+        return self.interval == Undefined(UNTESTED)
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict in plain words."""
+        if isinstance(self.interval, Undefined) and not self.same_retrieval and self.difference:
+            return "too few records"
+        return _VERDICTS.get(self.verdict, self.verdict)
+
+    @property
+    def change_in_words(self) -> str:
+        """The difference and its interval: ``+.10 (.02 to .18)``."""
+        found = self.interval
+        if isinstance(self.difference, Undefined) or isinstance(found, Undefined):
+            return figure(self.difference, signed=True) if self.difference else ""
+        digits = digits_for(found.low, found.high)
+        low, high = (figure(end, digits) for end in (found.low, found.high))
+        return f"{figure(self.difference, digits, signed=True)} ({low} to {high})"
+
+    @property
+    def described(self) -> str:
+        """The difference in words: ``6 more of 60 answers fully supported, +.10 (.02 to .18)``."""
+        count = 0 if isinstance(self.difference, Undefined) else round(self.difference * self.pairs)
+        if self.metric.id in OF_WHOLE_ANSWERS and count:
+            more = "more" if count > 0 else "fewer"
+            words = f"{abs(count)} {more} of {self.pairs} {self.name}"
+        else:
+            words = f"{self.name} {figure(self.mean_a)} → {figure(self.mean_b)}"
+        return ", ".join(filter(None, (words, self.change_in_words)))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form; an undefined figure is null, its reason in ``undefined``."""
+        figures: dict[str, object] = {name: getattr(self, name) for name in _FIGURES}
+        reasons = {name: one.reason for name, one in figures.items() if isinstance(one, Undefined)}
+        return {
+            "metric": self.metric.id,
+            "version": self.metric.version,
+            "higher_is_better": self.metric.higher_is_better,
+            "group": self.group,
+            "verdict": _INCONSISTENT if self.verdict == "judge inconsistency" else self.verdict,
+            "pairs": self.pairs,
+            "questions": self.questions,
+            "undefined_pairs": self.undefined_pairs,
+            "undefined_a": self.undefined_a,
+            "undefined_b": self.undefined_b,
+            "not_finite": list(self.not_finite),
+            "definedness": {
+                name: _plain(getattr(self.definedness, name))
+                for name in ("only_a", "only_b", "p", "p_adjusted")
+            },
+            _INCONSISTENT: (inconsistency := self.judge_inconsistency) and asdict(inconsistency),
+            "span": self.span,
+            **{name: _plain(one) for name, one in figures.items()},
+            "undefined": reasons,
+            "moved": [asdict(record) for record in self.moved],
+        }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Interval):
+        return asdict(value)
+    return None if isinstance(value, Undefined) else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,40 +371,10 @@ class Comparison(Displayed):
     @property
     def same_judge(self) -> bool:
         """True if judge, prompt and settings of both sides are the same."""
-        return _judges(self.a) == _judges(self.b)
+        return self.a.judges == self.b.judges
 
     def _display(self) -> Display:
         return display_of(Comparisons((self,)))
-
-    def figures(
-        self,
-        rows: Rows,
-        name: Callable[[MetricComparison], str] = attrgetter("name"),
-        b: str | None = None,
-    ) -> Grid:
-        """Return a table of means, changes with their intervals, and verdicts in words.
-
-        Args:
-            rows: rows of metrics and groups.
-            name: returns the name of a row.
-            b: name of the second side; by default its letter.
-        """
-        b = b or self.letter
-        change = Column(f"change ({100 * self.level:g} % range)", words=True)
-        heads = [Column("", words=True), Column("A"), Column(b), change]
-        return Grid(
-            [*heads, Column(f"{b} is", words=True)],
-            [
-                [
-                    name(row),
-                    figure(row.mean_a),
-                    figure(row.mean_b),
-                    row.change_in_words,
-                    row.verdict_in_words,
-                ]
-                for row in rows
-            ],
-        )
 
     @cached_property
     def conclusion(self) -> Conclusion:
@@ -159,13 +382,7 @@ class Comparison(Displayed):
 
         With groups it is that on all pairs, then the change of the group that moved most.
         """
-        if self.whole:
-            found = self.whole.conclusion
-            groups = _largest_change(self, found.row)
-            return replace(found, sentence="; ".join(filter(None, (found.sentence, groups))))
-        found = _certain(self) or _open(self)
-        sentence = "; but ".join((found.sentence, *islice(self._losses(), 1)))
-        return replace(found, sentence="; ".join(filter(None, (self.counts.warning, sentence))))
+        return conclude(self)
 
     def regressions(self) -> Iterator[str]:
         """Yield what is worse in B: verdicts, and shares of rows without a value, in words.
@@ -176,9 +393,9 @@ class Comparison(Displayed):
         for row in self.every:
             if row.verdict == "worse":
                 yield f"worse: {row.described}"
-        yield from self._losses()
+        yield from self.losses()
 
-    def _losses(self) -> Iterator[str]:
+    def losses(self) -> Iterator[str]:
         """Yield shares of rows that have a label or a value in A and none in B, if above 5 %."""
         counts, b = self.counts, self.letter
         lost = len(self.a.labels.keys() & self.b.failed.keys()) + counts.only_a
@@ -201,8 +418,8 @@ class Comparison(Displayed):
         counts = self.counts
         return {
             "verdict": str(self.conclusion),
-            "a": _side_json(self.a),
-            "b": _side_json(self.b),
+            "a": self.a.as_json(),
+            "b": self.b.as_json(),
             "counts": {
                 "pairs": counts.pairs,
                 **counts.others_as_json(),
@@ -263,10 +480,10 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
 
     def _display(self) -> Display:
         if len(self) == 1:
-            grid = self[0].figures(self[0].valued)
+            grid = figures(self[0], self[0].valued)
         else:
             grids = [
-                one.figures(in_headlines(one.rows), partial(_named, one.letter), "other")
+                figures(one, in_headlines(one.rows), partial(_named, one.letter), "other")
                 for one in self
             ]
             grid = Grid(grids[0].columns, [row for one in grids for row in one.rows])
@@ -275,126 +492,3 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
 
 def _named(letter: str, row: MetricComparison) -> str:
     return f"{letter}: {row.name}"
-
-
-def _side_json(side: Side[Any]) -> dict[str, Any]:
-    return {
-        "name": side.name,
-        "signatures": list(side.signatures),
-        "labeled": len(side.labels),
-        "failed": dict(Counter(side.failed.values())),
-    }
-
-
-def _judges(side: Side[Any]) -> set[str]:
-    """Return the signatures of a side without trial and splitter."""
-    return {
-        "|".join(
-            part for part in signature.split("|") if not part.startswith(("trial:", "splitter:"))
-        )
-        for signature in side.signatures
-    }
-
-
-def in_order(rows: Rows) -> list[MetricComparison]:
-    """Return rows with the headline metrics first."""
-    first = headline_metrics(row.metric for row in rows)
-    place = {metric: number for number, metric in enumerate(first)}
-    return sorted(rows, key=lambda row: place.get(row.metric, len(place)))
-
-
-def in_headlines(rows: Rows) -> list[MetricComparison]:
-    """Return the rows of headline metrics, in order."""
-    first = headline_metrics(row.metric for row in rows)
-    return [row for metric in first for row in rows if row.metric is metric]
-
-
-# The conclusion in words. A difference is certain if the verdict says so; then its interval
-# excludes 0.
-
-
-def _certain(found: Comparison) -> Conclusion | None:
-    """Return the conclusion if a difference is certain."""
-    certain = [row for row in found.valued if row.verdict in _AGAINST]
-    if not certain:
-        return None
-    kind = cast("Kind", certain[0].verdict)
-    parts = [f"{found.letter} is {kind}: {_clauses(certain, kind)}"]
-    if against := _clauses(certain, _AGAINST[kind]):
-        parts.append(f"but {_AGAINST[kind]}: {against}")
-    if found.valued[0].metric not in {row.metric for row in certain}:
-        parts.append(f"no difference seen: {found.valued[0].described}")
-    if not found.same_judge:
-        parts.append("other judges, prompts or thresholds gave these labels, so neither is better")
-    elif found.same_sentences:
-        parts.append("the answers are the same, only their labels differ")
-    return Conclusion(kind, "; ".join(parts), certain[0])
-
-
-def _clauses(rows: Rows, kind: str) -> str:
-    """Return the first difference of one direction, and the number of further ones."""
-    own = [row for row in rows if row.verdict == kind]
-    more = len({row.metric for row in own}) - 1
-    several = "1 more metric" if more == 1 else f"{more} more metrics"
-    return " and ".join([*(row.described for row in own[:1]), *([several] if more > 0 else [])])
-
-
-def _open(found: Comparison) -> Conclusion:
-    """Return the conclusion where no difference is certain."""
-    rows = found.valued
-    if not rows:
-        return Conclusion("not compared", "nothing to compare: no metric has a value on both sides")
-    for row in rows:
-        if row.verdict == "not significant after Holm":
-            return Conclusion(
-                "not certain",
-                f"not certain: {row.described}; of {found.tests} differences tested at once, one "
-                "can be as large by chance",
-                row,
-            )
-    first = next((row for row in rows if isinstance(row.interval, Interval)), None)
-    if first is None:
-        return Conclusion("not compared", _untested(rows[0]), rows[0])
-    visible = f"with {first.pairs} pairs only one of {_least_visible(first)} or more would show"
-    if any(row.difference or row.definedness.differs for row in rows):
-        sentence = f"no difference seen: {first.described}; {visible}"
-    else:
-        sentence = f"no difference: all {max(row.pairs for row in rows)} pairs have equal values"
-        sentence += "" if found.same_sentences else f"; {visible}"
-    return Conclusion("no difference seen", sentence, first)
-
-
-def _untested(row: MetricComparison) -> str:
-    """Return the conclusion where nothing could be tested."""
-    if row.interval == Undefined(UNTESTED):
-        return (
-            "nothing to compare: both sides retrieved the same documents, so a difference in "
-            f"{plain_name(row.metric)} is the judge's"
-        )
-    few = f"too few to tell: all {row.pairs} records ask one question"
-    return f"{'1 record is too few to tell' if row.pairs == 1 else few}; {row.described}"
-
-
-def _least_visible(row: MetricComparison) -> str:
-    """Return the least difference whose interval would exclude 0, about."""
-    found = row.interval
-    if isinstance(found, Undefined) or isinstance(row.difference, Undefined):
-        return "any size"
-    return figure(max(row.difference - found.low, found.high - row.difference))
-
-
-def _largest_change(found: Comparison, whole: MetricComparison | None) -> str:
-    """Return the change of the group that moved most in words; empty if no group moved.
-
-    A certain change goes before one that chance may explain, and one of the metric that the
-    conclusion on all records names before others.
-    """
-    moved = [row for row in in_order(found.rows) if row.pairs and row.difference]
-    same = [row for row in moved if whole and row.metric is whole.metric]
-    certain = [row for row in moved if row.verdict in _AGAINST]
-    own = [row for row in same if row in certain] or certain[:1] or same
-    if not own:
-        return ""
-    most = max(own, key=lambda row: abs(cast("float", row.difference)))
-    sure = "" if certain else ", not certain"
-    return f"largest change by {found.by}: {most.described}{sure}"

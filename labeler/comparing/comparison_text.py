@@ -1,15 +1,16 @@
-"""Comparisons as tables and lines, which the terminal and the page show."""
+"""Comparisons in words: the conclusion, and the tables and lines of terminal and page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from labeler.calculators.headline import plain_name
+from labeler.calculators.headline import headline_metrics, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
-from labeler.comparing.comparison import Comparison, Comparisons, in_headlines, in_order
-from labeler.comparing.metric_comparison import MetricComparison, Moved
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
@@ -19,58 +20,213 @@ from labeler.sentences.display import (
     arrow,
     figure,
     number,
-    percent,
     reason_counts,
     shortened,
 )
 from labeler.version import __version__
 
+if TYPE_CHECKING:
+    from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison, Moved
+    from labeler.comparing.sides import Side
+
 _LEAST_SHOWN = 0.0001
 
+Kind = Literal[
+    "better", "worse", "higher", "lower", "not certain", "no difference seen", "not compared"
+]
+_AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
+"""The verdicts on certain differences, and those of the other direction."""
+Rows = Sequence["MetricComparison"]
 
-def overview(found: Comparisons, *, every: bool = False) -> Iterator[Section]:
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The conclusion of a comparison; ``str`` is the sentence.
+
+    Attributes:
+        kind: ``better`` or ``worse`` by the first metric that certainly differs, ``higher`` or
+            ``lower`` where different judges labeled both sides.
+        sentence: the conclusion with its figures.
+        row: the metric that the sentence names first, if any.
+    """
+
+    kind: Kind
+    sentence: str
+    row: MetricComparison | None = None
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def conclude(found: Comparison) -> Conclusion:
+    """Return the conclusion of a comparison; with groups, of all pairs, then of one group.
+
+    A difference is certain if the verdict says so; then its interval excludes 0.
+    """
+    if found.whole:
+        first = found.whole.conclusion
+        groups = _largest_change(found, first.row)
+        return replace(first, sentence="; ".join(filter(None, (first.sentence, groups))))
+    first = _certain(found) or _open(found)
+    sentence = "; but ".join((first.sentence, *islice(found.losses(), 1)))
+    return replace(first, sentence="; ".join(filter(None, (found.counts.warning, sentence))))
+
+
+def _certain(found: Comparison) -> Conclusion | None:
+    """Return the conclusion if a difference is certain."""
+    certain = [row for row in found.valued if row.verdict in _AGAINST]
+    if not certain:
+        return None
+    kind = cast("Kind", certain[0].verdict)
+    parts = [f"{found.letter} is {kind}: {_clauses(certain, kind)}"]
+    if against := _clauses(certain, _AGAINST[kind]):
+        parts.append(f"but {_AGAINST[kind]}: {against}")
+    if found.valued[0].metric not in {row.metric for row in certain}:
+        parts.append(f"no difference seen: {found.valued[0].described}")
+    if not found.same_judge:
+        parts.append("other judges, prompts or thresholds gave these labels, so neither is better")
+    elif found.same_sentences:
+        parts.append("the answers are the same, only their labels differ")
+    return Conclusion(kind, "; ".join(parts), certain[0])
+
+
+def _clauses(rows: Rows, kind: str) -> str:
+    """Return the first difference of one direction, and the number of further ones."""
+    own = [row for row in rows if row.verdict == kind]
+    more = len({row.metric for row in own}) - 1
+    several = "1 more metric" if more == 1 else f"{more} more metrics"
+    return " and ".join([*(row.described for row in own[:1]), *([several] if more > 0 else [])])
+
+
+def _open(found: Comparison) -> Conclusion:
+    """Return the conclusion where no difference is certain."""
+    rows = found.valued
+    if not rows:
+        return Conclusion("not compared", "nothing to compare: no metric has a value on both sides")
+    for row in rows:
+        if row.verdict == "not significant after Holm":
+            return Conclusion(
+                "not certain",
+                f"not certain: {row.described}; of {found.tests} differences tested at once, one "
+                "can be as large by chance",
+                row,
+            )
+    first = next((row for row in rows if isinstance(row.interval, Interval)), None)
+    if first is None:
+        return Conclusion("not compared", _untested(rows[0]), rows[0])
+    visible = f"with {first.pairs} pairs only one of {_least_visible(first)} or more would show"
+    if any(row.difference or row.definedness.differs for row in rows):
+        sentence = f"no difference seen: {first.described}; {visible}"
+    else:
+        sentence = f"no difference: all {max(row.pairs for row in rows)} pairs have equal values"
+        sentence += "" if found.same_sentences else f"; {visible}"
+    return Conclusion("no difference seen", sentence, first)
+
+
+def _untested(row: MetricComparison) -> str:
+    """Return the conclusion where nothing could be tested."""
+    if row.same_retrieval:
+        return (
+            "nothing to compare: both sides retrieved the same documents, so a difference in "
+            f"{plain_name(row.metric)} is the judge's"
+        )
+    few = f"too few to tell: all {row.pairs} records ask one question"
+    return f"{'1 record is too few to tell' if row.pairs == 1 else few}; {row.described}"
+
+
+def _least_visible(row: MetricComparison) -> str:
+    """Return the least difference whose interval would exclude 0, about."""
+    found = row.interval
+    if isinstance(found, Undefined) or isinstance(row.difference, Undefined):
+        return "any size"
+    return figure(max(row.difference - found.low, found.high - row.difference))
+
+
+def _largest_change(found: Comparison, whole: MetricComparison | None) -> str:
+    """Return the change of the group that moved most in words; empty if no group moved.
+
+    A certain change goes before one that chance may explain, and one of the metric that the
+    conclusion on all records names before others.
+    """
+    moved = [row for row in in_order(found.rows) if row.pairs and row.difference]
+    same = [row for row in moved if whole and row.metric is whole.metric]
+    certain = [row for row in moved if row.verdict in _AGAINST]
+    own = [row for row in same if row in certain] or certain[:1] or same
+    if not own:
+        return ""
+    most = max(own, key=lambda row: abs(cast("float", row.difference)))
+    sure = "" if certain else ", not certain"
+    return f"largest change by {found.by}: {most.described}{sure}"
+
+
+def in_order(rows: Rows) -> list[MetricComparison]:
+    """Return rows with the headline metrics first."""
+    first = headline_metrics(row.metric for row in rows)
+    place = {metric: number for number, metric in enumerate(first)}
+    return sorted(rows, key=lambda row: place.get(row.metric, len(place)))
+
+
+def in_headlines(rows: Rows) -> list[MetricComparison]:
+    """Return the rows of headline metrics, in order."""
+    first = headline_metrics(row.metric for row in rows)
+    return [row for metric in first for row in rows if row.metric is metric]
+
+
+# Tables and lines.
+
+
+def sections(
+    found: Comparisons, *, every: bool = False, details: bool = False
+) -> Iterator[Section]:
     """Yield the metrics with values, the records that moved, and what is missing.
 
     Args:
         found: the comparisons.
         every: True for all metrics with values, False for headline metrics.
+        details: True for all figures, their tests, the sides, and how to read them.
     """
+    if details:
+        yield Section(lines=[*_sides(found)])
     left_out = 0
     for one in found:
         against = [f"{one.letter} against A"] * (len(found) > 1)
         metrics = {row.metric for row in one.valued}
-        for heading, rows, grid in _tables(one, every=every):
-            left_out = max(left_out, len(metrics) - len({row.metric for row in rows}))
-            title = ", ".join([*against, *filter(None, [heading])])
-            yield Section(title or None, [grid], [*_plainly_moved(rows, one.letter)])
+        for headings, rows in _parts(one, every=every, details=details):
+            heading = ", ".join([*against, *headings]) or None
+            if details:
+                lines = [*_notes(rows, one.letter), *_moved_in_full(rows, one.letter)]
+                yield Section(heading, [_all_figures(one, rows)], lines)
+                continue
+            left_out = max(left_out, len(metrics - {row.metric for row in rows}))
+            name = "metric_name" if every or one.by is None else "group_name"
+            grid = figures(one, rows, attrgetter(name))
+            yield Section(heading, [grid], [*_moved(rows, one.letter)])
     more = f"{left_out} more metrics: --all. " if left_out else ""
     more += "Tests, settings and missing values: --details. A page: --html FILE."
-    yield Section(None, (), ["", *found.records, more])
+    yield Section(lines=["", *(_reading_aid(found) if details else (*found.records, more))])
 
 
-def _tables(
-    found: Comparison, *, every: bool
-) -> Iterator[tuple[str | None, list[MetricComparison], Grid]]:
-    """Yield a heading, the rows below it, and their table.
+def _parts(
+    found: Comparison, *, every: bool, details: bool
+) -> Iterator[tuple[list[str], list[MetricComparison]]]:
+    """Yield headings and the rows of one table.
 
     All records and the groups are the rows of one table of the first metric, unless all metrics are
     shown.
     """
-    if found.by is not None and not every:
+    if found.by is not None and not every and not details:
         for metric in [row.metric for row in found.valued[:1]]:
             rows = [row for row in found.valued if row.metric is metric]
-            grid = found.figures(rows, lambda row: row.group_name)
-            yield f"{plain_name(metric)}, by {found.by}", rows, grid
+            yield [f"{plain_name(metric)}, by {found.by}"], rows
         return
     for group, own in found.by_group.items():
-        rows = in_order([row for row in own if row.pairs])
-        rows = rows if every else in_headlines(rows)
+        rows = own if details else in_order([row for row in own if row.pairs])
+        rows = rows if every or details else in_headlines(rows)
         if rows:
-            heading = None if group is None else f"{found.by}: {group}"
-            yield heading, rows, found.figures(rows, lambda row: plain_name(row.metric))
+            yield [] if group is None else [f"{found.by}: {group}"], rows
 
 
-def _plainly_moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
+def _moved(rows: Rows, b: str) -> Iterator[str]:
     """Yield the records that moved most, but for metrics that are not compared."""
     moved = [row for row in rows if row.moved and row.verdict != "judge inconsistency"]
     if moved:
@@ -80,83 +236,104 @@ def _plainly_moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
         yield f"  {row.name}: {', '.join(records)}"
 
 
-def sections(found: Comparisons) -> Iterator[Section]:
-    """Yield the sides, the figures of each group, what they are made of, and how to read them."""
-    lines = [
-        line
-        for letter, side in found.sides.items()
-        for line in side_lines(letter, side.name, len(side.labels), side.signatures)
-    ]
-    several = len(found) > 1
-    yield Section(None, (), [*lines, *(() if several else _records(found[0]))])
+def _sides(found: Comparisons) -> Iterator[str]:
+    """Yield the labels of each set, and the records that are compared and those that are not."""
+    for letter, side in found.sides.items():
+        yield from side_lines(letter, side)
     for one in found:
-        if several:
-            yield Section(f"{one.letter} against A", (), [*_records(one)])
-        for group, rows in one.by_group.items():
-            heading = None if group is None else f"{one.by}: {group}"
-            tests = (one.whole if group is None and one.whole else one).tests
-            notes = (_notes(rows, one.letter), _inconsistencies(rows), _moved(rows, one.letter))
-            yield Section(heading, [_figures(rows, one, tests)], [*chain(*notes)])
-    aliases = alias_note(row.metric for one in found for row in one.rows)
-    yield Section(None, (), ["", *aliases, *_reading_aid(found)])
+        counts = one.counts
+        against = f"{one.letter} against A: " if len(found) > 1 else ""
+        yield f"{against}{counts.in_words(one.letter)}"
+        if not one.same_sentences:
+            unlike = ", ".join(f"{count} differ in {part}" for part, count in counts.unlike.items())
+            same = f"{counts.same} of them have the same sentences in both"
+            yield f"{against}{same}; {unlike}: flips not listed"
+    signatures = (name for side in found.sides.values() for name in side.signatures)
+    yield from selection_warnings(dict.fromkeys(signatures))
 
 
-def side_lines(
-    letter: str, name: str, labeled: int, signatures: Sequence[str], failed: int = 0
-) -> Iterator[str]:
+def side_lines(letter: str, side: Side[Any], failed: int = 0) -> Iterator[str]:
     """Yield the lines about one side."""
     failures = f", {failed} failed" if failed else ""
-    yield f"{letter}: {labeled} labels of {name}{failures}"
-    for signature in signatures:
+    yield f"{letter}: {len(side.labels)} labels of {side.name}{failures}"
+    for signature in side.signatures:
         yield f"   {signature}"
 
 
-def _records(comparison: Comparison) -> Iterator[str]:
-    """Yield the numbers of records that are compared and of the others."""
-    counts = comparison.counts
-    yield counts.in_words(comparison.letter)
-    yield from selection_warnings((*comparison.a.signatures, *comparison.b.signatures))
-    if comparison.same_sentences:
-        return
-    unlike = ", ".join(f"{count} differ in {part}" for part, count in counts.unlike.items())
-    yield f"{counts.same} of them have the same sentences in both; {unlike}: flips not listed"
+def figures(
+    found: Comparison,
+    rows: Rows,
+    name: Callable[[MetricComparison], str] = attrgetter("name"),
+    b: str | None = None,
+) -> Grid:
+    """Return a table of means, changes with their intervals, and verdicts in words.
+
+    Args:
+        found: the comparison.
+        rows: its rows to show.
+        name: returns the name of a row.
+        b: name of the second side; by default its letter.
+    """
+    b = b or found.letter
+    change = Column(f"change ({100 * found.level:g} % range)", words=True)
+    heads = [Column("", words=True), Column("A"), Column(b), change]
+    return Grid(
+        [*heads, Column(f"{b} is", words=True)],
+        [
+            [
+                name(row),
+                figure(row.mean_a),
+                figure(row.mean_b),
+                row.change_in_words,
+                row.verdict_in_words,
+            ]
+            for row in rows
+        ],
+    )
 
 
-def _figures(rows: Sequence[MetricComparison], comparison: Comparison, tests: int) -> Grid:
+def _all_figures(found: Comparison, rows: Rows) -> Grid:
     """Return all figures, to be divided into as many tables as the width requires."""
-    b = comparison.letter
-    heads = ["pairs", "A", b, f"{b}-A", f"{100 * comparison.level:g} % interval", f"{b} is"]
+    b, longest = found.letter, max(len(row.metric.id) for row in rows)
+    heads = ["pairs", "A", b, f"{b}-A", f"{100 * found.level:g} % interval", f"{b} is"]
     heads += ["p", "p Holm", "undefined pairs"]
     columns = [Column("metric", words=True), *(Column(h, words=h.endswith(" is")) for h in heads)]
-    longest = max(len(row.metric.id) for row in rows)
-    return Grid(columns, [_cells(row, longest, tests) for row in rows])
-
-
-def _cells(row: MetricComparison, longest: int, tests: int) -> list[str]:
-    """Return the cells of a metric; the directions of all stand below each other."""
-    verdict: str = row.verdict
-    if verdict == "not significant after Holm":
-        verdict += f" ({tests} tests)"
-    found = row.interval
-    ends = (
-        NONE if isinstance(found, Undefined) else f"{found.low:+.4f} {found.high:+.4f}{found.mark}"
+    tests = (found.whole if rows[0].group is None and found.whole else found).tests
+    tested = {"not significant after Holm": f"not significant after Holm ({tests} tests)"}
+    return Grid(
+        columns,
+        [
+            [
+                f"{row.metric.id:<{longest}} {arrow(higher_is_better=row.metric.higher_is_better)}",
+                str(row.pairs),
+                number(row.mean_a),
+                number(row.mean_b),
+                number(row.difference, "+.4f"),
+                _ends(row.interval),
+                tested.get(row.verdict, row.verdict),
+                _p(row.p),
+                _p(row.p_adjusted),
+                str(row.undefined_pairs),
+            ]
+            for row in rows
+        ],
     )
-    return [
-        f"{row.metric.id:<{longest}} {arrow(higher_is_better=row.metric.higher_is_better)}",
-        str(row.pairs),
-        number(row.mean_a),
-        number(row.mean_b),
-        number(row.difference, "+.4f"),
-        ends,
-        verdict,
-        _p(row.p),
-        _p(row.p_adjusted),
-        str(row.undefined_pairs),
-    ]
 
 
-def _notes(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
-    """Yield the reasons of missing values, and the number of questions if they repeat."""
+def _ends(found: Interval | Undefined) -> str:
+    if isinstance(found, Undefined):
+        return NONE
+    return f"{found.low:+.4f} {found.high:+.4f}{found.mark}"
+
+
+def _p(value: float | Undefined) -> str:
+    if isinstance(value, Undefined):
+        return NONE
+    return f"<{_LEAST_SHOWN}" if value < _LEAST_SHOWN else f"{value:.4f}"
+
+
+def _notes(rows: Rows, b: str) -> Iterator[str]:
+    """Yield what is missing, and what equal retrieval shows about the judge."""
     for row in rows:
         for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
             if reasons:
@@ -170,36 +347,19 @@ def _notes(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
             )
     if shared := {row.questions for row in rows if row.questions is not None}:
         yield f"grouped by question ({max(shared)} groups)"
-
-
-def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
-    """Yield what metrics of retrieval show about the judge where both sides retrieved the same."""
     for row in rows:
-        found = row.judge_inconsistency
-        if found is None:
-            continue
-        if found.flipped:
-            lean = "" if found.lean is None else f", lean to sentences used {found.lean:+.3f}"
-            flips = f", {percent(found.flipped, 1)} of {found.sentences} sentences flipped{lean}"
-        else:
-            flips = ""
-        yield (
-            f"judge inconsistency of {row.metric.id}: {found.pairs} pairs with the same question "
-            f"and documents, no evidence about retrieval; mean absolute difference "
-            f"{found.mean_absolute_difference:.4f}, {found.one_sided} with a value on one side only"
-            f"{flips}"
-        )
+        if row.judge_inconsistency is not None:
+            yield f"judge inconsistency of {row.metric.id}: {row.judge_inconsistency}"
 
 
-def _moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
-    moved = [row for row in rows if row.moved]
-    if moved:
+def _moved_in_full(rows: Rows, b: str) -> Iterator[str]:
+    if any(row.moved for row in rows):
         yield f"moved most, from A to {b}:"
-    for row in moved:
-        yield f"  {row.metric.id}"
-        for record in row.moved:
-            values = f"{record.a:.4f} → {record.b:.4f}"
-            yield f"    {shortened(record.id)}: {values}{_flips(record)}"
+    for row in rows:
+        if row.moved:
+            yield f"  {row.metric.id}"
+        for one in row.moved:
+            yield f"    {shortened(one.id)}: {one.a:.4f} → {one.b:.4f}{_flips(one)}"
 
 
 def _flips(record: Moved) -> str:
@@ -213,17 +373,12 @@ def _flips(record: Moved) -> str:
 
 def _reading_aid(comparisons: Comparisons) -> Iterator[str]:
     found = comparisons[0]
-    intervals = (row.interval for one in comparisons for row in one.rows)
-    yield from small_sample_note(one for one in intervals if isinstance(one, Interval))
+    rows = [row for one in comparisons for row in one.rows]
+    yield from alias_note(row.metric for row in rows)
+    yield from small_sample_note(row.interval for row in rows if isinstance(row.interval, Interval))
     yield (
         f"a difference is certain where p Holm, over {found.tests} tests together, is at most "
         f"{1 - found.level:.4g}; intervals are those of p, before Holm, and hold for every "
         "distribution (docs/measured/intervals.md)"
     )
     yield f"labeler:{__version__}"
-
-
-def _p(figure: float | Undefined) -> str:
-    if isinstance(figure, Undefined):
-        return NONE
-    return f"<{_LEAST_SHOWN}" if figure < _LEAST_SHOWN else f"{figure:.4f}"

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import chain
+from functools import partial
+from itertools import chain, compress
 from typing import Any
 
 from typing_extensions import Unpack
 
-from labeler.calculators import Metric, Ratio, Tally, select_metrics, tally
+from labeler.calculators import Metric, Ratio, select_metrics, tally
 from labeler.calculators.headline import headline_metrics, plain_name
 from labeler.calculators.summary_table import alias_note
 from labeler.comparing.comparison_text import side_lines
 from labeler.comparing.flips import (
     FIELDS,
     FLIP_WORDS,
-    DecisionFlip,
-    Field,
     FlipCount,
     MetricChange,
     MetricDiff,
+    RecordDiff,
     Totals,
+    count_decisions,
     decision_flips,
 )
 from labeler.comparing.options import SideKeywords, side_options
@@ -60,79 +61,11 @@ MAX_GROUPS = 1_000
 memory."""
 _FAST = 1
 """Compression level: a higher one saves a tenth and takes twice as long."""
-
-
-@dataclass(frozen=True, repr=False)
-class RecordDiff(Brief):
-    """The differences between two labels of one record.
-
-    Attributes:
-        id: the record.
-        group: its value in the grouping column; ``None`` where nothing is grouped.
-        flips: the decisions that differ, in reading order.
-        changes: every metric's change, in the order of the metrics.
-        decisions: number of decisions by field.
-    """
-
-    id: str
-    group: str | None
-    flips: tuple[DecisionFlip, ...]
-    changes: tuple[MetricChange, ...]
-    decisions: dict[Field, int]
-
-    @property
-    def size(self) -> Fraction:
-        """Sum of the absolute changes of all metrics."""
-        return sum((abs(c.change) for c in self.changes if c.change is not None), Fraction())
-
-    def as_json(self, pairs: Mapping[str, int]) -> dict[str, Any]:
-        """Return the published form: a line of ``labeler diff --rows``.
-
-        Args:
-            pairs: number of records with a value on both sides, by metric.
-        """
-        return {
-            "id": self.id,
-            "group": self.group,
-            "size": float(self.size),
-            "flips": [flip.as_json() for flip in self.flips],
-            "metrics": {one.metric: one.as_json(pairs[one.metric]) for one in self.changes},
-        }
-
-
-def _decisions(a: Tally, b: Tally) -> dict[Field, int]:
-    """Count the decisions of each field that both labels make."""
-    sentences, response = a.sentences, len(a.response)
-    return {
-        "relevant": sentences,
-        "utilized": sentences,
-        "supported": response,
-        "supporting_keys": response,
-        "overall_supported": 1,
-        "claims": int(a.claims is not None and b.claims is not None),
-        "reference_claims": int(a.reference_claims is not None and b.reference_claims is not None),
-    }
-
-
-@dataclass(frozen=True, repr=False)
-class DiffSide(Brief):
-    """One side of a diff.
-
-    Attributes:
-        name: the file or folder, or another name of the side.
-        signatures: printed signatures of its labels, sorted.
-        labeled: number of labels.
-        failed: number of records without a label.
-    """
-
-    name: str
-    signatures: tuple[str, ...]
-    labeled: int
-    failed: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        return asdict(self)
+_SHOWN_METRICS = 4
+"""Metrics that are listed of a record, those with the largest changes."""
+_SHOWN_FLIPS = 12
+"""Flips that are listed of a record and a field."""
+_SIGNS = {"gained": "+", "lost": "-", "changed": "~"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,8 +84,8 @@ class LabelDiff(Displayed):
             and without a change are omitted.
     """
 
-    a: DiffSide
-    b: DiffSide
+    a: Side[Any]
+    b: Side[Any]
     counts: PairCounts
     by: str | None
     flipped: int
@@ -238,12 +171,25 @@ class LabelDiff(Displayed):
                 words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
             yield f"  {shortened(record.id)}: {words}"
 
+    def in_full(self) -> Iterator[Section]:
+        """Yield the sides, for all and each group flips and changes, and the largest changes."""
+        sides = (("A", self.a), ("B", self.b))
+        lines = (side_lines(letter, one, len(one.failed)) for letter, one in sides)
+        yield Section(lines=[*chain(*lines), *self.pairing])
+        for group in self.groups:
+            rows = [row for row in self.metrics if row.group == group]
+            grids = [self.figures(group), *([_changes(rows)] if rows else [])]
+            heading = None if group is None else f"{self.by}: {group}"
+            yield Section(heading, grids, [*_undefined(rows)])
+        aliases = alias_note(row.metric for row in self.metrics)
+        yield Section(lines=[*_largest(self), "", *aliases, f"labeler:{__version__}"])
+
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
         counts = self.counts
         return {
-            "a": self.a.as_json(),
-            "b": self.b.as_json(),
+            "a": self.a.as_json() | {"failed": len(self.a.failed)},
+            "b": self.b.as_json() | {"failed": len(self.b.failed)},
             "counts": {
                 "pairs": counts.pairs,
                 "unlike": counts.left_out,
@@ -269,29 +215,21 @@ class _Packed:
         return LabelRecord.model_validate_json(zlib.decompress(self.content))
 
 
-class _Packing:
-    """Measures and compresses records."""
+def _packer(metrics: Sequence[Metric]) -> Callable[..., _Packed]:
+    """Return a function that measures and compresses records."""
+    shared: dict[object, Ratio] = {}  # there are few distinct ratios, and many records
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._metrics = metrics
-        self._shared: dict[object, Ratio] = {}
-        """There are few distinct ratios, and many records."""
-
-    def whole(self, record: LabelRecord) -> _Packed:
-        return self._packed(record, record)
-
-    def without_sentences(self, record: LabelRecord) -> _Packed:
-        bare = record.example.model_copy(update={"documents": (), "response": ()})
-        return self._packed(record, record.model_copy(update={"example": bare}))
-
-    def _packed(self, record: LabelRecord, kept: LabelRecord) -> _Packed:
+    def packed(record: LabelRecord, *, sentences: bool = True) -> _Packed:
         counted = tally(record)
-        ratios = (metric.ratio(counted, record.id) for metric in self._metrics)
-        return _Packed(
-            digest(record.label.model_dump()),
-            zlib.compress(kept.model_dump_json().encode(), _FAST),
-            tuple(self._shared.setdefault(ratio.parts, ratio) for ratio in ratios),
-        )
+        ratios = (metric.ratio(counted, record.id) for metric in metrics)
+        kept = tuple(shared.setdefault(ratio.parts, ratio) for ratio in ratios)
+        label = digest(record.label.model_dump())
+        if not sentences:
+            bare = record.example.model_copy(update={"documents": (), "response": ()})
+            record = record.model_copy(update={"example": bare})
+        return _Packed(label, zlib.compress(record.model_dump_json().encode(), _FAST), kept)
+
+    return packed
 
 
 @dataclass(frozen=True, repr=False)
@@ -305,8 +243,8 @@ class Differences(Brief):
 
     metrics: tuple[Metric, ...]
     by: str | None
-    _measured: tuple[Metric, ...]
-    """The metrics of each label's ratios."""
+    _shown: tuple[bool, ...]
+    """True for each of the measured metrics that is compared."""
     _pairs: Pairs[_Packed]
 
     @property
@@ -323,13 +261,13 @@ class Differences(Brief):
                 group=pair.group,
                 flips=tuple(decision_flips(a.example, (a.label, b.label), tallies)),
                 changes=tuple(MetricChange.of(*change) for change in self._changes(pair)),
-                decisions=_decisions(*tallies),
+                decisions=count_decisions(*tallies),
             )
 
     def _changes(self, pair: Pair[_Packed]) -> Iterator[tuple[str, Ratio, Ratio]]:
         """Yield each metric's id and both ratios."""
-        measured = zip(self._measured, pair.a.value.ratios, pair.b.value.ratios, strict=True)
-        return ((metric.id, a, b) for metric, a, b in measured if metric in self.metrics)
+        a, b = (compress(kept.value.ratios, self._shown) for kept in (pair.a, pair.b))
+        return zip((metric.id for metric in self.metrics), a, b, strict=True)
 
     @property
     def pairs(self) -> dict[str, int]:
@@ -355,66 +293,39 @@ class Differences(Brief):
         Raises:
             UsageError: there are more than :data:`MAX_GROUPS` groups.
         """
-        whole = Totals(None, self.metrics)
-        groups: dict[str, Totals] = {}
-        most = _Largest(top)
-        for record in self:
-            whole.add(record.flips, record.changes, record.decisions)
-            most.add(record)
-            if record.group is not None:
-                if record.group not in groups:
-                    self._check_groups(len(groups))
-                    groups[record.group] = Totals(record.group, self.metrics)
-                groups[record.group].add(record.flips, record.changes, record.decisions)
-        totals = [whole, *(groups[name] for name in sorted(groups))]
+        totals: dict[str | None, Totals] = {None: Totals(None, self.metrics)}
+        most: list[tuple[Fraction, int, int, RecordDiff]] = []
+        flipped = 0
+        for place, record in enumerate(self):
+            for group in {None, record.group}:
+                if group not in totals:
+                    self._check_groups(len(totals))
+                    totals[group] = Totals(group, self.metrics)
+                totals[group].add(record)
+            flipped += bool(record.flips)
+            if record.flips or record.size:
+                # Of two equal changes the earlier one ranks higher.
+                heapq.heappush(most, (record.size, len(record.flips), -place, record))
+                if len(most) > top:
+                    heapq.heappop(most)
+        ordered = [totals[group] for group in sorted(totals, key=lambda group: group or "")]
         return LabelDiff(
-            a=_side(self._pairs.a),
-            b=_side(self._pairs.b),
+            a=self._pairs.a,
+            b=self._pairs.b,
             counts=self._pairs.counts,
             by=self.by,
-            flipped=most.flipped,
-            flips=tuple(count for part in totals for count in part.flips()),
-            metrics=tuple(row for part in totals for row in part.metrics()),
-            records=most.first(),
+            flipped=flipped,
+            flips=tuple(count for part in ordered for count in part.flips()),
+            metrics=tuple(row for part in ordered for row in part.metrics()),
+            records=tuple(entry[-1] for entry in sorted(most, reverse=True)),
         )
 
     def _check_groups(self, count: int) -> None:
-        if count == MAX_GROUPS:
+        if count > MAX_GROUPS:
             raise UsageError(
                 f"column {self.by!r:.80} has more than {MAX_GROUPS:,} values to group by; name "
                 "one with fewer"
             )
-
-
-def _side(side: Side[_Packed]) -> DiffSide:
-    return DiffSide(side.name, side.signatures, len(side.labels), len(side.failed))
-
-
-class _Largest:
-    """The records that changed most, of any number."""
-
-    def __init__(self, top: int) -> None:
-        self._top = top
-        self._heap: list[tuple[Fraction, int, int, RecordDiff]] = []
-        self._seen = 0
-        self.flipped = 0
-
-    def add(self, record: RecordDiff) -> None:
-        """Add a record; of two equal changes the earlier one ranks higher."""
-        self._seen += 1
-        self.flipped += bool(record.flips)
-        size = record.size
-        if not self._top or not (record.flips or size):
-            return
-        entry = (size, len(record.flips), -self._seen, record)
-        if len(self._heap) < self._top:
-            heapq.heappush(self._heap, entry)
-        else:
-            heapq.heappushpop(self._heap, entry)
-
-    def first(self) -> tuple[RecordDiff, ...]:
-        """Return the records, the largest change first."""
-        return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
 
 def open_diff(
@@ -431,11 +342,11 @@ def open_diff(
     """
     chosen = select_metrics(metrics)
     options = side_options(sides, diff_labels)
-    packing = _Packing(chosen)
-    keep = (packing.whole, packing.without_sentences)
+    packed = _packer(chosen)
+    keep = (packed, partial(packed, sentences=False))
     (pairs,) = read_pairs([a, b], keep, options, names=names)
-    shown = chosen if metrics is not None else pairs.measurable(chosen)
-    return Differences(tuple(shown), options.by, chosen, pairs)
+    shown = tuple(chosen if metrics is not None else pairs.measurable(chosen))
+    return Differences(shown, options.by, tuple(one in shown for one in chosen), pairs)
 
 
 def diff_labels(
@@ -485,25 +396,6 @@ def diff_labels(
 
 # Details as text.
 
-_SHOWN_METRICS = 4
-"""Metrics that are listed of a record, those with the largest changes."""
-_SHOWN_FLIPS = 12
-"""Flips that are listed of a record and a field."""
-
-
-def diff_in_full(found: LabelDiff) -> Iterator[Section]:
-    """Yield the sides, for all and each group flips and changes, and the largest changes."""
-    sides = (("A", found.a), ("B", found.b))
-    lines = (side_lines(n, one.name, one.labeled, one.signatures, one.failed) for n, one in sides)
-    yield Section(lines=[*chain(*lines), *found.pairing])
-    for group in found.groups:
-        rows = [row for row in found.metrics if row.group == group]
-        grids = [found.figures(group), *([_changes(rows)] if rows else [])]
-        heading = None if group is None else f"{found.by}: {group}"
-        yield Section(heading, grids, [*_undefined(rows)])
-    aliases = alias_note(row.metric for row in found.metrics)
-    yield Section(lines=[*_largest(found), "", *aliases, f"labeler:{__version__}"])
-
 
 def _changes(rows: Sequence[MetricDiff]) -> Grid:
     heads = ("A", "B", "B-A", "changed", "of")
@@ -514,7 +406,7 @@ def _changes(rows: Sequence[MetricDiff]) -> Grid:
                 f"{row.metric.id} {arrow(higher_is_better=row.metric.higher_is_better)}",
                 number(row.mean_a),
                 number(row.mean_b),
-                _signed(row.change),
+                "0" if row.change == 0 else number(row.change, "+.4f"),
                 f"{row.changed:,}",
                 f"{row.pairs:,}",
             ]
@@ -536,43 +428,28 @@ def _undefined(rows: Sequence[MetricDiff]) -> Iterator[str]:
 
 
 def _largest(found: LabelDiff) -> Iterator[str]:
+    """Yield the records that changed most, with the decisions and metrics that did."""
     if found.records:
         yield "changed most, from A to B:"
     for record in found.records:
         flips = "1 flip" if len(record.flips) == 1 else f"{len(record.flips)} flips"
         yield f"  {shortened(record.id)}: {flips}"
-        for line in (_signs(record.flips), _changed(record)):
+        fields: dict[str, list[str]] = {}
+        for flip in sorted(record.flips, key=lambda flip: FIELDS.index(flip.field)):
+            fields.setdefault(flip.field, []).append(f"{_SIGNS[flip.direction]}{flip.key}")
+        signs = (
+            f"{name.replace('_', ' ')} {_first(own, _SHOWN_FLIPS, ' ', ' and')}"
+            for name, own in fields.items()
+        )
+        moved = [one for one in record.changes if one.change]
+        moved.sort(key=lambda one: -abs(one.change or Fraction()))
+        values = [f"{one.metric} {number(one.a)} → {number(one.b)}" for one in moved]
+        for line in ("; ".join(signs), _first(values, _SHOWN_METRICS, ", ", ", and")):
             if line:
                 yield f"    {line}"
 
 
-def _signs(flips: Sequence[DecisionFlip]) -> str:
-    """Return ``relevant +0b -1a; supported -c``: the decisions B's label gained and lost."""
-    fields: dict[str, list[str]] = {}
-    for flip in sorted(flips, key=lambda flip: FIELDS.index(flip.field)):
-        sign = {"gained": "+", "lost": "-", "changed": "~"}[flip.direction]
-        fields.setdefault(flip.field, []).append(f"{sign}{flip.key}")
-    return "; ".join(
-        f"{name.replace('_', ' ')} {_shortened(signs)}" for name, signs in fields.items()
-    )
-
-
-def _shortened(signs: Sequence[str]) -> str:
-    more = f" and {len(signs) - _SHOWN_FLIPS} more" if len(signs) > _SHOWN_FLIPS else ""
-    return " ".join(signs[:_SHOWN_FLIPS]) + more
-
-
-def _changed(record: RecordDiff) -> str:
-    moved = [
-        (abs(change.b - change.a), change.metric, change.a, change.b)
-        for change in record.changes
-        if change.a is not None and change.b is not None and change.a != change.b
-    ]
-    moved.sort(key=lambda one: -one[0])
-    more = f", and {len(moved) - _SHOWN_METRICS} more" if len(moved) > _SHOWN_METRICS else ""
-    shown = (f"{name} {float(a):.4f} → {float(b):.4f}" for _, name, a, b in moved[:_SHOWN_METRICS])
-    return ", ".join(shown) + more
-
-
-def _signed(figure: Fraction | None) -> str:
-    return "0" if figure == 0 else number(figure, "+.4f")
+def _first(parts: Sequence[str], most: int, comma: str, last: str) -> str:
+    """Return the first parts, and the number of the others."""
+    more = f"{last} {len(parts) - most} more" if len(parts) > most else ""
+    return comma.join(parts[:most]) + more

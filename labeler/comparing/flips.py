@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from pydantic import BaseModel
+
 from labeler.calculators import Metric, Ratio, Tally
 from labeler.calculators.rater_agreement import FIELD_WORDS, FieldWords
-from labeler.labels.answers import (
-    ClaimsLabelingOutput,
-    ComparedClaim,
-    GPTLabelingOutput,
-    ReferenceClaim,
-    ReferenceLabelingOutput,
-    ResponseClaim,
-)
+from labeler.labels.answers import GPTLabelingOutput, in_order
 from labeler.sentences.display import Brief
 from labeler.sentences.example import KeyedExample
 
@@ -43,6 +38,9 @@ FLIP_WORDS: Mapping[str, FieldWords] = {
     "reference_claims": FieldWords("reference claim list"),
 }
 """Words by field, the most telling field first."""
+
+_CLAIMS: Mapping[Field, str] = {"claims": "response_claims", "reference_claims": "reference_claims"}
+"""Attributes of labels by field."""
 
 Direction = Literal["gained", "lost", "changed"]
 """``gained``: yes in B only; ``lost``: yes in A only; ``changed``: neither a yes nor a no."""
@@ -90,21 +88,14 @@ def decision_flips(
         labels: A's label and B's.
         tallies: their tallies.
     """
-    yield from _document_flips(example, *tallies)
+    document: tuple[Field, Field] = ("relevant", "utilized")
+    for key in example.document_keys():
+        for field in document:
+            was, now = (key in getattr(one, field) for one in tallies)
+            if was != now:
+                yield DecisionFlip(field, key, _direction(now))
     yield from _response_flips(example, labels, tallies)
     yield from _record_flips(*labels)
-
-
-def _document_flips(example: KeyedExample, a: Tally, b: Tally) -> Iterator[DecisionFlip]:
-    relevant, utilized = a.relevant ^ b.relevant, a.utilized ^ b.utilized
-    if not relevant and not utilized:
-        return
-    for sentence in example.document_sentences():
-        key = sentence.key
-        if key in relevant:
-            yield DecisionFlip("relevant", key, _direction(key in b.relevant))
-        if key in utilized:
-            yield DecisionFlip("utilized", key, _direction(key in b.utilized))
 
 
 def _response_flips(
@@ -122,8 +113,8 @@ def _response_flips(
             "supporting_keys" if was == now else "supported",
             key,
             "changed" if was == now else _direction(now > was),
-            gained=_in_reading_order(example, named[1] - named[0]),
-            lost=_in_reading_order(example, named[0] - named[1]),
+            gained=in_order(named[1] - named[0]),
+            lost=in_order(named[0] - named[1]),
         )
 
 
@@ -142,51 +133,48 @@ def _verdict(tally: Tally, key: str) -> int:
     return 0 if key in tally.unsupported else 1
 
 
-def _in_reading_order(example: KeyedExample, keys: frozenset[str]) -> tuple[str, ...]:
-    """Sort keys in reading order, special strings last."""
-    if not keys:
-        return ()
-    known = [key for key in example.document_keys() if key in keys]
-    return (*known, *sorted(keys.difference(known)))
-
-
 def _record_flips(a: GPTLabelingOutput, b: GPTLabelingOutput) -> Iterator[DecisionFlip]:
     if a.overall_supported != b.overall_supported:
         yield DecisionFlip("overall_supported", "", _direction(b.overall_supported))
-    if (
-        isinstance(a, ClaimsLabelingOutput)
-        and isinstance(b, ClaimsLabelingOutput)
-        and _claims_differ(a.response_claims, b.response_claims)
-    ):
-        yield DecisionFlip("claims", "", "changed")
-    if (
-        isinstance(a, ReferenceLabelingOutput)
-        and isinstance(b, ReferenceLabelingOutput)
-        and _claims_differ(a.reference_claims, b.reference_claims)
-    ):
-        yield DecisionFlip("reference_claims", "", "changed")
+    for field, name in _CLAIMS.items():
+        before, after = (getattr(label, name, None) for label in (a, b))
+        if before is not None and after is not None and _claims_differ(before, after):
+            yield DecisionFlip(field, "", "changed")
 
 
-_Claim = ResponseClaim | ComparedClaim | ReferenceClaim
-
-
-def _claims_differ(a: Sequence[_Claim], b: Sequence[_Claim]) -> bool:
+def _claims_differ(a: Sequence[BaseModel], b: Sequence[BaseModel]) -> bool:
     """Compare two lists of claims by verdicts and keys; order and wording do not count."""
     fields = [type(claim).model_fields.keys() for claim in (*a, *b)]
     names = sorted(set(fields[0]).intersection(*fields) - {"claim"}) if fields else []
-    return _facts(a, names) != _facts(b, names)
-
-
-def _facts(claims: Iterable[_Claim], names: Sequence[str]) -> list[tuple[Any, ...]]:
-    return sorted(tuple(_fact(getattr(claim, name)) for name in names) for claim in claims)
-
-
-def _fact(value: Any) -> Any:  # noqa: ANN401 - of any field of a claim
-    return tuple(sorted(value)) if isinstance(value, tuple) else value
+    before, after = (
+        sorted(
+            [in_order(value) if isinstance(value, tuple) else value for value in values]
+            for values in ([getattr(claim, name) for name in names] for claim in claims)
+        )
+        for claims in (a, b)
+    )
+    return before != after
 
 
 def _direction(is_gain: bool) -> Direction:
     return "gained" if is_gain else "lost"
+
+
+def count_decisions(a: Tally, b: Tally) -> dict[Field, int]:
+    """Count the decisions of each field that two labels of the same sentences make."""
+    claims = {
+        field: int(getattr(a, field) is not None and getattr(b, field) is not None)
+        for field in _CLAIMS
+    }
+    sentences, response = a.sentences, len(a.response)
+    return {
+        "relevant": sentences,
+        "utilized": sentences,
+        "supported": response,
+        "supporting_keys": response,
+        "overall_supported": 1,
+        **claims,
+    }
 
 
 # Changes of metrics, and sums over records.
@@ -213,8 +201,11 @@ class MetricChange(Brief):
     @classmethod
     def of(cls, metric: str, a: Ratio, b: Ratio) -> MetricChange:
         """Return the change between two ratios of a metric."""
-        (exact_a, why_a), (exact_b, why_b) = map(_exact, (a, b))
-        return cls(metric, exact_a, exact_b, why_a, why_b)
+        (value_a, why_a), (value_b, why_b) = (
+            (None, one.undefined or "undefined") if one.value is None else (one.exact, None)
+            for one in (a, b)
+        )
+        return cls(metric, value_a, value_b, why_a, why_b)
 
     @property
     def change(self) -> Fraction | None:
@@ -239,11 +230,42 @@ class MetricChange(Brief):
         }
 
 
-def _exact(ratio: Ratio) -> tuple[Fraction | None, str | None]:
-    """Return a ratio without rounding, or the reason why it is undefined."""
-    if ratio.value is None:
-        return None, ratio.undefined or "undefined"
-    return ratio.exact, None
+@dataclass(frozen=True, repr=False)
+class RecordDiff(Brief):
+    """The differences between two labels of one record.
+
+    Attributes:
+        id: the record.
+        group: its value in the grouping column; ``None`` where nothing is grouped.
+        flips: the decisions that differ, in reading order.
+        changes: every metric's change, in the order of the metrics.
+        decisions: number of decisions by field.
+    """
+
+    id: str
+    group: str | None
+    flips: tuple[DecisionFlip, ...]
+    changes: tuple[MetricChange, ...]
+    decisions: dict[Field, int]
+
+    @property
+    def size(self) -> Fraction:
+        """Sum of the absolute changes of all metrics."""
+        return sum((abs(c.change) for c in self.changes if c.change is not None), Fraction())
+
+    def as_json(self, pairs: Mapping[str, int]) -> dict[str, Any]:
+        """Return the published form: a line of ``labeler diff --rows``.
+
+        Args:
+            pairs: number of records with a value on both sides, by metric.
+        """
+        return {
+            "id": self.id,
+            "group": self.group,
+            "size": float(self.size),
+            "flips": [flip.as_json() for flip in self.flips],
+            "metrics": {one.metric: one.as_json(pairs[one.metric]) for one in self.changes},
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -344,45 +366,6 @@ def _plain(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
-@dataclass
-class _MetricSums:
-    """Sums of one metric over one group."""
-
-    pairs: int = 0
-    changed: int = 0
-    a: Counter[int] = field(default_factory=Counter)
-    """Sums of numerators by denominator, unreduced: there are few denominators."""
-    b: Counter[int] = field(default_factory=Counter)
-    undefined_a: Counter[str] = field(default_factory=Counter)
-    undefined_b: Counter[str] = field(default_factory=Counter)
-
-    def add(self, change: MetricChange) -> None:
-        if change.a is None or change.b is None:
-            self.undefined_a.update([change.undefined_a] if change.undefined_a else [])
-            self.undefined_b.update([change.undefined_b] if change.undefined_b else [])
-            return
-        self.pairs += 1
-        self.changed += change.a != change.b
-        self.a[change.a.denominator] += change.a.numerator
-        self.b[change.b.denominator] += change.b.numerator
-
-    def result(self, metric: Metric, group: str | None) -> MetricDiff:
-        return MetricDiff(
-            metric=metric,
-            group=group,
-            pairs=self.pairs,
-            undefined_a=dict(self.undefined_a.most_common()),
-            undefined_b=dict(self.undefined_b.most_common()),
-            mean_a=self._mean(self.a),
-            mean_b=self._mean(self.b),
-            changed=self.changed,
-        )
-
-    def _mean(self, sums: Counter[int]) -> Fraction | None:
-        total = sum((Fraction(top, bottom) for bottom, top in sums.items()), Fraction())
-        return total / self.pairs if self.pairs else None
-
-
 class Totals:
     """Sums over the records of one group.
 
@@ -393,40 +376,55 @@ class Totals:
 
     def __init__(self, group: str | None, metrics: Sequence[Metric]) -> None:
         self._group, self._metrics = group, metrics
-        self._sums = [_MetricSums() for _ in metrics]
         self._flips: Counter[tuple[Field, Direction]] = Counter()
         self._decisions: Counter[Field] = Counter()
         self._records: Counter[Field] = Counter()
+        self._pairs: Counter[str] = Counter()
+        self._changed: Counter[str] = Counter()
+        self._sums: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+        """Sums of numerators by denominator, unreduced: there are few denominators."""
+        self._undefined: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
 
-    def add(
-        self,
-        flips: Sequence[DecisionFlip],
-        changes: Sequence[MetricChange],
-        decisions: Mapping[Field, int],
-    ) -> None:
-        """Add a record by its flips, its changes and its numbers of decisions."""
-        self._flips.update((flip.field, flip.direction) for flip in flips)
-        self._records.update({flip.field for flip in flips})
-        self._decisions.update(decisions)
-        for sums, change in zip(self._sums, changes, strict=True):
-            sums.add(change)
+    def add(self, record: RecordDiff) -> None:
+        """Add a record."""
+        self._flips.update((flip.field, flip.direction) for flip in record.flips)
+        self._records.update({flip.field for flip in record.flips})
+        self._decisions.update(record.decisions)
+        for one in record.changes:
+            name = one.metric
+            if one.a is None or one.b is None:
+                self._undefined[name, "a"].update(filter(None, [one.undefined_a]))
+                self._undefined[name, "b"].update(filter(None, [one.undefined_b]))
+                continue
+            self._pairs[name] += 1
+            self._changed[name] += one.a != one.b
+            self._sums[name, "a"][one.a.denominator] += one.a.numerator
+            self._sums[name, "b"][one.b.denominator] += one.b.numerator
 
     def flips(self) -> Iterator[FlipCount]:
         """Yield the numbers of flips by field, without the fields that no label has."""
         for name in FIELDS:
             if self._decisions[name]:
-                gained, lost, changed = (self._flips[name, way] for way in DIRECTIONS)
-                yield FlipCount(
-                    group=self._group,
-                    field=name,
-                    gained=gained,
-                    lost=lost,
-                    changed=changed,
-                    decisions=self._decisions[name],
-                    records=self._records[name],
-                )
+                ways = {way: self._flips[name, way] for way in DIRECTIONS}
+                counts = {"decisions": self._decisions[name], "records": self._records[name]}
+                yield FlipCount(group=self._group, field=name, **ways, **counts)
 
     def metrics(self) -> Iterator[MetricDiff]:
         """Yield the change of each metric."""
-        for metric, sums in zip(self._metrics, self._sums, strict=True):
-            yield sums.result(metric, self._group)
+        for metric in self._metrics:
+            name = metric.id
+            yield MetricDiff(
+                metric=metric,
+                group=self._group,
+                pairs=self._pairs[name],
+                undefined_a=dict(self._undefined[name, "a"].most_common()),
+                undefined_b=dict(self._undefined[name, "b"].most_common()),
+                mean_a=self._mean(name, "a"),
+                mean_b=self._mean(name, "b"),
+                changed=self._changed[name],
+            )
+
+    def _mean(self, name: str, side: str) -> Fraction | None:
+        sums = self._sums[name, side].items()
+        total = sum((Fraction(top, bottom) for bottom, top in sums), Fraction())
+        return total / self._pairs[name] if self._pairs[name] else None

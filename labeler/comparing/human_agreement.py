@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 from labeler.calculators import METRICS
@@ -16,7 +17,6 @@ from labeler.calculators.rater_agreement import (
     is_yes_or_no,
     show_agreement,
 )
-from labeler.calculators.statistics.agreement import Pattern
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     corrected_proportion,
@@ -24,11 +24,29 @@ from labeler.calculators.statistics.bias_correction import (
     ppi_mean,
 )
 from labeler.calculators.summary import check_column, count_clusters
+from labeler.calculators.summary_table import small_sample_note
+from labeler.comparing.agreement import (
+    by_group,
+    drawn_intervals,
+    field_notes,
+    field_sections,
+    interval_notes,
+    named_in,
+)
 from labeler.comparing.human_labels import OVERALL, HumanLabels
-from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
+from labeler.comparing.human_matching import TIE, Judged, Matched, People, record_fields
 from labeler.comparing.sides import Choice, Side, read_side
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Brief, Display, Displayed, figure
+from labeler.sentences.display import (
+    NONE,
+    Brief,
+    Column,
+    Display,
+    Displayed,
+    Section,
+    figure,
+    number,
+)
 
 _NO_WIDTH = "there is no interval: by these values it would have no width"
 
@@ -119,6 +137,24 @@ class PeopleAgreement(Displayed):
         title = "\n".join(self.conclusions)
         return show_agreement(title, self.fields, notes, sides=("judge", "people"))
 
+    def in_full(self) -> Iterator[Section]:
+        """Yield the agreement of the judge with people, and its means corrected by them."""
+        yield from field_sections(self.fields)
+        yield from _estimate_sections(self.estimates)
+        corrected = (one.interval for found in self.estimates for one in found.all)
+        intervals = chain(drawn_intervals(self.fields), drawn_intervals(self.among), corrected)
+        lines = [
+            *field_notes(self.fields),
+            *_estimate_notes(self.estimates),
+            *small_sample_note(intervals),
+            *chain(*map(_among_notes, self.among)),
+            *self.matched.lines(),
+            *(f"note: {warning}" for warning in self.warnings),
+            *(f"A: {signature}" for signature in self.signatures),
+            "B: people",
+        ]
+        yield Section(lines=lines)
+
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
         return {
@@ -193,12 +229,14 @@ def compare_with_people(
 
 def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     """Compare the judge with people on every field, all records first, then each group."""
-    records: dict[tuple[str, str], list[Pattern]] = defaultdict(list)
-    for item, value in people.verdict.items():
-        records[item[:2]].append((_judge_value(item, side), value))
     ratings: dict[tuple[str | None, str], FieldRatings] = defaultdict(FieldRatings)
-    for (name, field), patterns in records.items():
+    for (name, field), verdicts in people.verdicts.items():
         kept = side.labels[name]
+        judged = kept.value.values if None in verdicts else kept.value.verdicts[field]
+        patterns: list[tuple[float | None, float | None]] = []
+        for sentence, value in verdicts.items():
+            given = judged[sentence or field]
+            patterns.append((None if given is None else float(given), value))
         for group in {None, kept.group}:
             ratings[group, field].add(patterns, kept.question)
     for group in side.groups:
@@ -206,30 +244,19 @@ def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
             if (group, field) in ratings:
                 own = ratings[group, field]
                 tied = sum(count for (_, value), count in own.patterns.items() if value is None)
-                yield replace(own.agreement(field, group), tied=tied)
-
-
-def _judge_value(item: Item, side: Side[Judged]) -> float | None:
-    name, field, sentence = item
-    judged = side.value(name)
-    if sentence is None:
-        return judged.values[field]
-    verdict = judged.verdicts[field][sentence]
-    return None if verdict is None else float(verdict)
+                yield own.agreement(field, group, tied)
 
 
 def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     """Compare people with each other, on items that two or more of them judged."""
-    by_field: dict[str, list[tuple[str, dict[str, float]]]] = defaultdict(list)
-    for (name, field, _), by_annotator in people.values.items():
-        by_field[field].append((name, by_annotator))
-    for field, units in by_field.items():
-        annotators = sorted({annotator for _, unit in units for annotator in unit})
-        records: dict[str, list[Pattern]] = defaultdict(list)
-        for name, unit in units:
-            records[name].append(tuple(unit.get(a) for a in annotators))
+    by_field: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(dict)
+    for (name, field), by_sentence in people.values.items():
+        by_field[field][name] = list(by_sentence.values())
+    for field, records in by_field.items():
+        annotators = sorted({one for units in records.values() for unit in units for one in unit})
         ratings = FieldRatings()
-        for name, patterns in records.items():
+        for name, units in records.items():
+            patterns = [tuple(map(unit.get, annotators)) for unit in units]
             ratings.add(patterns, side.labels[name].question)
         found = ratings.agreement(field)
         if found.units:
@@ -286,80 +313,52 @@ def estimate(
     # Sorted, so that rounding does not depend on the order of records.
     values = {name: value for name, value in sorted(judged.items()) if value is not None}
     human = {name: verdicts[name] for name in values if name in verdicts}
-    sample = _Sample(human, values, questions or {})
-    plain = plain_mean(list(values.values()), groups=sample.groups(values))
-    by_people = plain_mean(
-        [TIE if value is None else value for value in human.values()], groups=sample.groups(human)
+    decided = {name: value for name, value in human.items() if value is not None}
+    alone = [name for name in values if name not in human]
+    rest, asked = [values[name] for name in alone], questions or {}
+    by_people = [TIE if value is None else value for value in human.values()]
+    plain = plain_mean(list(values.values()), groups=_groups(asked, values))
+    people = plain_mean(by_people, groups=_groups(asked, human))
+    ppi = ppi_mean(
+        by_people,
+        [values[name] for name in human],
+        rest,
+        bounds=(0, 1) if _is_share(metric, values.values()) else None,
+        groups=_groups(asked, [*human, *alone]),
+        random_sample=random_sample,
     )
+    if ppi.interval and ppi.interval.low == ppi.interval.high:
+        ppi = replace(ppi, interval=None, warnings=(*ppi.warnings, _NO_WIDTH))
+    corrected = None
+    if is_yes_or_no(metric):
+        corrected = corrected_proportion(
+            list(decided.values()),
+            [values[name] for name in decided],
+            rest,
+            groups=_groups(asked, [*decided, *alone]),
+            random_sample=random_sample,
+        )
     return Estimates(
         metric=metric,
         group=group,
-        plain=replace(plain, labeled=len(human), unlabeled=len(sample.alone)),
-        ppi=_ppi(metric, sample, random_sample=random_sample),
-        corrected=_corrected(sample, random_sample=random_sample) if is_yes_or_no(metric) else None,
-        people=replace(by_people, method="people", labeled=len(human), unlabeled=0),
-        questions=count_clusters(sample.groups(values) or ()),
+        plain=replace(plain, labeled=len(human), unlabeled=len(alone)),
+        ppi=ppi,
+        corrected=corrected,
+        people=replace(people, method="people", labeled=len(human), unlabeled=0),
+        questions=count_clusters([asked.get(name) for name in values]),
     )
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """The values of one metric.
-
-    Attributes:
-        human: people's value by record; ``None`` where they are tied.
-        values: the judge's value of these and all other records.
-        questions: question of each record; empty if each has its own.
-    """
-
-    human: Mapping[str, float | None]
-    values: Mapping[str, float]
-    questions: Mapping[str, Hashable]
-
-    @property
-    def alone(self) -> list[str]:
-        """The records without a human value."""
-        return [name for name in self.values if name not in self.human]
-
-    def groups(self, names: Iterable[str]) -> list[Hashable] | None:
-        """Return the question of each record; ``None`` if all differ, or all are one."""
-        found = [self.questions.get(name) for name in names]
-        return None if count_clusters(found) is None else found
+def _groups(questions: Mapping[str, Hashable], names: Iterable[str]) -> list[Hashable] | None:
+    """Return the question of each record; ``None`` if all differ, or all are one."""
+    found = [questions.get(name) for name in names]
+    return None if count_clusters(found) is None else found
 
 
-def _ppi(metric: str, sample: _Sample, *, random_sample: bool) -> Corrected:
-    """Estimate the mean of one metric by PPI++.
-
-    The interval is omitted where it has no width: it would claim what no sample can know.
-    """
-    human, values, alone = sample.human, sample.values, sample.alone
-    # A value outside 0 to 1 proves that the metric is not a share, whatever it declares.
-    is_share = (metric == OVERALL or METRICS[metric].bounded) and all(
-        0 <= value <= 1 for value in values.values()
-    )
-    mean = ppi_mean(
-        [TIE if value is None else value for value in human.values()],
-        [values[name] for name in human],
-        [values[name] for name in alone],
-        bounds=(0, 1) if is_share else None,
-        groups=sample.groups([*human, *alone]),
-        random_sample=random_sample,
-    )
-    if mean.interval is None or mean.interval.low < mean.interval.high:
-        return mean
-    return replace(mean, interval=None, warnings=(*mean.warnings, _NO_WIDTH))
-
-
-def _corrected(sample: _Sample, *, random_sample: bool) -> Corrected:
-    """Return the error-corrected proportion of a yes-or-no metric, without ties."""
-    decided = {name: value for name, value in sample.human.items() if value is not None}
-    return corrected_proportion(
-        list(decided.values()),
-        [sample.values[name] for name in decided],
-        [sample.values[name] for name in sample.alone],
-        groups=sample.groups([*decided, *sample.alone]),
-        random_sample=random_sample,
-    )
+def _is_share(metric: str, values: Iterable[float]) -> bool:
+    """Return whether a mean is between 0 and 1; a value outside proves that it is not."""
+    declared = metric == OVERALL or METRICS[metric].bounded
+    return declared and all(0 <= value <= 1 for value in values)
 
 
 def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
@@ -381,3 +380,85 @@ def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
             f"derived from people's judgments of every sentence: {named} records, for each person "
             "first, then by majority or mean; a verdict on a whole record replaces the derived one"
         )
+
+
+# In full.
+
+
+def _estimate_sections(estimates: Iterable[Estimates]) -> Iterator[Section]:
+    """Yield a table of estimates for each group."""
+    columns = [
+        Column("metric", words=True),
+        Column("mean", words=True),
+        Column("people", drop=2),
+        Column("judge\nalone", drop=1),
+        Column("value"),
+        Column("95 % interval"),
+    ]
+    groups: dict[str | None, list[list[str]]] = {}
+    for found in estimates:
+        groups.setdefault(found.group, []).extend(_estimate_rows(found))
+    return by_group(columns, groups)
+
+
+def _estimate_rows(found: Estimates) -> list[list[str]]:
+    """Return a row for each estimate of a metric's mean; the first names the metric."""
+    return [
+        [
+            "" if index else found.metric,
+            _METHODS[one.method],
+            str(one.labeled),
+            str(one.unlabeled),
+            number(one.value),
+            f"{one.interval.low:.4f} {one.interval.high:.4f}{one.interval.mark}"
+            if one.interval
+            else NONE,
+        ]
+        for index, one in enumerate(found.all)
+    ]
+
+
+_METHODS = {
+    "people": "people's own",
+    "plain": "judge's own",
+    "ppi++": "PPI++",
+    "error-corrected": "error-corrected",
+}
+
+
+def _estimate_notes(estimates: Iterable[Estimates]) -> Iterator[str]:
+    """Yield the parameters of corrected means, or why a mean is undefined, and each warning."""
+    warnings: dict[str, None] = {}
+    for found in estimates:
+        where = named_in(found.metric, found.group)
+        if found.questions is not None:
+            yield f"{where}: 95 % intervals grouped by question ({found.questions} groups)"
+        for one in filter(None, (found.ppi, found.corrected)):
+            if one.value is None:
+                yield f"{where}: {_METHODS[one.method]} undefined ({one.undefined})"
+            else:
+                yield f"{where}: {_parameter(one)}"
+            warnings.update(dict.fromkeys(one.warnings))
+    yield from (f"note: {warning}" for warning in warnings)
+
+
+def _parameter(estimate: Corrected) -> str:
+    name = _METHODS[estimate.method]
+    if estimate.weight is not None:
+        return f"{name} trusts the judge by (lambda) {estimate.weight:.4f}"
+    return (
+        f"{name} with sensitivity {estimate.sensitivity:.4f} and specificity "
+        f"{estimate.specificity:.4f}"
+    )
+
+
+def _among_notes(among: FieldAgreement) -> Iterator[str]:
+    values = [
+        f"{name} {one.undefined if one.value is None else number(one.value)}"
+        for name, one in (("alpha", among.alpha), ("AC1", among.ac1))
+    ]
+    yield (
+        f"people among themselves on {among.field}: {', '.join(values)}, agree "
+        f"{number(among.raw)} over {among.units}"
+    )
+    yield from interval_notes(f"people on {among.field}", among)

@@ -1,4 +1,4 @@
-"""Read human labels of records and sentences from JSON Lines or CSV.
+"""Human labels of records and sentences: of JSON Lines or CSV, or of corrections.
 
 A row names a record (``id``), for a judgment of a sentence its key (``sentence``), and with several
 people the annotator (``annotator``). The judgment is either in the columns ``field`` and ``value``,
@@ -18,16 +18,27 @@ of any metric. A verdict is yes or no; a metric's value is a number from 0 to 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labeler.calculators import METRICS
+from labeler.calculators import METRICS, SummaryRow, select_metrics, summarize
+from labeler.calculators.outcomes import measure_outcomes
 from labeler.catalog import near
+from labeler.comparing.sides import Choice
+from labeler.data.corrections.applying import Applied, usable
+from labeler.data.corrections.correction import Correction, Judgment, decided, drawn_at_random
+from labeler.data.corrections.file import independent
 from labeler.data.formats.csv_files import read_csv
 from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow
+from labeler.labels.answering import configuration
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.characters import from_cell
 from labeler.sentences.keys import position
 
@@ -36,8 +47,10 @@ RESPONSE_FIELDS = ("supported",)
 SENTENCE_FIELDS = (*DOCUMENT_FIELDS, *RESPONSE_FIELDS)
 OVERALL = "overall_supported"
 
-_YES = frozenset({"1", "1.0", "true", "yes", "y"})
-_NO = frozenset({"0", "0.0", "false", "no", "n"})
+_WORDS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes", "y"), 1.0),
+    **dict.fromkeys(("0", "0.0", "false", "no", "n"), 0.0),
+}
 _FRAME = ("id", "sentence", "annotator", "field", "value")
 _PLACES = ("document", "response", "reference", "tool output", "turn")
 
@@ -164,7 +177,7 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
     if row.get("kind") == "correction":
         raise BadRow(
             f"{where}{_of(row)}: a correction of a label; the labels that it speaks of are needed "
-            "to read it: labeler.comparing.corrected_labels.human_labels, or "
+            "to read it: labeler.comparing.human_labels.labels_of, or "
             "'labeler agree --human'",
             reason="wrong_type",
         )
@@ -270,12 +283,17 @@ def _place(sentence: str | None) -> str | None:
 
 
 def _value(field: str, given: object, where: str) -> float:
-    verdict = field in SENTENCE_FIELDS or field == OVERALL
-    read: Callable[[str], float | None] = _yes_or_no if verdict else _number
-    allowed = "yes or no (true, false, 1, 0)" if verdict else "a number from 0 to 1, or yes or no"
-    value = read(str(given).strip().lower()) if isinstance(given, str | int | float) else None
-    if value is None:
-        scale = "" if verdict else "; bring other scales to it: 1 to 4 as (value - 1) / 3"
+    is_verdict = field in SENTENCE_FIELDS or field == OVERALL
+    text = str(given).strip().lower() if isinstance(given, str | int | float) else ""
+    value = _WORDS.get(text)
+    if value is None and not is_verdict:
+        with suppress(ValueError):
+            value = float(text)
+    if value is None or not 0 <= value <= 1:
+        allowed = "a number from 0 to 1, or yes or no"
+        scale = "; bring other scales to it: 1 to 4 as (value - 1) / 3"
+        if is_verdict:
+            allowed, scale = "yes or no (true, false, 1, 0)", ""
         raise BadRow(
             f"{where}: {field!r} is {_shown(given)}; allowed: {allowed}{scale}",
             reason="wrong_value",
@@ -283,18 +301,146 @@ def _value(field: str, given: object, where: str) -> float:
     return value
 
 
-def _yes_or_no(text: str) -> float | None:
-    if text in _YES:
-        return 1.0
-    return 0.0 if text in _NO else None
+# Corrections.
 
 
-def _number(text: str) -> float | None:
-    verdict = _yes_or_no(text)
-    if verdict is not None:
-        return verdict
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1 else None
+class CorrectedLabels(NamedTuple):
+    """Corrections as human labels.
+
+    Attributes:
+        human: the labels.
+        judgments: number of judgments that count, one for a person and record.
+        blind: number of these that were made while the judge's verdicts were hidden.
+    """
+
+    human: HumanLabels
+    judgments: int
+    blind: int
+
+
+def labels_of(
+    corrections: Iterable[Correction],
+    records: Iterable[AnyOutcome],
+    *,
+    choice: Choice | None = None,
+    random_sample: bool = False,
+    blind_only: bool = False,
+    name: str = "corrections",
+) -> CorrectedLabels:
+    """Return the judgments of sentences and records as human labels.
+
+    Of one person's judgments of one label, the last blind one counts, or else the last one. Of one
+    person's judgments of several labels of one record, that of the label judged last counts.
+
+    Args:
+        corrections: all events, in the order of the file.
+        records: the corrected labels, among other outcomes.
+        choice: the labels that are meant; by default all.
+        random_sample: only corrections of records that were drawn at random, whichever queue the
+            person judged them in.
+        blind_only: only corrections by people who did not see the judge's verdicts.
+        name: name of the corrections in errors.
+    """
+    events = tuple(corrections)
+    drawn = drawn_at_random(events) if random_sample else None
+    last: dict[str, list[Correction]] = {}
+    order: dict[tuple[str, str], int] = {}
+    for place, each in enumerate(independent(events)):
+        if (drawn is None or each.key in drawn) and (each.blind or not blind_only):
+            last.setdefault(each.key, []).append(each)
+            order[each.key, each.annotator] = place
+    found = defaultdict[tuple[str, str], list[tuple[int, bool, list[HumanLabel]]]](list)
+    for record in _distinct(records, last, choice or Choice()):
+        for correction, judgment in usable(last[record.key], record):
+            labels = list(_judged(record, correction, judgment, f"{name}:{correction.id!r:.80}"))
+            place = order[correction.key, correction.annotator]
+            found[record.id, correction.annotator].append((place, correction.blind, labels))
+    counted = [max(own, key=itemgetter(0)) for own in found.values()]
+    every = tuple(label for _, _, labels in counted for label in labels)
+    repeated = sum(len(labels) for own in found.values() for _, _, labels in own) - len(every)
+    blind = sum(is_blind for _, is_blind, _ in counted)
+    return CorrectedLabels(HumanLabels(every, repeated, ()), len(counted), blind)
+
+
+def _distinct(
+    outcomes: Iterable[AnyOutcome], wanted: dict[str, list[Correction]], choice: Choice
+) -> Iterator[LabelRecord]:
+    """Yield the corrected labels, each once."""
+    seen: set[str] = set()
+    for outcome in outcomes:
+        if (
+            isinstance(outcome, LabelRecord)
+            and outcome.key in wanted
+            and outcome.key not in seen
+            and choice.fits(configuration(outcome), outcome.signature.trial)
+        ):
+            seen.add(outcome.key)
+            yield outcome
+
+
+def _judged(
+    record: LabelRecord, correction: Correction, judgment: Judgment, where: str
+) -> Iterator[HumanLabel]:
+    """Yield one judgment as human labels: every sentence decided on, and the record."""
+    example = record.example
+    response = decided(record, correction).union(judgment.support)
+    by_field = {
+        "relevant": (example.document_keys(), frozenset(judgment.relevant)),
+        "utilized": (example.document_keys(), frozenset(judgment.utilized)),
+        "supported": (
+            [key for key in example.response_keys() if key in response],
+            frozenset(judgment.support),
+        ),
+    }
+    for field, (keys, yes) in by_field.items():
+        for key in keys:
+            value = float(key in yes)
+            yield HumanLabel(record.id, field, key, correction.annotator, value, where)
+    overall = float(judgment.overall_supported)
+    yield HumanLabel(record.id, OVERALL, None, correction.annotator, overall, where)
+
+
+class MeanChange(NamedTuple):
+    """A metric's mean over the labels of one judge configuration.
+
+    Attributes:
+        before: summary of the judge's labels.
+        after: summary of the corrected ones.
+    """
+
+    before: SummaryRow
+    after: SummaryRow
+
+
+def mean_changes(
+    judged: Iterable[AnyOutcome], corrected: Iterable[AnyOutcome], applied: Applied
+) -> list[MeanChange]:
+    """Return the means that corrections changed, of the metrics that people can correct.
+
+    Args:
+        judged: the judge's labels and failures; consumed first.
+        corrected: the corrected labels.
+        applied: the corrections that are applied to them.
+    """
+    # People do not correct claims.
+    metrics = [one for one in select_metrics() if one.profile.output is GPTLabelingOutput]
+    signed: dict[str, str] = {}
+    """Printed signatures of corrected labels, by the printed ones of the judge's labels."""
+
+    def noted() -> Iterator[AnyOutcome]:
+        for outcome in judged:
+            if outcome.signature is not None and str(outcome.signature) not in signed:
+                signed[str(outcome.signature)] = str(applied.signed(outcome.signature))
+            yield outcome
+
+    before, after = (
+        summarize(measure_outcomes(outcomes, metrics), metrics, by_model=False)
+        for outcomes in (noted(), corrected)
+    )
+    found = {(row.metric, row.label): row for row in after}
+    changes = [
+        MeanChange(row, found[row.metric, signed[row.label]])
+        for row in before
+        if row.label is not None
+    ]
+    return [one for one in changes if one.before.mean != one.after.mean]

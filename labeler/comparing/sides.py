@@ -166,6 +166,23 @@ class Side(Brief, Generic[T]):
         found = {kept.group for kept in self.labels.values()}
         return [None, *sorted(group for group in found if group is not None)]
 
+    @property
+    def judges(self) -> set[str]:
+        """The signatures without trial and splitter."""
+        return {
+            "|".join(p for p in one.split("|") if not p.startswith(("trial:", "splitter:")))
+            for one in self.signatures
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "name": self.name,
+            "signatures": list(self.signatures),
+            "labeled": len(self.labels),
+            "failed": dict(Counter(self.failed.values())),
+        }
+
     def summary(self) -> str:
         """Return the number of labels and the first ids."""
         more = ", …" if len(self.labels) > LISTED else ""

@@ -1,35 +1,131 @@
 """The column that each field of an example is read from.
 
-A column is given by its name, or by a path into it; see :mod:`labeler.data.column_paths`. In
+A column is a name or a path into nested columns: ``retrieval.results[].text``,
+``choices[0].text``. ``[]`` is every element of a list, ``[0]`` the first. Nested lists, as in
+``results[].parts[].text``, are flattened. A column whose own name reads like a path takes
+precedence over that path. Paths lead into lists and objects that are written as text, too. A name
+that an object does not have stands for the same name in another spelling, such as camel case. In
 presets, a path to documents that ends in ``[]`` is a list of objects.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labeler.catalog import near
-from labeler.data.column_paths import FORM, ColumnPath, Each, NoValue, opened
-from labeler.data.documents import flat
-from labeler.data.field_values import (
-    REQUIRED,
-    SPLIT_REMEDY,
-    documents_in,
-    with_metadata,
-    with_unused,
+from labeler.catalog import near, snake_case
+from labeler.data.documents import SPLIT_REMEDY, documents_in, flat, with_unused
+from labeler.data.parsing import REQUIRED, joined_id, with_metadata
+from labeler.data.written_values import (
+    NotWritten,
+    Unreadable,
+    is_missing,
+    written_or_same,
+    written_value,
 )
-from labeler.data.parsing import joined_id
-from labeler.data.written_values import is_missing
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 
 _FIELDS = tuple(Example.model_fields)
 _JOINABLE = ("id", "documents")
 """Fields that may be combined from several columns."""
 _TEXTS = ("question", "response", "reference")
+_SHOWN = 12
+"""Most columns that an error lists."""
+_NAME = r"[^.\[\],]+"
+_INDEX = r"\[\d{0,9}\]"
+_PATH = re.compile(rf"{_NAME}(?:{_INDEX})*(?:\.{_NAME}(?:{_INDEX})*)*")
+_STEP = re.compile(rf"{_NAME}|{_INDEX}")
+_FORM = "write names, such as question, or paths, such as results[].text or choices[0].text"
+
+
+class _Each:
+    """The step of a path into every element of a list."""
+
+
+_Step = str | int | type[_Each]
+
+
+class NoValue(Exception):
+    """A path leads nowhere in a row; the message says what is there instead.
+
+    Args:
+        fault: what is wrong.
+        name: the name that is not there.
+        have: the names that are; the message lists them only where it is read, because near names
+            are slow to find and few candidates are missed.
+    """
+
+    def __init__(self, fault: str, name: str = "", have: Iterable[object] | None = None) -> None:
+        super().__init__(fault)
+        self._fault, self._name, self._have = fault, name, have
+
+    def __str__(self) -> str:
+        if self._have is None:
+            return self._fault
+        names = [str(one) for one in self._have]
+        shown = ", ".join(f"{one:.40}" for one in names[:_SHOWN]) or "nothing"
+        more = ", …" * (len(names) > _SHOWN)
+        return f"{self._fault}{near(self._name, names) or ';'} it has: {shown}{more}"
+
+
+class _Removed:
+    """Marks a value that was moved as a whole."""
+
+
+@dataclass(frozen=True)
+class ColumnPath:
+    """A path to a value in a row."""
+
+    text: str
+    """The path as written by the user."""
+    steps: tuple[_Step, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> ColumnPath:
+        """Parse a path.
+
+        Raises:
+            UsageError: the text is neither a name nor a path.
+        """
+        if not _PATH.fullmatch(text):
+            raise UsageError(f"column {text!r:.80} is neither a name nor a path: {_FORM}")
+        return cls(text, tuple(map(_step, _STEP.findall(text))))
+
+    def find(self, row: Mapping[str, Any]) -> object:
+        """Return the value at the path; ``None`` if it is null.
+
+        Raises:
+            NoValue: the row has no value there.
+        """
+        return row[self.text] if self.text in row else _follow(row, self.steps, "")
+
+    def fault(self, row: Mapping[str, Any]) -> str:
+        """Return why a row has no value at the path; empty if it has one."""
+        try:
+            self.find(row)
+        except NoValue as error:
+            return str(error)
+        return ""
+
+    def without(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the row without the value at the path; its siblings stay."""
+        left = _left(row, (self.text,) if self.text in row else self.steps)
+        return left if isinstance(left, dict) else {}
+
+    def column(self, row: Mapping[str, Any]) -> str:
+        """Return the name of the column that the path leads into."""
+        first = str(self.steps[0])
+        return self.text if self.text in row else _spelled(row, first) or first
+
+
+def _step(part: str) -> _Step:
+    if not part.startswith("["):
+        return part
+    return int(part[1:-1]) if part[1:-1] else _Each
 
 
 @dataclass(frozen=True)
@@ -61,7 +157,7 @@ class Choice:
         several = columns.split(",") if isinstance(columns, str) else list(columns)
         names = [name.strip() for name in several if name.strip()]
         if not names:
-            raise UsageError(f"{field!r} is read from no column: {FORM}")
+            raise UsageError(f"{field!r} is read from no column: {_FORM}")
         combined = len(several) > 1
         if combined and field not in _JOINABLE:
             raise UsageError(
@@ -70,17 +166,46 @@ class Choice:
             )
         return cls(tuple(map(ColumnPath.parse, names)), combined)
 
+    def read(self, field: str, row: Mapping[str, Any], where: str) -> object:
+        """Return the value that a row has for a field; ``None`` if it is null.
+
+        Raises:
+            NoValue: the row has no value there.
+            BadRow: a part of an id is neither text nor an integer.
+        """
+        if not self.combined:
+            return self.paths[0].find(row)
+        if field == "id":
+            parts = {path.text: path.find(row) for path in self.paths}
+            return joined_id(parts, list(parts), where)
+        gathered: list[object] = []
+        faults: list[NoValue] = []
+        for path in self.paths:
+            try:
+                value = _opened(path.find(row))
+            except NoValue as error:
+                # Its traceback holds this frame, and so the row until the garbage collector comes.
+                faults.append(error.with_traceback(None))
+                continue
+            if isinstance(value, list | tuple):
+                gathered += value
+            elif value != "" and not is_missing(value):
+                gathered.append(value)
+        if len(faults) == len(self.paths):
+            raise faults[0]
+        return gathered
+
     def takes(self, field: str, value: object) -> bool:
         """Return True if a preset's value is of the form that its column promises."""
-        if field in _TEXTS:
-            return not _is_object(value)
-        if field != "documents" or self.combined or self.paths[0].steps[-1] is not Each:
-            return True
-        return (
-            not isinstance(value, list | tuple)
-            or not value
-            or not all(isinstance(one, str) for one in flat(value))
+        items = value if isinstance(value, list | tuple) else ()
+        if field in _TEXTS:  # not an object, such as a message, nor a list of such
+            if items:
+                return not all(isinstance(one, Mapping) for one in items)
+            return isinstance(value, str | int | float | list | tuple)
+        are_objects = (
+            field == "documents" and not self.combined and self.paths[0].steps[-1] is _Each
         )
+        return not (items and are_objects) or not all(isinstance(one, str) for one in flat(items))
 
 
 @dataclass(frozen=True)
@@ -118,34 +243,74 @@ class Columns:
         fields: dict[str, Any] = {}
         row = self._with_turns(row, where)
         rest = dict(row)
-        id_columns: list[str] = []
-        for field, choices in self.choices.items():
-            value, paths = _first_found(field, choices, row, where, named=field in self.named)
-            if value is None:
-                continue
-            if field == "id":  # rows may also be grouped by the columns of the id
-                fields[field] = value
-                id_columns = [path.text for path in paths]
+        id_columns: set[str] = set()
+        for field in self.choices:
+            value, choice = self._found(field, row, where)
+            if choice is None and field in REQUIRED:
+                raise self._missing(field, row, where)
+            if choice is None:
                 continue
             if field == "documents":
-                fields[field], used = documents_in(value, where, self.split, self.remedy)
-                for path in paths:
+                value, used = documents_in(value, where, self.split, self.remedy)
+                for path in choice.paths:
                     rest = with_unused(rest, path.column(rest), used)
-                continue
+            elif field == "id":  # rows may also be grouped by the columns of the id
+                id_columns = {path.text for path in choice.paths}
+            else:
+                rest = choice.paths[0].without(rest)
             fields[field] = value
-            for path in paths:
-                rest = path.without(rest)
-        return _joined(fields, rest, id_columns)
+        others = {name: value for name, value in rest.items() if name not in fields}
+        displaced = {
+            name: rest[name]
+            for name in fields
+            if name not in id_columns and rest.get(name) not in (None, "")
+        }
+        own = with_metadata({**others, **fields}.get("metadata"), displaced) if displaced else None
+        return {**others, **fields, **({"metadata": own} if displaced else {})}
+
+    def _found(
+        self, field: str, row: Mapping[str, Any], where: str
+    ) -> tuple[object, Choice | None]:
+        """Return the first value in a field's columns, and its place; ``None`` without any.
+
+        An object in place of a text counts only where the user named the column.
+        """
+        for choice in self.choices.get(field, ()):
+            with contextlib.suppress(NoValue):
+                value = choice.read(field, row, where)
+                if value is not None and (field in self.named or choice.takes(field, value)):
+                    return value, choice
+        return None, None
+
+    def _missing(self, field: str, row: Mapping[str, Any], where: str) -> BadRow:
+        """Return the error of a row that has a required field in none of its columns."""
+        faults, form = list[str](), "that is null"
+        for choice in self.choices[field]:
+            try:
+                if choice.read(field, row, where) is not None:
+                    is_list = field == "documents"
+                    form = (
+                        "that holds texts, not objects"
+                        if is_list
+                        else "that is an object, not a text"
+                    )
+            except NoValue as error:
+                faults.append(str(error))
+        read_from = " or ".join(repr(str(choice)) for choice in self.choices[field])
+        return BadRow(
+            f"{where}: no {field!r}, which is read from {read_from}; {[*faults, form][0]}",
+            reason="missing_field",
+            lacks=[field],
+        )
 
     def messages(self, row: Mapping[str, Any]) -> list[Any]:
         """Return the messages of a row that hold its question and response; none without any."""
         turns: object = None
         with contextlib.suppress(NoValue):
-            turns = opened(self.turns.find(row)) if self.turns else None
-        are_messages = isinstance(turns, list | tuple) and all(
-            isinstance(one, Mapping | list | tuple) for one in turns
-        )
-        return list(turns) if isinstance(turns, list | tuple) and are_messages else []
+            turns = _opened(self.turns.find(row)) if self.turns else None
+        if not isinstance(turns, list | tuple):
+            return []
+        return list(turns) if all(isinstance(one, Mapping | list | tuple) for one in turns) else []
 
     def _with_turns(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return a row with the fields that its column of messages holds in place of the column.
@@ -171,7 +336,7 @@ class Columns:
     def reads(self, field: str, row: Mapping[str, Any]) -> bool:
         """Return True if a row has a value in a column of a field."""
         with contextlib.suppress(BadRow):
-            return _first_found(field, self.choices.get(field, ()), row, "")[0] is not None
+            return self._found(field, row, "")[1] is not None
         return False
 
     def with_id(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -180,7 +345,7 @@ class Columns:
         Raises:
             BadRow: a part of the id is neither text nor an integer.
         """
-        value, _ = _first_found("id", self.choices.get("id", ()), row, where)
+        value, _ = self._found("id", row, where)
         return row if value is None else {**row, "id": value}
 
     def text_columns(self) -> set[str]:
@@ -201,110 +366,89 @@ class Columns:
     def used(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return the column that each field of a row is read from; a field that lacks is absent."""
         columns: dict[str, str] = {}
-        try:
+        with contextlib.suppress(BadRow):
             whole = self._with_turns(row, "")
-        except BadRow:
-            return columns
-        for field, choices in self.choices.items():
-            with contextlib.suppress(BadRow):
-                value, paths = _first_found(field, choices, whole, "")
-                if value is not None:
-                    names = ",".join(path.text for path in paths)
-                    made = names in whole and names not in row
-                    columns[field] = self.turns.text if self.turns and made else names
+            for field in self.choices:
+                with contextlib.suppress(BadRow):
+                    _, choice = self._found(field, whole, "")
+                    if choice is not None:
+                        made = str(choice) in whole and str(choice) not in row
+                        columns[field] = self.turns.text if self.turns and made else str(choice)
         return columns
 
 
-def _first_found(
-    field: str,
-    choices: Sequence[Choice],
-    row: Mapping[str, Any],
-    where: str,
-    *,
-    named: bool = False,
-) -> tuple[object, Sequence[ColumnPath]]:
-    """Return the value of the first choice that has one, and the columns it came from.
-
-    Args:
-        field: the field.
-        choices: where it may stand.
-        row: the row.
-        where: its place, for errors.
-        named: True if the user named the column: an object in place of a text is then an error.
-
-    Raises:
-        BadRow: no choice has a value, and the field is required.
-    """
-    complaint: NoValue | None = None
-    is_unread = False
-    for choice in choices:
-        try:
-            value, paths = _read(field, choice, row, where)
-        except NoValue as error:
-            # Its traceback holds this frame, and so the row until the garbage collector comes.
-            complaint = complaint or error.with_traceback(None)
-            continue
-        if value is not None and (named or choice.takes(field, value)):
-            return value, paths
-        is_unread = is_unread or value is not None
-    if field not in REQUIRED:
-        return None, ()
-    read_from = " or ".join(repr(str(choice)) for choice in choices)
-    form = "holds texts, not objects" if field == "documents" else "is an object, not a text"
-    raise BadRow(
-        f"{where}: no {field!r}, which is read from {read_from}; "
-        f"{complaint or 'that ' + (form if is_unread else 'is null')}",
-        reason="missing_field",
-        lacks=[field],
-    )
+def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: ANN401 - any JSON
+    for number, step in enumerate(steps):
+        inner = _opened(value)
+        if isinstance(step, str):
+            value = _member(inner, step, where)
+            where = f"{where}.{step}" if where else step
+        elif not isinstance(inner, list | tuple):
+            raise NoValue(f"{where!r} is {kind_of(inner)}, not a list")
+        elif isinstance(step, int):
+            if step >= len(inner):
+                raise NoValue(f"{where!r} has {len(inner)} entries, no [{step}]")
+            value, where = inner[step], f"{where}[{step}]"
+        else:
+            rest = steps[number + 1 :]
+            found: Any = [_follow(part, rest, f"{where}[{i}]") for i, part in enumerate(inner)]
+            return [part for one in found for part in one] if _Each in rest else found
+    return value
 
 
-def _is_object(value: object) -> bool:
-    """Return True for a value with fields, such as a message, or a list of such values."""
-    if isinstance(value, list | tuple):
-        return bool(value) and all(isinstance(one, Mapping) for one in value)
-    return not isinstance(value, str | int | float)
+def _member(value: object, name: str, where: str) -> object:
+    """Return a field of a mapping, or an attribute of an object such as a retriever's document."""
+    shown = repr(where) if where else "the row"
+    if isinstance(value, Mapping):
+        if (key := _spelled(value, name)) is not None:
+            return value[key]
+        raise NoValue(f"{shown} has no {name!r}", name, value)
+    if value is None or isinstance(value, str | int | float | list | tuple | bytes):
+        raise NoValue(f"{shown} is {kind_of(value)}, not an object with {name!r}")
+    if name.startswith("_") or not hasattr(value, name):
+        raise NoValue(f"{shown} has no {name!r}")
+    found: object = getattr(value, name)
+    return found
 
 
-def _read(
-    field: str, choice: Choice, row: Mapping[str, Any], where: str
-) -> tuple[object, list[ColumnPath]]:
-    """Return the value of a choice, and the columns it came from."""
-    if field == "id" and choice.combined:
-        parts = {path.text: path.find(row) for path in choice.paths}
-        return joined_id(parts, list(parts), where), list(choice.paths)
-    if not choice.combined:
-        return choice.paths[0].find(row), list(choice.paths)
-    there: list[ColumnPath] = []
-    gathered: list[object] = []
-    complaint: NoValue | None = None
-    for path in choice.paths:
-        try:
-            value = opened(path.find(row))
-        except NoValue as error:
-            complaint = complaint or error.with_traceback(None)
-            continue
-        there.append(path)
-        if isinstance(value, list | tuple):
-            gathered += value
-        elif value != "" and not is_missing(value):
-            gathered.append(value)
-    if complaint and not there:
-        raise complaint
-    return gathered, there
+def _spelled(value: Mapping[str, Any], name: str) -> str | None:
+    """Return a field's name as an object spells it: ``actualOutput`` for ``actual_output``."""
+    if name in value:
+        return name
+    known = snake_case(name)
+    return next((key for key in value if isinstance(key, str) and snake_case(key) == known), None)
 
 
-def _joined(
-    fields: Mapping[str, Any], rest: Mapping[str, Any], id_columns: Sequence[str]
-) -> dict[str, Any]:
-    """Return the fields with the row's other columns; a displaced column becomes metadata."""
-    others = {name: value for name, value in rest.items() if name not in fields}
-    displaced = {
-        name: rest[name]
-        for name in fields
-        if name not in id_columns and rest.get(name) not in (None, "")
-    }
-    if not displaced:
-        return {**others, **fields}
-    whole = {**others, **fields}
-    return {**whole, "metadata": with_metadata(whole.get("metadata"), displaced)}
+def _opened(value: object) -> object:
+    """Return the value that a step leads into; a text is read as the list or object it holds."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return written_value(value)
+    except NotWritten:
+        return value
+    except Unreadable as error:
+        raise NoValue(f"a text looks like a list and cannot be read: {error}") from error
+
+
+def _left(value: object, steps: Sequence[_Step]) -> object:
+    """Return a value without the part at the end of the path."""
+    if not steps:
+        return _Removed
+    value = written_or_same(value)
+    step, rest = steps[0], steps[1:]
+    key = _spelled(value, step) if isinstance(value, Mapping) and isinstance(step, str) else None
+    if isinstance(value, Mapping) and key is not None:
+        inner = _left(value[key], rest)
+        left = {name: part for name, part in value.items() if name != key}
+        if inner is not _Removed:
+            left[key] = inner
+        return left or _Removed
+    if isinstance(value, list | tuple) and not isinstance(step, str):
+        parts = [
+            _left(part, rest) if step is _Each or step == number else part
+            for number, part in enumerate(value)
+        ]
+        kept = [None if part is _Removed else part for part in parts]
+        return kept if any(part is not None for part in kept) else _Removed
+    return _Removed if not isinstance(value, Mapping) else value

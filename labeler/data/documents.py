@@ -12,7 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
-from labeler.data.written_values import NotWritten, Unreadable, is_missing, written_value
+from labeler.data.written_values import (
+    NotWritten,
+    Unreadable,
+    is_missing,
+    written_or_same,
+    written_value,
+)
+from labeler.errors import BadRow, kind_of
 from labeler.sentences.conversation import read_content
 
 _TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippet")
@@ -64,6 +71,17 @@ _LISTS = (
 )
 """The same in the output of a retriever."""
 _DEEPEST, _DEEPEST_LIST = 4, 7
+
+
+SPLIT_REMEDY = (
+    'write a JSON array such as ["first"]; or, if it holds several documents, pass '
+    r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
+    "document, --map documents=COLUMN, (the comma makes the text one document)"
+)
+_SHOWN = 8
+"""Most names of a document's fields that an error lists."""
+_MISSING = "which programs write for a missing value; write its text, or leave"
+_NO_LIST = "'documents' must be a list of texts"
 
 
 class Document(NamedTuple):
@@ -289,6 +307,113 @@ def unused(value: Any, used: Collection[str]) -> Any:  # noqa: ANN401 - any JSON
         return items if any(item is not None for item in items) else None
     is_plain = value is None or isinstance(value, int | float)
     return value if is_plain or read_document(value) is None else None
+
+
+def documents_in(
+    value: object, where: str, split: str | None = None, remedy: str = SPLIT_REMEDY
+) -> tuple[Sequence[str], frozenset[str]]:
+    """Return the documents in a value, and the texts in it that they are made of.
+
+    Args:
+        value: a list of texts or objects, an object that holds one, or one of these as text.
+        where: place of the row, for errors.
+        split: separator of documents in one text.
+        remedy: what to do about documents in one text.
+
+    Raises:
+        BadRow: the value is of another form, or a document has no text.
+    """
+    if isinstance(value, str):
+        if is_missing(value):
+            raise missing_field("documents", value, where)
+        text = value
+        try:
+            value = _written_list(text, where)
+        except NotWritten:
+            if split is None:
+                fault = f"{_NO_LIST}, got a text; {remedy}"
+                raise _bad(where, fault) from None
+            parts = (part for part in text.split(split) if part.strip())
+            return [one for part in parts for one in _part_of(part, where)], frozenset({text})
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        used = frozenset(value)
+        if any(map(is_missing, used)):
+            place = next(n for n, one in enumerate(value) if is_missing(one))
+            fault = f"documents[{place}] is {value[place]!r}, {_MISSING} it out"
+            raise _bad(where, fault)
+        return value, used
+    found = read_documents(value)
+    if found is None:
+        raise _bad(where, f"{_NO_LIST}, got {_shown(value)}")
+    known = [document for document in found if document is not None]
+    if len(known) < len(found):
+        raise _bad(where, _textless(value, found.index(None)))
+    used = frozenset(text for document in known for text in document.used)
+    return [document.text for document in known], used
+
+
+def _written_list(text: str, where: str) -> object:
+    """Return the list or object that a text of documents holds.
+
+    Raises:
+        NotWritten: it holds none.
+        BadRow: it looks like one and cannot be read.
+    """
+    try:
+        return written_value(text)
+    except Unreadable as error:
+        fault = (
+            "the documents look like a list written as text, and cannot be read: "
+            f"{error}; write a JSON array of texts, or documents_0, documents_1, … as columns"
+        )
+        raise _bad(where, fault) from error
+
+
+def _part_of(text: str, where: str) -> Sequence[str]:
+    """Return the documents in a part of a text: the items of a list in it, or the part itself."""
+    try:
+        found = read_documents(_written_list(text, where)) or [None]
+    except NotWritten:
+        return [text]
+    known = [document.text for document in found if document is not None]
+    return known if len(known) == len(found) else [text]
+
+
+def _textless(value: object, place: int) -> str:
+    one = value[place] if isinstance(value, list | tuple) and place < len(value) else None
+    if not isinstance(one, Mapping):
+        kind = kind_of(one) if isinstance(value, list | tuple) else "an object without a text"
+        return (
+            f"documents[{place}] must be a text, got {repr(one) if isinstance(one, str) else kind}"
+        )
+    return (
+        f"documents[{place}] has no text under a known name; it is {_shown(one)}; name the field: "
+        "--map 'documents=COLUMN[].FIELD'"
+    )
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return kind_of(value)
+    names = ", ".join(f"{name!s:.40}" for name in list(value)[:_SHOWN])
+    return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
+
+
+def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:
+    """Return a row with what is left of a column without the texts that documents are made of."""
+    left = None if is_missing(row.get(name)) else unused(written_or_same(row.get(name)), used)
+    rest = {column: value for column, value in row.items() if column != name}
+    return rest if not left else {**rest, name: left}
+
+
+def missing_field(field: str, text: str, where: str) -> BadRow:
+    """Return the error of a row with the text of a missing value in a required field."""
+    fault = f"{where}: {field!r} is {text!r}, {_MISSING} the row out"
+    return BadRow(fault, reason="missing_field", lacks=[field])
+
+
+def _bad(where: str, message: str) -> BadRow:
+    return BadRow(f"{where}: {message}", reason="wrong_type", lacks=["documents"])
 
 
 def documents_of(value: object, *, named: bool = False) -> Found:

@@ -1,4 +1,7 @@
-"""Conversion of one row's fields to an example, with an error for the first faulty field.
+"""The fields of one row as an example, with an error for the first faulty field.
+
+Every format and every name of a column goes through here, so that a value means the same wherever
+it stands: lists written as text, documents as objects, references as lists.
 
 Limits keep a single row from taking gigabytes: a row over one fails alone. Each sentence takes
 hundreds of bytes, each value of a column 60 or more.
@@ -6,51 +9,42 @@ hundreds of bytes, each value of a column 60 or more.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from labeler.data.field_values import REQUIRED, documents_in, with_metadata
-from labeler.data.written_values import is_missing
+from labeler.data.documents import documents_in, missing_field, unused
+from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
-from labeler.sentences.conversation import media_of
+from labeler.sentences.conversation import media_of, read_content
 from labeler.sentences.example import Example
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_JSON = msgspec.json.Encoder()
-_FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
-_LONGEST_ID = 200
-"""Characters of an id in errors."""
-_RECORD = frozenset({"kind", "example", "signature"})
-"""Columns of a label record."""
+REQUIRED = ("question", "documents", "response")
+"""Fields that every row has."""
+_FIELDS = frozenset(Example.model_fields)
 _CONVERSATION = ("history", "tool_outputs")
 """Columns that are metadata unless a prompt shows them."""
-_FIELDS = frozenset(Example.model_fields)
 _KNOWN = _FIELDS - {"metadata", *_CONVERSATION}
+_RECORD = frozenset({"kind", "example", "signature"})
+"""Columns of a label record."""
+_LONGEST_ID = 200
+"""Characters of an id in errors."""
+_FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_JSON = msgspec.json.Encoder()
 
 
-def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str:
-    """Join several columns to a row id: ``("set", "id")`` → ``lamps/17``.
+def _wrong_type(where: str, message: str) -> BadRow:
+    return BadRow(f"{where}: {message}", reason="wrong_type")
 
-    Raises:
-        BadRow: a column is missing, or is neither text nor an integer.
-    """
-    parts = [row.get(column) for column in columns]
-    for column, part in zip(columns, parts, strict=True):
-        is_name = isinstance(part, str | int) and not isinstance(part, bool) and part != ""
-        if not is_name or is_missing(part):
-            found = "missing" if part is None else f"{part!r:.40}"
-            raise BadRow(
-                f"{where}: column {column!r} of the id (--id) is {found}; it must be a text or a "
-                f"whole number; columns: {', '.join(map(str, row))[:_LONGEST_ID]}",
-                reason="missing_field" if part is None else "wrong_type",
-                lacks=["id"] if part is None else (),
-            )
-    return "/".join(map(str, parts))
+
+def _too_long(message: str) -> BadRow:
+    return BadRow(message, reason="too_long")
 
 
 def to_example(row: Mapping[str, Any], where: str) -> Example:
@@ -75,20 +69,16 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     if "reference" in fields:
         _require_text(fields["reference"], "'reference'", where)
     check_texts(fields, where)
-    for name in ("documents_sentences", "response_sentences"):
+    for name, levels in (("documents_sentences", 2), ("response_sentences", 1)):
         if name in fields:
-            fields[name] = _given_sentences(fields[name], name, where)
+            fields[name] = _given_sentences(fields[name], name, where, levels)
     # Turns and tool outputs stay as given; they are read once a prompt shows them.
     given = {name: row[name] for name in _CONVERSATION if row.get(name) is not None}
     reject_surrogates({**fields, **given}, where)
-    said = dict(filter(itemgetter(1), given.items()))
+    said = {name: turns for name, turns in given.items() if turns}
     fields = {**fields, **_require_json(given, where), "id": id_of({**fields, **said}, where)}
     fields["metadata"] = metadata_of(row, where)
     return Example(**fields)
-
-
-def _wrong_type(where: str, message: str) -> BadRow:
-    return BadRow(f"{where}: {message}", reason="wrong_type")
 
 
 def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: str) -> None:
@@ -130,18 +120,16 @@ def _media(value: object) -> str:
     return f" without a text ({', '.join(sorted(set(found)))}); judges read texts" if found else ""
 
 
-def _given_sentences(value: object, name: str, where: str) -> object:
-    """Convert given sentences: texts, or ``[key, text]`` pairs as in RAGBench."""
-    if not isinstance(value, list | tuple):
-        raise _wrong_type(where, f"{name!r} must be a list")
-    if name == "documents_sentences":
-        return tuple(_sentences(part, f"{name}[{i}]", where) for i, part in enumerate(value))
-    return _sentences(value, name, where)
+def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> tuple[Any, ...]:
+    """Return given sentences, in a list for each document or in one list.
 
-
-def _sentences(value: object, name: str, where: str) -> tuple[str, ...]:
+    Each is a text, or a ``[key, text]`` pair as in RAGBench.
+    """
     if not isinstance(value, list | tuple):
-        raise _wrong_type(where, f"{name} must be a list of sentences")
+        raise _wrong_type(where, f"{name} must be a list of sentences, got {kind_of(value)}")
+    if levels > 1:
+        each = enumerate(value)
+        return tuple(_given_sentences(one, f"{name}[{n}]", where) for n, one in each)
     texts = []
     for part in value:
         match part:
@@ -158,25 +146,17 @@ def reject_surrogates(fields: Mapping[str, Any], where: str) -> None:
     Raises:
         BadRow: some text in the fields holds a lone surrogate.
     """
-    if _is_encodable(fields):
+    with contextlib.suppress(Exception):  # a surrogate, or a value that is not JSON
+        _JSON.encode(fields)
         return
     for name, value in fields.items():
         for text in _strings(value):
-            match = _SURROGATE.search(text)
-            if match:
+            if match := _SURROGATE.search(text):
                 raise BadRow(
                     f"{where}: {name!r} has a lone surrogate U+{ord(match[0]):04X} at character "
                     f"{match.start()}; it cannot be written as UTF-8: mend the text at its source",
                     reason="lone_surrogate",
                 )
-
-
-def _is_encodable(value: object) -> bool:
-    try:
-        _JSON.encode(value)
-    except Exception:  # noqa: BLE001 - a surrogate, or a value that is not JSON
-        return False
-    return True
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -333,5 +313,129 @@ def check_columns(columns: Mapping[str, Any], where: str) -> None:
     )
 
 
-def _too_long(message: str) -> BadRow:
-    return BadRow(message, reason="too_long")
+def read_values(
+    fields: Mapping[str, Any], where: str, split: str | None, remedy: str
+) -> dict[str, Any]:
+    """Return a row's fields with their values as examples have them.
+
+    Args:
+        fields: the row, with columns under the names of fields.
+        where: its place, for errors.
+        split: separator of documents in one text.
+        remedy: what to do about documents in one text.
+
+    Raises:
+        BadRow: a value looks like a list or an object and cannot be read as one, or a required
+            text is that of a missing value.
+    """
+    read = dict(fields)
+    for name in [name for name, value in read.items() if name in _FIELDS and is_missing(value)]:
+        if name in REQUIRED and read[name] is not None:
+            raise missing_field(name, read[name], where)
+        read[name] = None
+    documents = read.get("documents")
+    if documents is not None:
+        read["documents"], used = documents_in(documents, where, split, remedy)
+        is_plain = read["documents"] is documents or isinstance(documents, str)
+        rest = None if is_plain else unused(documents, used)
+        if rest:
+            read["metadata"] = with_metadata(read.get("metadata"), {"documents": rest})
+    for name, reader in _READERS.items():
+        if read.get(name) is not None:
+            read[name] = reader(read[name])
+    return read
+
+
+def is_native(row: Mapping[str, Any], mapped: Container[str] = ()) -> bool:
+    """Return True if a row has a column for each required field under the field's own name.
+
+    Args:
+        row: the row.
+        mapped: fields that are read from other columns.
+    """
+    return all(name in mapped or row.get(name) is not None for name in REQUIRED)
+
+
+def _said(value: object, found_in: str) -> object:
+    """Return the text of a question or an answer in a shape of models and frameworks.
+
+    Args:
+        value: a text, an object, or a list of messages or of their parts.
+        found_in: ``question`` or ``response``.
+
+    Returns:
+        The value itself if it is of no known shape.
+    """
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    from labeler.data.inputs_outputs import answer_of, conversation  # noqa: PLC0415 - of objects only
+
+    if isinstance(value, list | tuple) and all(map(_is_part, value)):
+        content = read_content(value)
+        return content.text if content and content.text and not content.media else value
+    found = conversation(value).question if found_in == "question" else answer_of(value)
+    return found or value
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, Mapping) and "role" not in value
+
+
+def _reference(value: object) -> object:
+    """Return the reference, none for a blank text; alternatives stand on lines of their own."""
+    if isinstance(value, str) and not value.strip():
+        return None
+    listed = written_or_same(value)
+    if isinstance(listed, Mapping):  # as data sets of questions have them
+        listed = listed.get("text", listed)
+    if isinstance(listed, list | tuple):
+        listed = [one for one in listed if one is not None]
+        if all(isinstance(one, str) for one in listed):
+            return "\n".join(dict.fromkeys(listed)) or None
+    return _said(value, "response")
+
+
+def with_metadata(own: object, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row's metadata with more of it.
+
+    Args:
+        own: the column ``metadata``: an object, the same as text, or another value, which is kept
+            under the column's name.
+        more: further metadata; the row's own counts more.
+    """
+    read = written_or_same(own)
+    if not isinstance(read, Mapping):
+        read = {} if own is None else {"metadata": own}
+    return {**more, **read}
+
+
+_READERS: dict[str, Callable[[object], object]] = {
+    "question": partial(_said, found_in="question"),
+    "response": partial(_said, found_in="response"),
+    "reference": _reference,
+    "history": written_or_same,
+    "tool_outputs": written_or_same,
+    "documents_sentences": written_or_same,
+    "response_sentences": written_or_same,
+}
+"""Readers of the fields that are not documents."""
+
+
+def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str:
+    """Join several columns to a row id: ``("set", "id")`` → ``lamps/17``.
+
+    Raises:
+        BadRow: a column is missing, or is neither text nor an integer.
+    """
+    parts = [row.get(column) for column in columns]
+    for column, part in zip(columns, parts, strict=True):
+        is_name = isinstance(part, str | int) and not isinstance(part, bool) and part != ""
+        if not is_name or is_missing(part):
+            found = "missing" if part is None else f"{part!r:.40}"
+            raise BadRow(
+                f"{where}: column {column!r} of the id (--id) is {found}; it must be a text or a "
+                f"whole number; columns: {', '.join(map(str, row))[:_LONGEST_ID]}",
+                reason="missing_field" if part is None else "wrong_type",
+                lacks=["id"] if part is None else (),
+            )
+    return "/".join(map(str, parts))

@@ -7,6 +7,7 @@ printed objects such as ``Document(page_content='first', metadata={})``. Nothing
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -82,6 +83,14 @@ def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON
         return written_value(value)
     if not isinstance(value, list | dict):
         raise NotWritten
+    return value
+
+
+def written_or_same(value: object) -> object:
+    """Return the list or object that a text holds, or else the value itself."""
+    if isinstance(value, str):
+        with contextlib.suppress(NotWritten, Unreadable):
+            return written_value(value)
     return value
 
 

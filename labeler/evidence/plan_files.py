@@ -11,15 +11,14 @@ its second reading. Corrections answer a plan, too.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.audit import Subject
-from labeler.comparing.corrected_labels import human_labels
-from labeler.comparing.human_labels import HumanLabel, read_human_labels
+from labeler.comparing.human_labels import HumanLabel, labels_of, read_human_labels
 from labeler.data.corrections.file import is_corrections_file, read_corrections
 from labeler.data.formats.csv_files import read_cells
 from labeler.data.label_files import replaced
@@ -104,12 +103,21 @@ def write_plan(plan: Plan, path: str | Path) -> None:
         doubt=plan.units.doubted,
     )
     same = {"plan": header.model_dump_json(exclude_defaults=True), "ask": plan.units.how.ask}
+    rows = ({**same, **_texts(plan.units, item), **own} for item, own in _rows(plan))
+    write_rows(path, COLUMNS, rows)
+
+
+def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
+    """Write rows as CSV without formulas; the file appears when it is complete.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
     with replaced(Path(path)) as file:
         # A lone CR is quoted only with the default line end.
-        writer = csv.DictWriter(file, COLUMNS, restval="")
+        writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
-        for item, own in _rows(plan):
-            row = {**same, **_texts(plan.units, item), **own}
+        for row in rows:
             writer.writerow({name: escape_formula(cell) for name, cell in row.items()})
 
 
@@ -157,7 +165,7 @@ def read_header(path: str | Path) -> PlanHeader:
     Raises:
         UsageError: the file is not a plan, or has rows of two.
     """
-    plans = {row["plan"] for _, row in _cells(path, ("plan", "id", "sentence"))}
+    plans = {row["plan"] for _, row in read_rows(path, ("plan", "id", "sentence"))}
     if len(plans) > 1:
         raise UsageError(f"{path}: rows of two plans in one file; keep those of one")
     try:
@@ -182,7 +190,7 @@ def read_plan(
             f"{path}: the plan was made with {made} model of doubt; give the same one "
             "(--doubt MODEL), or none"
         )
-    old = (one for one in _cells(path, ANSWERS) if not one[1].get("look"))
+    old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units.metric)
     given = known._asdict() | {"looks": header.looks, "who": header.who}
     try:
@@ -207,7 +215,7 @@ def read_answers(path: str | Path, plan: Plan) -> Given:
                 f"{path}: answers are CSV, or corrections; make these of Label Studio's export: "
                 f"labeler corrections import LABELS {path}"
             )
-        found = _collected(_cells(path, ANSWERS), units.metric)
+        found = _collected(read_rows(path, ANSWERS), units.metric)
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
@@ -229,7 +237,7 @@ def read_answers(path: str | Path, plan: Plan) -> Given:
 def read_labels(path: str | Path, records: Iterable[LabelRecord]) -> tuple[HumanLabel, ...]:
     """Read a file of corrections of records, or of human labels, as human labels."""
     if is_corrections_file(path):
-        return human_labels(read_corrections(path).events, records).human.labels
+        return labels_of(read_corrections(path).events, records).human.labels
     return read_human_labels(path).labels
 
 
@@ -247,8 +255,12 @@ Row = tuple[str, dict[str, str]]
 """``FILE:LINE``, and the cells by column."""
 
 
-def _cells(path: str | Path, needed: Iterable[str] = ()) -> Iterator[Row]:
-    """Yield the rows of a plan or a file of answers."""
+def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a plan or a file of answers.
+
+    Raises:
+        UsageError: the file cannot be read, or lacks a needed column.
+    """
     for where, row in read_cells(str(path)):
         missing = next((name for name in needed if name not in row), None)
         if missing:

@@ -13,7 +13,7 @@ from labeler.errors import for_caller
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.limits import Budget
 from labeler.judges.task import Task
-from labeler.labels.metering import unmetered_requests
+from labeler.labels.answering import unmetered_requests
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts, Usage
 from labeler.sentences.characters import visible
 from labeler.sentences.display import Display, Displayed, console, is_notebook

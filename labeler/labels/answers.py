@@ -11,7 +11,8 @@ Docstrings and descriptions of the classes are part of published schemas and nev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -294,3 +295,47 @@ def majority_keys(named: Collection[Iterable[str]], tied: Container[str] = ()) -
     kept = [key for key, n in counts.items() if is_majority(n, len(named), tie=key in tied)]
     most = max(counts.values())
     return in_order(kept or [key for key, count in counts.items() if count == most])
+
+
+GENERAL = "general"
+"""The special string of a sentence that makes no claim."""
+UNDECIDED = 0.85
+"""Probability of support at which an opinion speaks neither for a verdict nor against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOpinion:
+    """A second judge's scores of a record's response sentences, without texts.
+
+    Attributes:
+        support: probability that the documents support a sentence, by its key.
+        general: sentences that make no claim, as the judge sees it.
+    """
+
+    support: Mapping[str, float]
+    general: frozenset[str]
+
+    def disagreements(self, label: GPTLabelingOutput) -> dict[str, float]:
+        """Return how surely a verdict of a label is wrong, from 0 to 1, by response sentence.
+
+        Sentences whose only support is a special string are left out: no document is their source.
+        """
+        found = {}
+        for key, entry in judged_sentences(label).items():
+            given = entry.supporting_sentence_keys
+            if key in self.support and not (given and set(given) <= set(SPECIAL_SUPPORT)):
+                contrary = _against(self.support[key])
+                found[key] = contrary if entry.fully_supported else 1 - contrary
+        return found
+
+
+def _against(likely: float) -> float:
+    """Return how surely the documents do not support a sentence of a probability of support.
+
+    A judge's own verdict is evidence too, and most sentences are supported: of a sentence that a
+    judge calls unsupported, half of all have a probability above 0.89. The scale is undecided at
+    :data:`UNDECIDED`, between this and 0.5.
+    """
+    odds = likely * (1 - UNDECIDED)
+    contrary = (1 - likely) * UNDECIDED
+    return contrary / (odds + contrary)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Generic, Literal, NamedTuple
 
@@ -116,15 +116,17 @@ def has_long_text(answer: Frozen) -> bool:
 
 
 _Part = Literal["response", "reference"]
+_PartT = TypeVar("_PartT", bound=Frozen)
+_ClaimT = TypeVar("_ClaimT", bound=ResponseClaim | ReferenceClaim)
+_KEY = attrgetter("key")
+_SUPPORT = "sentence_support_information"
+_SUPPORTING, _CONTRADICTING = "supporting_sentence_keys", "contradicting_sentence_keys"
+_NEEDED = {"entailment": _SUPPORTING, "contradiction": _CONTRADICTING}
+"""Keys that a verdict needs."""
 _UNKNOWN: dict[_Part, ViolationKind] = {
     "response": "unknown_response_sentence",
     "reference": "unknown_reference_sentence",
 }
-_Claim = TypeVar("_Claim", bound=ResponseClaim)
-_PartT = TypeVar("_PartT", bound=Frozen)
-
-
-_KEY = attrgetter("key")
 
 
 class _Check:
@@ -134,9 +136,8 @@ class _Check:
         self.documents = frozenset(example.document_keys())
         self.evidence = frozenset(map(_KEY, example.evidence_sentences()))
         """Sentences that may support or contradict; the rest is about documents alone."""
-        self.response = example.response_keys()
         self._shown: dict[_Part, list[str]] = {
-            "response": self.response,
+            "response": example.response_keys(),
             "reference": [*map(_KEY, example.reference or ())],
         }
         self.repairs: Counter[str] = Counter()
@@ -144,133 +145,103 @@ class _Check:
 
     def label(self, answer: GPTLabelingOutput | VerbatimLabel) -> GPTLabelingOutput:
         """Return the answer with canonical keys."""
-        shared = self._shared(answer)
-        if not isinstance(answer, ClaimsLabelingOutput):
-            return shared
-        response_claims = tuple(self._response_claims(answer.response_claims))
-        self._claims_agree(response_claims, shared.sentence_support_information)
-        fields = {
-            **vars(shared),
-            "response_claims": response_claims,
-            "response_sentences_without_claims": self._without_claims(
-                "response",
-                answer.response_sentences_without_claims,
-                [claim.response_sentence_key for claim in answer.response_claims],
-            ),
-        }
-        if not isinstance(answer, ReferenceLabelingOutput):
-            return ClaimsLabelingOutput(**fields)
-        return ReferenceLabelingOutput(
-            **fields,
-            reference_claims=tuple(self._reference_claims(answer.reference_claims)),
-            reference_sentences_without_claims=self._without_claims(
-                "reference",
-                answer.reference_sentences_without_claims,
-                [claim.reference_sentence_key for claim in answer.reference_claims],
-            ),
-        )
-
-    def _shared(self, answer: GPTLabelingOutput | VerbatimLabel) -> GPTLabelingOutput:
-        """Check the fields that labels of all profiles have."""
         support = tuple(self._sentences(answer.sentence_support_information))
         self._coverage([entry.response_sentence_key for entry in support])
         checked: dict[str, Any] = {
             name: self.keys(getattr(answer, name), name, self.documents)
             for name in ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
         }
-        checked["sentence_support_information"] = support
-        if type(answer) is GPTLabelingOutput:
+        checked[_SUPPORT] = support
+        if isinstance(answer, ClaimsLabelingOutput):
+            lists = {_SUPPORTING: (self.evidence, True), _CONTRADICTING: (self.evidence, False)}
+            claims = tuple(self._claims("response", answer.response_claims, lists))
+            self._claims_agree(claims, support)
+            checked["response_claims"] = claims
+            checked |= self._without_claims("response", answer)
+        if isinstance(answer, ReferenceLabelingOutput):
+            lists = {_SUPPORTING: (self.documents, False)}
+            checked["reference_claims"] = tuple(
+                self._claims("reference", answer.reference_claims, lists)
+            )
+            checked |= self._without_claims("reference", answer)
+        if isinstance(answer, GPTLabelingOutput):
             return _with(answer, **checked)
-        given = {name: getattr(answer, name) for name in GPTLabelingOutput.model_fields}
-        return GPTLabelingOutput(**given | checked)
+        return GPTLabelingOutput(**vars(answer) | checked)
 
     def _sentences(
         self, entries: Iterable[SentenceSupport | VerbatimSupport]
-    ) -> Iterable[SentenceSupport]:
+    ) -> Iterator[SentenceSupport]:
         for entry in entries:
-            key = self._sentence_key(entry.response_sentence_key, self.response)
+            key = self._own_key("response", entry.response_sentence_key, _SUPPORT)
             if key is None:
-                self._violate(
-                    "unknown_response_sentence",
-                    "sentence_support_information",
-                    [entry.response_sentence_key],
-                )
                 continue
-            yield self._sentence(key, entry)
+            field = f"sentence_support_information[{key}].supporting_sentence_keys"
+            supported = entry.fully_supported
+            if supported is None:
+                self.repairs["fully_supported_null"] += 1
+                supported = bool(entry.supporting_sentence_keys)
+            keys = self.keys(
+                entry.supporting_sentence_keys, field, self.evidence, special_allowed=True
+            )
+            if supported and not keys:
+                self._violate("supported_without_support", field, [key])
+            own = entry
+            if isinstance(own, VerbatimSupport):
+                own = SentenceSupport(**vars(own) | {"fully_supported": supported})
+            yield _with(own, response_sentence_key=key, supporting_sentence_keys=keys)
 
-    def _sentence_key(self, given: str, shown: Collection[str]) -> str | None:
-        """Return the shown key that a text names, if any."""
+    def _own_key(self, part: _Part, given: str, field: str) -> str | None:
+        """Return the shown key of the response or the reference that a text names, if any."""
+        shown = self._shown[part]
         if given in shown:
             return given
         key = _spelling(given)
-        if key not in shown:
-            return None
-        self.repairs["spelling"] += 1
-        return key
-
-    def _sentence(self, key: str, entry: SentenceSupport | VerbatimSupport) -> SentenceSupport:
-        field = f"sentence_support_information[{key}].supporting_sentence_keys"
-        supported = entry.fully_supported
-        if supported is None:
-            self.repairs["fully_supported_null"] += 1
-            supported = bool(entry.supporting_sentence_keys)
-        keys = self.keys(entry.supporting_sentence_keys, field, self.evidence, special_allowed=True)
-        if supported and not keys:
-            self._violate("supported_without_support", field, [key])
-        if isinstance(entry, SentenceSupport):
-            return _with(entry, response_sentence_key=key, supporting_sentence_keys=keys)
-        return SentenceSupport(
-            response_sentence_key=key,
-            explanation=entry.explanation,
-            supporting_sentence_keys=keys,
-            fully_supported=supported,
-        )
+        if key in shown:
+            self.repairs["spelling"] += 1
+            return key
+        self._violate(_UNKNOWN[part], field, [given])
+        return None
 
     def _coverage(self, judged: list[str]) -> None:
-        if judged == self.response:
+        response = self._shown["response"]
+        if judged == response:
             return
-        field = "sentence_support_information"
         counts = Counter(judged)
-        self._violate(
-            "missing_response_sentence", field, [k for k in self.response if not counts[k]]
-        )
-        self._violate("duplicate_response_sentence", field, [k for k in counts if counts[k] > 1])
+        missing = [key for key in response if not counts[key]]
+        self._violate("missing_response_sentence", _SUPPORT, missing)
+        repeated = [key for key in counts if counts[key] > 1]
+        self._violate("duplicate_response_sentence", _SUPPORT, repeated)
 
-    def _response_claims(self, claims: Iterable[_Claim]) -> Iterable[_Claim]:
+    def _claims(
+        self,
+        part: _Part,
+        claims: Iterable[_ClaimT],
+        lists: Mapping[str, tuple[frozenset[str], bool]],
+    ) -> Iterator[_ClaimT]:
+        """Check claims.
+
+        Args:
+            part: the text that makes them.
+            claims: the claims.
+            lists: their lists of keys, each with the keys that it may have, and True if it may
+                have special strings.
+        """
+        name = f"{part}_sentence_key"
         for number, claim in enumerate(claims):
-            field = f"response_claims[{number}]"
-            key = self._claiming("response", field, claim.response_sentence_key, claim.claim)
+            field = f"{part}_claims[{number}]"
+            key = self._own_key(part, getattr(claim, name), field)
             if key is None:
                 continue
-            supporting = self.keys(
-                claim.supporting_sentence_keys,
-                f"{field}.supporting_sentence_keys",
-                self.evidence,
-                special_allowed=True,
-            )
-            contradicting = self.keys(
-                claim.contradicting_sentence_keys,
-                f"{field}.contradicting_sentence_keys",
-                self.evidence,
-            )
-            needed = {"entailment": supporting, "contradiction": contradicting}
-            if not needed.get(claim.verdict, "none"):
-                self._violate("verdict_without_keys", field, [claim.verdict])
-            yield _with(
-                claim,
-                response_sentence_key=key,
-                supporting_sentence_keys=supporting,
-                contradicting_sentence_keys=contradicting,
-            )
-
-    def _claiming(self, part: _Part, field: str, given: str, claim: str) -> str | None:
-        """Return the key of a claim's sentence, if it was shown."""
-        key = self._sentence_key(given, self._shown[part])
-        if key is None:
-            self._violate(_UNKNOWN[part], field, [given])
-        elif not claim.strip():
-            self._violate("blank_claim", field, [key])
-        return key
+            if not claim.claim.strip():
+                self._violate("blank_claim", field, [key])
+            checked: dict[str, Any] = {name: key}
+            for one, (allowed, special) in lists.items():
+                given = getattr(claim, one)
+                checked[one] = self.keys(given, f"{field}.{one}", allowed, special_allowed=special)
+            verdict = getattr(claim, "verdict", "neutral")
+            if not checked.get(_NEEDED.get(verdict, ""), True):
+                self._violate("verdict_without_keys", field, [verdict])
+            yield _with(claim, **checked)
 
     def _claims_agree(
         self, claims: Sequence[ResponseClaim], support: Iterable[SentenceSupport]
@@ -283,37 +254,25 @@ class _Check:
             if key in claiming and entry.fully_supported == (key in denied):
                 self._violate("verdict_against_support", f"response_claims of {key}", [key])
 
-    def _without_claims(
-        self, part: _Part, given: Iterable[str], claiming: Iterable[str]
-    ) -> tuple[str, ...]:
+    def _without_claims(self, part: _Part, answer: ClaimsLabelingOutput) -> dict[str, Any]:
         """Check the sentences without claims: each sentence has claims or is one of these."""
         field = f"{part}_sentences_without_claims"
         shown = self._shown[part]
         named: dict[str, None] = {}
-        for text in given:
-            key = self._sentence_key(text, shown)
-            if key is None:
-                self._violate(_UNKNOWN[part], field, [text])
-            elif key in named:
+        for text in getattr(answer, field):
+            key = self._own_key(part, text, field)
+            if key in named:
                 self.repairs["duplicate_key"] += 1
-            else:
+            elif key is not None:
                 named[key] = None
+        claiming = (
+            getattr(one, f"{part}_sentence_key") for one in getattr(answer, f"{part}_claims")
+        )
         made = {key if key in shown else _spelling(key) for key in claiming}
         self._violate("claims_and_none", field, [key for key in named if key in made])
         missing = [key for key in shown if key not in made and key not in named]
         self._violate("missing_claims", field, missing)
-        return tuple(named)
-
-    def _reference_claims(self, claims: Iterable[ReferenceClaim]) -> Iterable[ReferenceClaim]:
-        for number, claim in enumerate(claims):
-            field = f"reference_claims[{number}]"
-            key = self._claiming("reference", field, claim.reference_sentence_key, claim.claim)
-            if key is None:
-                continue
-            keys = self.keys(
-                claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys", self.documents
-            )
-            yield _with(claim, reference_sentence_key=key, supporting_sentence_keys=keys)
+        return {field: tuple(named)}
 
     def keys(
         self,

@@ -18,7 +18,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
-from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
+from labeler.labels.answers import GPTLabelingOutput
 from labeler.sentences.example import Frozen, KeyedExample
 
 SUPPORT = "degenerate_support"
@@ -39,7 +39,7 @@ OPENERS = frozenset(
         *("here is the answer", "here is the solution", "here is my answer"),
         *("lösung", "antwort", "réponse", "respuesta", "solución", "risposta", "soluzione"),
         *("resposta", "solução", "решение", "ответ", "الحل", "الإجابة", "उत्तर", "समाधान"),
-        *(
+        *[
             "解",
             "解答",
             "解説",
@@ -51,7 +51,7 @@ OPENERS = frozenset(
             "풀이",
             "해설",
             "정답",
-        ),
+        ],
     }
 )
 """Openings of an answer, in lower case without outer punctuation; alone they are not an answer."""
@@ -107,26 +107,29 @@ def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
     return Overruled(label.model_copy(update=changes), dict(+counts))
 
 
+_NEUTRAL: dict[str, dict[str, object]] = {
+    "response_claims": {
+        "verdict": "neutral",
+        "supporting_sentence_keys": (),
+        "contradicting_sentence_keys": (),
+        "relevant_to_question": False,
+        "reference_verdict": "neutral",
+    },
+    "reference_claims": {"response_verdict": "neutral"},
+}
+"""Fields of claims that a response without content makes."""
+
+
 def _neutral_claims(label: GPTLabelingOutput) -> dict[str, tuple[Frozen, ...]]:
     """Return the claims of a label, made neutral."""
-    changes: dict[str, tuple[Frozen, ...]] = {}
-    if isinstance(label, ClaimsLabelingOutput):
-        nothing: dict[str, object] = {
-            "verdict": "neutral",
-            "supporting_sentence_keys": (),
-            "contradicting_sentence_keys": (),
-            "relevant_to_question": False,
-        }
-        if isinstance(label, ReferenceLabelingOutput):
-            nothing["reference_verdict"] = "neutral"
-            unanswered = {"response_verdict": "neutral"}
-            changes["reference_claims"] = tuple(
-                claim.model_copy(update=unanswered) for claim in label.reference_claims
-            )
-        changes["response_claims"] = tuple(
-            claim.model_copy(update=nothing) for claim in label.response_claims
+    return {
+        name: tuple(
+            claim.model_copy(update={key: nothing[key] for key in nothing if hasattr(claim, key)})
+            for claim in getattr(label, name)
         )
-    return changes
+        for name, nothing in _NEUTRAL.items()
+        if hasattr(label, name)
+    }
 
 
 def is_without_content(example: KeyedExample) -> bool:

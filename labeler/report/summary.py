@@ -314,12 +314,12 @@ class ConfigurationSummary:
 def _reliability_plot(one: Reliability) -> Chart:
     note = (
         f"{one.verdicts:,} verdicts of people, counted at the dots; "
-        f"calibration error {one.error:.3f}"
+        f"calibration error {one.calibration_error:.3f}"
     )
     if one.interval is not None:
         note += f" (95 % interval {one.interval.low:.3f} to {one.interval.high:.3f})"
-    if one.balanced.value is not None:
-        note += f"; threshold with the best balanced accuracy {one.balanced.value}"
+    if one.best_balanced_accuracy.value is not None:
+        note += f"; threshold with the best balanced accuracy {one.best_balanced_accuracy.value}"
     chart = charts.reliability_plot(one.kind, one.bins, f"reliability-{one.kind}")
     return chart._replace(note=note)
 

@@ -6,11 +6,9 @@ import contextlib
 import os
 import secrets
 import socket
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from pydantic import ValidationError
@@ -23,16 +21,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labeler.errors import LabelerError, UsageError
 from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, Page, render_page
-from labeler.review.access import API, AccessControl
-from labeler.review.messages import PlanAnswer, ReviewAnswer, Withdrawal, check_name, read_message
+from labeler.report.views import View
+from labeler.review.access import (
+    API,
+    AccessControl,
+    PlanAnswer,
+    ReviewAnswer,
+    Withdrawal,
+    check_name,
+    read_message,
+)
 from labeler.review.plan_reading import PlanReading
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import ReviewStatistics
-from labeler.sentences.characters import visible
 
 ASSETS = Path(__file__).parent / "assets"
-STYLES = (*RECORD_STYLES, "review.css")
-SCRIPTS = (
+STYLES: Sequence[str] = (*RECORD_STYLES, "review.css")
+SCRIPTS: Sequence[str] = (
     *RECORD_SCRIPTS,
     "review_state.js",
     "review_judgment.js",
@@ -41,8 +46,8 @@ SCRIPTS = (
     "review.js",
 )
 
-PLAN_STYLES = ("base.css", "review.css", "plan.css")
-PLAN_SCRIPTS = ("dom.js", "review_state.js", "plan.js")
+PLAN_STYLES: Sequence[str] = ("base.css", "review.css", "plan.css")
+PLAN_SCRIPTS: Sequence[str] = ("dom.js", "review_state.js", "plan.js")
 
 _HEADER_POLICY = "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 """Rules that only a header can set, or that a page opened from a file does not need."""
@@ -63,134 +68,99 @@ def review_app(
         token: token that every request except that for the page must carry.
         on_error: called with each internal error.
     """
+    page = _page(session)
     if isinstance(session, PlanReading):
-        routes = _PlanHandlers(session, on_error).routes
+        answers = _plan_answers(session)
     else:
-        routes = _Handlers(session, on_error).routes
+        answers = _label_answers(session)
+
+    async def show_page(_: Request) -> Response:
+        policy = f"{page.policy}; {_HEADER_POLICY}"
+        return HTMLResponse(page.text, headers={"Content-Security-Policy": policy})
+
+    routes = [Route("/", show_page, methods=["GET"])]
+    routes += [
+        Route(f"{API}{path}", _responding(answer, on_error), methods=[method])
+        for (method, path), answer in answers.items()
+    ]
     # A Starlette application around the router would answer errors before the access control.
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return AccessControl(router, port=port, token=token, on_error=on_error)
 
 
-_RECORD = f"{API}records/{{position:int}}"
+Answer = Callable[[Request], Awaitable[View]]
+_RECORD = "records/{position:int}"
 
 
-class _Pages(ABC):
-    """The page of an app, and answers to its requests."""
+def _label_answers(session: ReviewSession) -> dict[tuple[str, str], Answer]:
+    """Return the answers to the requests of the page of a review, by method and path."""
+    statistics = ReviewStatistics(session)
 
-    def __init__(self, page: Page, on_error: Callable[[str], None]) -> None:
-        self._page, self._on_error = page, on_error
+    async def show(request: Request) -> View:
+        return await _in_thread(session.show, request, _annotator(request))
 
-    @property
-    def routes(self) -> list[Route]:
-        """The addresses of the app."""
-        return [
-            Route("/", self.page, methods=["GET"]),
-            Route(f"{API}overview", self.overview, methods=["GET"]),
-            Route(_RECORD, self.show, methods=["GET"]),
-            Route(_RECORD, self.save, methods=["POST"]),
-        ]
+    async def save(request: Request) -> View:
+        return await _in_thread(session.save, request, await read_message(request, ReviewAnswer))
 
-    @abstractmethod
-    async def overview(self, _: Request) -> Response:
-        """Answer with the facts that the page starts with."""
+    async def withdraw(request: Request) -> View:
+        return await _in_thread(session.withdraw, request, await read_message(request, Withdrawal))
 
-    @abstractmethod
-    async def show(self, request: Request) -> Response:
-        """Answer with what is at a position."""
+    return {
+        ("GET", "overview"): lambda _: run_in_threadpool(session.overview),
+        ("GET", "statistics"): lambda _: run_in_threadpool(statistics.view),
+        ("GET", _RECORD): show,
+        ("POST", _RECORD): save,
+        ("POST", f"{_RECORD}/withdrawal"): withdraw,
+    }
 
-    @abstractmethod
-    async def save(self, request: Request) -> Response:
-        """Save what a person decided."""
 
-    async def page(self, _: Request) -> Response:
-        policy = f"{self._page.policy}; {_HEADER_POLICY}"
-        return HTMLResponse(self._page.text, headers={"Content-Security-Policy": policy})
+def _plan_answers(session: PlanReading) -> dict[tuple[str, str], Answer]:
+    """Return the answers to the requests of the page of a plan, by method and path."""
 
-    async def _respond(self, work: Callable[[], Mapping[str, Any]]) -> Response:
-        """Run blocking work in a thread, so one request does not delay another."""
+    async def save(request: Request) -> View:
+        return await _in_thread(session.save, request, await read_message(request, PlanAnswer))
+
+    return {
+        ("GET", "overview"): lambda _: run_in_threadpool(session.overview),
+        ("GET", _RECORD): lambda request: _in_thread(session.show, request),
+        ("POST", _RECORD): save,
+    }
+
+
+async def _in_thread(work: Callable[..., View], request: Request, *message: object) -> View:
+    """Do blocking work on a position in a thread, so one request does not delay another."""
+    return await run_in_threadpool(work, request.path_params["position"], *message)
+
+
+def _responding(
+    answer: Answer, on_error: Callable[[str], None]
+) -> Callable[[Request], Awaitable[Response]]:
+    async def respond(request: Request) -> Response:
         try:
-            return JSONResponse(await run_in_threadpool(work))
+            return JSONResponse(await answer(request))
         except (LabelerError, OSError) as error:
             # The message may name a path, so only the terminal shows it.
-            self._on_error(str(error))
+            on_error(str(error))
             raise HTTPException(
                 500,
                 "the file of answers could not be read or written; the terminal shows "
                 "why. Your input is kept: try again",
             ) from error
 
+    return respond
 
-def _rendered(template: str, title: str, styles: Sequence[str], scripts: Sequence[str]) -> Page:
+
+def _page(session: ReviewSession | PlanReading) -> Page:
+    if isinstance(session, PlanReading):
+        template, title = "plan.html.j2", f"Read {Path(session.plan).name}"
+        styles, scripts = PLAN_STYLES, PLAN_SCRIPTS
+    else:
+        template, title = "review.html.j2", f"Review {session.settings.name}"
+        styles, scripts = STYLES, SCRIPTS
+    values = {"title": title}
     return render_page(
-        template,
-        {"title": title},
-        styles=styles,
-        scripts=scripts,
-        connect="'self'",
-        assets=ASSETS,
+        template, values, styles=styles, scripts=scripts, connect="'self'", assets=ASSETS
     )
-
-
-class _PlanHandlers(_Pages):
-    """Translate requests to calls of the reading of a plan."""
-
-    def __init__(self, session: PlanReading, on_error: Callable[[str], None]) -> None:
-        title = f"Read {visible(Path(session.plan).name)}"
-        super().__init__(_rendered("plan.html.j2", title, PLAN_STYLES, PLAN_SCRIPTS), on_error)
-        self._session = session
-
-    async def overview(self, _: Request) -> Response:
-        return await self._respond(self._session.overview)
-
-    async def show(self, request: Request) -> Response:
-        position = request.path_params["position"]
-        return await self._respond(lambda: self._session.show(position))
-
-    async def save(self, request: Request) -> Response:
-        message = await read_message(request, PlanAnswer)
-        position = request.path_params["position"]
-        return await self._respond(lambda: self._session.save(position, message))
-
-
-class _Handlers(_Pages):
-    """Translate requests to calls of the session, and results to JSON."""
-
-    def __init__(self, session: ReviewSession, on_error: Callable[[str], None]) -> None:
-        title = f"Review {session.settings.name}"
-        super().__init__(_rendered("review.html.j2", title, STYLES, SCRIPTS), on_error)
-        self._session = session
-        self._statistics = ReviewStatistics(session)
-
-    @property
-    def routes(self) -> list[Route]:
-        """The addresses of the app."""
-        return [
-            *super().routes,
-            Route(f"{API}statistics", self.statistics, methods=["GET"]),
-            Route(f"{_RECORD}/withdrawal", self.withdraw, methods=["POST"]),
-        ]
-
-    async def overview(self, _: Request) -> Response:
-        return await self._respond(self._session.overview)
-
-    async def statistics(self, _: Request) -> Response:
-        return await self._respond(self._statistics.view)
-
-    async def show(self, request: Request) -> Response:
-        annotator = _annotator(request)
-        position = request.path_params["position"]
-        return await self._respond(lambda: self._session.show(position, annotator))
-
-    async def save(self, request: Request) -> Response:
-        answer = await read_message(request, ReviewAnswer)
-        position = request.path_params["position"]
-        return await self._respond(lambda: self._session.save(position, answer))
-
-    async def withdraw(self, request: Request) -> Response:
-        withdrawal = await read_message(request, Withdrawal)
-        position = request.path_params["position"]
-        return await self._respond(lambda: self._session.withdraw(position, withdrawal))
 
 
 def _annotator(request: Request) -> str:

@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
 
 from starlette.exceptions import HTTPException
-from typing_extensions import TypedDict
 
 from labeler.audit import CHECKS, examine
 from labeler.calculators import Metric, measure
@@ -32,8 +30,8 @@ from labeler.data.corrections.file import CorrectionsFile, current
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.report.views import View, record_view
+from labeler.review.access import ReviewAnswer, Withdrawal
 from labeler.review.label_set import LabelSet
-from labeler.review.messages import ReviewAnswer, Withdrawal
 
 
 @dataclass(frozen=True)
@@ -57,46 +55,6 @@ class ReviewSettings:
 
 ANSWER_FIELDS = {"opinion", "judgment", "comment", "at", "blind"}
 """Fields of a correction that the page shows to its author."""
-
-
-class CountsView(TypedDict):
-    """Progress of one person."""
-
-    size: int
-    """Records to review."""
-    agree: int
-    disagree: int
-    unsure: int
-    next_open: int | None
-    """Position of the next record without an answer; ``null`` if there is none."""
-
-
-class OverviewView(TypedDict):
-    """The settings and progress that the page starts with."""
-
-    annotator: str
-    fixed: bool
-    queue: Queue
-    labels: int
-    blind: bool
-    checks: dict[str, dict[str, str]]
-    """Title and explanation (``why``) of each audit check, by id."""
-    counts: CountsView
-
-
-class PositionView(TypedDict):
-    """A record at its position in the queue."""
-
-    position: int
-    key: str
-    hidden: bool
-    """Whether the judge's verdicts are hidden."""
-    record: View
-    judge: dict[str, Any] | None
-    """The judge's label as a judgment; ``null`` if hidden."""
-    mine: dict[str, Any] | None
-    """The person's saved answer, see :data:`ANSWER_FIELDS`; ``null`` without one."""
-    counts: CountsView
 
 
 class ReviewSession:
@@ -129,7 +87,7 @@ class ReviewSession:
         """Keys of the labels to review, in order."""
         self._writing = threading.Lock()
 
-    def overview(self) -> OverviewView:
+    def overview(self) -> View:
         """Return the settings and the progress."""
         settings = self.settings
         return {
@@ -142,8 +100,13 @@ class ReviewSession:
             "counts": self._counts(self.log.snapshot(), settings.annotator, len(self.places) - 1),
         }
 
-    def show(self, position: int, annotator: str) -> PositionView:
+    def show(self, position: int, annotator: str) -> View:
         """Return a record without what the annotator must not see yet.
+
+        Returns:
+            ``hidden`` is true if the judge's verdicts are hidden; then ``judge``, the judge's label
+            as a judgment, is ``None``. ``mine`` is the person's saved answer, see
+            :data:`ANSWER_FIELDS`; ``None`` without one.
 
         Raises:
             HTTPException: the position does not exist, or the session is another annotator's.
@@ -151,7 +114,7 @@ class ReviewSession:
         self._check_annotator(annotator)
         return self._view(position, annotator, self._record(position))
 
-    def save(self, position: int, answer: ReviewAnswer) -> PositionView:
+    def save(self, position: int, answer: ReviewAnswer) -> View:
         """Save an answer to a record; it is durable when this method returns.
 
         Raises:
@@ -180,7 +143,7 @@ class ReviewSession:
             )
         return self._view(position, answer.annotator, record)
 
-    def withdraw(self, position: int, withdrawal: Withdrawal) -> PositionView:
+    def withdraw(self, position: int, withdrawal: Withdrawal) -> View:
         """Withdraw a person's answer to a record.
 
         Raises:
@@ -234,27 +197,26 @@ class ReviewSession:
                 "this review app is for one annotator; others open their own with --annotator",
             )
 
-    def _view(self, position: int, annotator: str, record: LabelRecord) -> PositionView:
+    def _view(self, position: int, annotator: str, record: LabelRecord) -> View:
         snapshot = self.log.snapshot()
         key = (record.key, annotator)
         hidden = self._hides(snapshot, key)
-        judge = None if hidden else judgment_of(record.label).model_dump(mode="json")
+        view = _without_verdicts(record)
+        if not hidden:
+            findings, doubt = examine(record)
+            metrics = measure(record, self.metrics).metrics
+            view = record_view(record, metrics=metrics, findings=findings, doubt=doubt)
         return {
             "position": position,
             "key": record.key,
             "hidden": hidden,
-            "record": _without_verdicts(record) if hidden else self._record_view(record),
-            "judge": judge,
+            "record": view,
+            "judge": None if hidden else judgment_of(record.label).model_dump(mode="json"),
             "mine": _own_answer(snapshot.current.get(key), record),
             "counts": self._counts(snapshot, annotator, position),
         }
 
-    def _record_view(self, record: LabelRecord) -> View:
-        findings, doubt = examine(record)
-        metrics = measure(record, self.metrics).metrics
-        return record_view(record, metrics=metrics, findings=findings, doubt=doubt)
-
-    def _counts(self, snapshot: Snapshot, annotator: str, position: int) -> CountsView:
+    def _counts(self, snapshot: Snapshot, annotator: str, position: int) -> View:
         latest = (snapshot.current.get((key, annotator)) for key in self.keys)
         opinions = [one.opinion if one and self._is_done(one) else None for one in latest]
         counts = Counter(opinions)
@@ -313,24 +275,14 @@ def _without_verdicts(record: LabelRecord) -> View:
 
     Anything else may reveal the verdicts: published rows have scores in other columns.
     """
-    view = record_view(record)
-    return {
-        **view,
-        "signature": "",
-        "label": None,
-        "metrics": {},
-        "findings": [],
-        "doubt": None,
-        "metadata": {},
-        "made": {},
-    }
+    return record_view(record) | {"signature": "", "label": None, "metadata": {}, "made": {}}
 
 
-def _own_answer(correction: Correction | None, record: LabelRecord) -> dict[str, Any] | None:
+def _own_answer(correction: Correction | None, record: LabelRecord) -> View | None:
     """Return a person's saved answer; the judgment of an imported one may not fit the record."""
     if correction is None:
         return None
-    answer = correction.model_dump(mode="json", include=ANSWER_FIELDS)
+    answer: View = correction.model_dump(mode="json", include=ANSWER_FIELDS)
     return answer | {"judgment": None} if correction.check_against(record) else answer
 
 
@@ -343,24 +295,21 @@ class Snapshot:
     """The corrections of a file at one moment.
 
     Attributes:
-        version: increases whenever the file has changed.
         events: all corrections, in order.
         current: the latest correction of each annotator on each label, without withdrawn ones.
         seen: annotators who ever answered a label, and so may have seen the judge's verdicts.
         drawn: keys of the labels that were ever drawn at random.
     """
 
-    version: int
     events: Sequence[Correction]
     current: Mapping[KeyAndAnnotator, Correction]
     seen: frozenset[KeyAndAnnotator]
     drawn: frozenset[str]
 
     @classmethod
-    def of(cls, version: int, events: Sequence[Correction]) -> Snapshot:
+    def of(cls, events: Sequence[Correction]) -> Snapshot:
         """Index the corrections of a file."""
         return cls(
-            version=version,
             events=events,
             current={(event.key, event.annotator): event for event in current(events)},
             seen=frozenset((event.key, event.annotator) for event in events),
@@ -380,7 +329,7 @@ class CorrectionsLog:
         self._lock = threading.Lock()
         self._read_at: tuple[int, int] | None = None
         """Size and modification time when the file was last read."""
-        self._snapshot = Snapshot.of(0, ())
+        self._snapshot = Snapshot.of(())
 
     def snapshot(self) -> Snapshot:
         """Return the corrections of the file as it is now."""
@@ -388,8 +337,7 @@ class CorrectionsLog:
             # Taken before reading, so a correction added meanwhile makes it differ again.
             state = self._state()
             if state != self._read_at:
-                events = self.file.read().events
-                self._snapshot = Snapshot.of(self._snapshot.version + 1, events)
+                self._snapshot = Snapshot.of(self.file.read().events)
                 self._read_at = state
             return self._snapshot
 
@@ -401,8 +349,7 @@ class CorrectionsLog:
             before, after = self._read_at, self._state()
             if after is not None and after[0] == (before[0] if before else 0) + size:
                 # Nobody else has written meanwhile, so the file need not be read again.
-                events = (*self._snapshot.events, correction)
-                self._snapshot = Snapshot.of(self._snapshot.version + 1, events)
+                self._snapshot = Snapshot.of((*self._snapshot.events, correction))
                 self._read_at = after
 
     def _state(self) -> tuple[int, int] | None:

@@ -11,16 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
-from typing import Any
-
-from typing_extensions import TypedDict
 
 from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.statistics.bias_correction import Corrected
-from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
-from labeler.comparing.human_labels import OVERALL, HumanLabels
+from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
 from labeler.comparing.sides import read_side
 from labeler.data.corrections.applying import corrected
@@ -29,44 +25,13 @@ from labeler.data.corrections.file import independent
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import ReviewCounts
+from labeler.report.views import View
 from labeler.review.label_set import metric_values
-from labeler.review.session import ReviewSession
+from labeler.review.session import ReviewSession, Snapshot
 from labeler.sentences.characters import visible
 
 ByKey = Mapping[str, list[Correction]]
 """Corrections by label key."""
-
-
-class MetricMeansView(TypedDict):
-    """Means of one metric."""
-
-    metric: str
-    words: str
-    """The metric in plain words."""
-    judge: dict[str, Any]
-    """The judge's mean over all rows."""
-    estimate: dict[str, Any] | None
-    """The PPI++ mean; ``null`` if nothing was drawn at random, or if the metric is of claims."""
-    overlaid: float | None
-    """The mean over all rows, with people's verdicts where they judged."""
-
-
-class StatisticsView(TypedDict):
-    """All statistics; means and agreements in the form that ``labeler agree`` publishes."""
-
-    judged: int
-    """Labels judged by people."""
-    drawn: int
-    """Judged labels that were drawn at random."""
-    rows: int
-    fields: list[dict[str, Any]]
-    """Judge against people, by field."""
-    metrics: list[MetricMeansView]
-    annotators: list[dict[str, str | int]]
-    among: list[dict[str, Any]]
-    """People against each other, by field."""
-    notes: list[str]
-    """Notes on the numbers."""
 
 
 class ReviewStatistics:
@@ -90,23 +55,28 @@ class ReviewStatistics:
         self._words = {metric.id: plain_name(metric) for metric in session.metrics}
         self._correctable_names = frozenset([*(m.id for m in self._correctable), OVERALL])
         self._lock = threading.Lock()
-        self._latest: tuple[int, StatisticsView] | None = None
-        """Version of the corrections, and their statistics."""
+        self._latest: tuple[Snapshot, View] | None = None
         self._records: dict[str, LabelRecord] = {}
         self._values: dict[
             tuple[str, str | None], tuple[list[Correction], dict[str, float | None]]
         ] = {}
 
-    def view(self) -> StatisticsView:
-        """Return the statistics as of now."""
+    def view(self) -> View:
+        """Return the statistics as of now.
+
+        Means and agreements have the form that ``labeler agree`` publishes. In ``metrics``,
+        ``judge`` is the judge's mean over all rows, ``estimate`` the PPI++ mean (``None`` if
+        nothing was drawn at random, or if the metric is of claims), ``overlaid`` the mean with
+        people's verdicts where they judged. ``among`` compares people with each other.
+        """
         snapshot = self._session.log.snapshot()
         with self._lock:
-            if self._latest is None or self._latest[0] != snapshot.version:
+            if self._latest is None or self._latest[0] is not snapshot:
                 hidden = self._session.hidden_keys(snapshot)
                 latest = [one for one in snapshot.current.values() if one.key not in hidden]
                 unaided = [one for one in independent(snapshot.events) if one.key not in hidden]
                 view = self._view(latest, unaided, snapshot.drawn, is_blind=bool(hidden))
-                self._latest = snapshot.version, view
+                self._latest = snapshot, view
             return self._latest[1]
 
     def _view(
@@ -116,7 +86,7 @@ class ReviewStatistics:
         random: frozenset[str],
         *,
         is_blind: bool,
-    ) -> StatisticsView:
+    ) -> View:
         """Compute the statistics.
 
         Args:
@@ -202,12 +172,12 @@ class ReviewStatistics:
 
     def _human(self, by_key: ByKey) -> HumanLabels:
         corrections = [one for some in by_key.values() for one in some]
-        return human_labels(corrections, [self._record(key) for key in by_key]).human
+        return labels_of(corrections, [self._record(key) for key in by_key]).human
 
     # Means.
 
     @cached_property
-    def _judge_means(self) -> dict[str, dict[str, Any]]:
+    def _judge_means(self) -> dict[str, View]:
         """The judge's means; their intervals take long, and no judgment changes them."""
         return {
             name: self._estimated(name, {}, random_sample=False).plain.as_json()
@@ -232,9 +202,7 @@ class ReviewStatistics:
         values = self._labels.values[name]
         return {str(row): values[place] for row, place in enumerate(self._labels.rows)}
 
-    def _metric_means(
-        self, by_key: ByKey, estimates: Mapping[str, Corrected]
-    ) -> list[MetricMeansView]:
+    def _metric_means(self, by_key: ByKey, estimates: Mapping[str, Corrected]) -> list[View]:
         changed = {key: self._corrected(key, some) for key, some in by_key.items()}
         return [
             {

@@ -440,10 +440,11 @@ def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -
     """Hostile texts stay texts; an answer is taken back; at the end the page says so."""
     plan, answers = tmp_path / "plan.csv", tmp_path / "answers.csv"
     hostile = [one for one in PAYLOADS if one.strip()][:2]
+    header = '{"goal": {"metric": "relevance", "within": 0.1}, "labels": ""}'
     with plan.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["id", "sentence", "ask", "question", "text", "evidence"])
-        writer.writerows([text, "a", text, text, text, text] for text in hostile)
+        writer.writerow(["plan", "id", "sentence", "ask", "question", "text", "evidence"])
+        writer.writerows([header, text, "a", text, text, text, text] for text in hostile)
     with served(PlanReading(plan, answers, "ann")) as address:
         page = visits.open(str(address), own=f"http://127.0.0.1:{address.port}/")
         expect(page.locator(".read")).to_have_text(visible(hostile[0]))

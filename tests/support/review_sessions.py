@@ -9,8 +9,8 @@ from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections.correction import Judgment, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
+from labeler.review.access import ReviewAnswer
 from labeler.review.label_set import LabelSet
-from labeler.review.messages import ReviewAnswer
 from labeler.review.session import CorrectionsLog, ReviewSession, ReviewSettings
 from support.labeled import record
 

@@ -19,7 +19,7 @@ from labeler.evidence.asking import Asking
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
-from labeler.labels.metering import RunCost
+from labeler.labels.answering import RunCost
 from labeler.labels.record import Usage
 from support.answers import answer
 from support.command import Command

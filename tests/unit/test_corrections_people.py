@@ -14,9 +14,8 @@ import pytest
 
 from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
-from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
-from labeler.comparing.human_labels import read_human_labels
+from labeler.comparing.human_labels import labels_of, read_human_labels
 from labeler.comparing.sides import Choice
 from labeler.data.corrections.applying import apply_corrections, corrected
 from labeler.data.corrections.correction import Correction, Queue, judgment_of
@@ -38,13 +37,13 @@ SAID = [
 
 def said(**only: Any) -> set[tuple[object, ...]]:
     """The human labels without where they stand."""
-    return {each[:5] for each in human_labels(SAID, RECORDS, **only).human.labels}
+    return {each[:5] for each in labels_of(SAID, RECORDS, **only).human.labels}
 
 
 def test_every_sentence_of_a_judgment_is_a_human_label() -> None:
     """What is not named is a no."""
     (one,) = SAID[2:]
-    found = human_labels([one], RECORDS).human.labels
+    found = labels_of([one], RECORDS).human.labels
     assert [each[1:5] for each in found] == [
         ("relevant", "0a", "ann", 1.0),
         ("relevant", "0b", "ann", 0.0),
@@ -85,8 +84,8 @@ def test_a_record_once_drawn_at_random_stays_in_the_sample(
     """Whichever queue it is judged from before or after, and by whom."""
     drawn = [correction(RECORDS[0], judgment(), queue="random")]
     events = [*drawn, *again] if first else [*again, *drawn]
-    assert human_labels(events, RECORDS, random_sample=True) == human_labels(events, RECORDS)
-    assert human_labels(again, RECORDS, random_sample=True).judgments == 0
+    assert labels_of(events, RECORDS, random_sample=True) == labels_of(events, RECORDS)
+    assert labels_of(again, RECORDS, random_sample=True).judgments == 0
 
 
 def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
@@ -100,9 +99,9 @@ def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
     assert independent([unsure, again]) == (again,)
     assert independent([blind, taken_back, again]) == (again,)
     assert independent([blind, taken_back]) == ()
-    alone = human_labels([blind], RECORDS).human
-    assert human_labels([blind, again], RECORDS).human == alone
-    assert human_labels([blind, again], RECORDS, blind_only=True).human == alone
+    alone = labels_of([blind], RECORDS).human
+    assert labels_of([blind, again], RECORDS).human == alone
+    assert labels_of([blind, again], RECORDS, blind_only=True).human == alone
     found = {each.metric: each for each in compare_with_people(RECORDS, alone).estimates}
     assert found["relevance"].people.value == pytest.approx(1 / 3)
     assert corrected(RECORDS[0], [blind, again]).label.all_relevant_sentence_keys == ("0a",)
@@ -117,14 +116,13 @@ def test_what_counts_for_nothing_is_no_human_label() -> None:
         correction(RECORDS[1], withdrawn=True),
         correction(record(documents=[9]), judgment()),
     ]
-    assert human_labels(silent, RECORDS).human.labels == ()
+    assert labels_of(silent, RECORDS).human.labels == ()
 
 
 def test_a_label_that_stands_there_twice_is_judged_once() -> None:
     """As in a file that two runs were written to."""
     assert (
-        human_labels(SAID, [*RECORDS, *RECORDS]).human.labels
-        == human_labels(SAID, RECORDS).human.labels
+        labels_of(SAID, [*RECORDS, *RECORDS]).human.labels == labels_of(SAID, RECORDS).human.labels
     )
 
 
@@ -156,26 +154,26 @@ def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     by_hand = compare_with_people(RECORDS, read_human_labels(path)).as_json()
-    assert compare_with_people(RECORDS, human_labels(SAID, RECORDS).human).as_json() == by_hand
+    assert compare_with_people(RECORDS, labels_of(SAID, RECORDS).human).as_json() == by_hand
 
 
 def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
     """Nobody has two verdicts on one record; the trial can be chosen."""
     other = RECORDS[0].model_copy(update={"key": "f" * 64})
     events = [correction(other, judgment(relevant=["0b"])), correction(RECORDS[0], judgment())]
-    found = human_labels(events, [RECORDS[0], other]).human
+    found = labels_of(events, [RECORDS[0], other]).human
     assert {each.sentence for each in found.labels if each.field == "relevant" and each.value} == {
         "0a"
     }
     assert found.repeated == 9
-    assert human_labels(events, [RECORDS[0]], choice=Choice(trial=1)).human.labels == ()
+    assert labels_of(events, [RECORDS[0]], choice=Choice(trial=1)).human.labels == ()
 
 
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
     """It is no human label."""
     judged = record(support={"a": ["0a"]}, response=2)
     agreeing = correction(judged, judgment_of(judged.label), opinion="agree")
-    found = human_labels([agreeing], [judged]).human.labels
+    found = labels_of([agreeing], [judged]).human.labels
     assert [label.sentence for label in found if label.field == "supported"] == ["a"]
 
 
@@ -190,47 +188,21 @@ def agreed(records: Iterable[LabelRecord], queue: Queue, by: str = "ann") -> lis
 
 UNSURE = correction(SIX[5], None, opinion="unsure", queue="doubtful")
 CASES: dict[str, tuple[list[Correction], ReviewCounts | None, bool]] = {
-    "suspicious": (
-        agreed(SIX[:2], "doubtful"),
-        ReviewCounts(2, 6, 0),
-        True,
-    ),
-    "the first of the file": (
-        agreed(SIX[:2], "order"),
-        ReviewCounts(2, 6, 0),
-        True,
-    ),
-    "chosen": (
-        agreed(SIX[:1], "chosen"),
-        ReviewCounts(1, 6, 0),
-        True,
-    ),
-    "a sample": (
-        agreed(SIX[:3], "random"),
-        ReviewCounts(3, 6, 3),
-        False,
-    ),
+    "suspicious": (agreed(SIX[:2], "doubtful"), ReviewCounts(2, 6, 0), True),
+    "the first of the file": (agreed(SIX[:2], "order"), ReviewCounts(2, 6, 0), True),
+    "chosen": (agreed(SIX[:1], "chosen"), ReviewCounts(1, 6, 0), True),
+    "a sample": (agreed(SIX[:3], "random"), ReviewCounts(3, 6, 3), False),
     "a sample and more": (
-        [
-            *agreed(SIX[:3], "random"),
-            *agreed(SIX[3:4], "doubtful"),
-        ],
+        [*agreed(SIX[:3], "random"), *agreed(SIX[3:4], "doubtful")],
         ReviewCounts(4, 6, 3),
         True,
     ),
     "a sample, judged again by others": (
-        [
-            *agreed(SIX[:3], "random"),
-            *agreed(SIX[:2], "doubtful", by="bob"),
-        ],
+        [*agreed(SIX[:3], "random"), *agreed(SIX[:2], "doubtful", by="bob")],
         ReviewCounts(3, 6, 3),
         False,
     ),
-    "all": (
-        agreed(SIX, "order"),
-        ReviewCounts(6, 6, 0),
-        False,
-    ),
+    "all": (agreed(SIX, "order"), ReviewCounts(6, 6, 0), False),
     "none that counts": ([UNSURE], None, False),
     "a sample, and one unsure": (
         [*agreed(SIX[:3], "random"), UNSURE],
@@ -256,10 +228,7 @@ def test_only_a_selection_of_some_labels_is_warned_of(
 def test_each_judge_configuration_has_a_selection_of_its_own() -> None:
     """Labels of a trial that nobody judged are the judge's: nothing is selected there."""
     again = [relabeled(one, trial=1) for one in SIX]
-    _, outcomes = apply_corrections(
-        lambda: [*SIX, *again],
-        agreed(SIX[:2], "doubtful"),
-    )
+    _, outcomes = apply_corrections(lambda: [*SIX, *again], agreed(SIX[:2], "doubtful"))
     signed = dict.fromkeys(str(outcome.signature) for outcome in outcomes)
     assert [ReviewCounts.printed_in(label) for label in signed] == [ReviewCounts(2, 6, 0), None]
 

@@ -12,7 +12,7 @@ import pytest
 
 import labeler
 from labeler.audit import examine, findings_of, suspicion_score
-from labeler.comparing.calibration import calibrate
+from labeler.comparing.calibration import Threshold, calibrate
 from labeler.comparing.human_labels import HumanLabel, HumanLabels
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
@@ -22,7 +22,7 @@ from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units
 from labeler.judges.embedded.judge import second_opinion
-from labeler.labels.opinion import GENERAL, SecondOpinion
+from labeler.labels.answers import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.signature import MAJORITY, label_key
 from labeler.labels_object import Labels
@@ -238,8 +238,8 @@ def test_worked_numbers(base: list[LabelRecord]) -> None:
     filled = {one.low: (one.verdicts, one.observed) for one in found.bins if one.verdicts}
     assert filled == {0.2: (3, 1 / 3), 0.6: (2, 1.0), 0.8: (2, 0.5), 0.9: (1, 1.0)}
     # 3 * |.7/3 - 1/3| + 2 * |.65 - 1| + 2 * |.85 - .5| + |.95 - 1|, over 8
-    assert found.error == pytest.approx((0.3 + 0.7 + 0.7 + 0.05) / 8)
-    best, precise = found.balanced, found.precise
+    assert found.calibration_error == pytest.approx((0.3 + 0.7 + 0.7 + 0.05) / 8)
+    best, precise = found.best_balanced_accuracy, found.with_precision
     assert best.specificity == pytest.approx(2 / 3)
     assert (best.value, best.sensitivity) == (0.5, 4 / 5)
     assert (precise.value, precise.precision) == (0.5, 4 / 5)
@@ -253,13 +253,15 @@ def test_a_calibrated_judge_has_a_small_error_and_a_known_threshold(
     stated = [(rng.random(), rng.random()) for _ in base]
     said = [(rng.random() < a, rng.random() < b) for a, b in stated]
     (found,) = calibrate(stating(base, stated), people(said)).kinds
-    assert found.error < 0.06
+    assert found.calibration_error < 0.06
     assert found.interval is not None
-    assert found.balanced.interval is not None
-    assert found.balanced.interval.low < 0.5 < found.balanced.interval.high
+    assert found.best_balanced_accuracy.interval is not None
+    assert (
+        found.best_balanced_accuracy.interval.low < 0.5 < found.best_balanced_accuracy.interval.high
+    )
     # Of verdicts stated at t or above, (1 + t) / 2 are right: .9 at t = .8.
-    assert found.precise.interval is not None
-    assert found.precise.interval.low < 0.8 < found.precise.interval.high
+    assert found.with_precision.interval is not None
+    assert found.with_precision.interval.low < 0.8 < found.with_precision.interval.high
 
 
 @pytest.mark.parametrize(
@@ -271,9 +273,9 @@ def test_the_printed_threshold_divides_as_reported(
     """Labels moved to it have the reported accuracy, however close probabilities are."""
     labels = stating(base[:20], [likely] * 20)
     (found,) = calibrate(labels, people([(True, False)] * 20)).kinds
-    assert found.balanced.balanced_accuracy == 1
-    assert found.balanced.value is not None
-    moved = labeler.Labels(labels).at(support=float(str(found.balanced.value)))
+    assert found.best_balanced_accuracy.balanced_accuracy == 1
+    assert found.best_balanced_accuracy.value is not None
+    moved = labeler.Labels(labels).at(support=float(str(found.best_balanced_accuracy.value)))
     for moved_one in moved:
         assert isinstance(moved_one, LabelRecord)
         verdicts = [one.fully_supported for one in moved_one.label.sentence_support_information]
@@ -283,12 +285,8 @@ def test_the_printed_threshold_divides_as_reported(
 def test_undefined_is_not_zero(base: list[LabelRecord]) -> None:
     """People who always say no leave no best threshold, and none with a precision."""
     (found,) = calibrate(stating(base[:9], [(0.9, 0.1)] * 9), people([(False, False)] * 9)).kinds
-    assert found.balanced.as_json() == {
-        **dict.fromkeys(("value", "interval", "sensitivity", "specificity", "precision")),
-        "balanced_accuracy": None,
-        "undefined": "one_class",
-    }
-    assert found.precise.undefined == "not_reached"
+    assert found.best_balanced_accuracy == Threshold(undefined="one_class")
+    assert found.with_precision.undefined == "not_reached"
 
 
 def test_labels_without_probabilities_are_refused(base: list[LabelRecord]) -> None:

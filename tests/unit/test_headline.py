@@ -13,13 +13,13 @@ from labeler.calculators.headline import WorstIds, headline
 from labeler.calculators.worst import worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
-from labeler.report import comparison_page
-from labeler.report.comparison_page import (
+from labeler.report import comparison_pages
+from labeler.report.comparison_pages import (
     MOST_MOVED,
     flip_kinds,
     moved_ids,
-    moved_records,
-    write_page,
+    moved_record,
+    write_comparison,
 )
 from labeler.sentences.display import in_percent, percent
 from support.labeled import claims_output, output, record, says
@@ -263,30 +263,6 @@ def test_a_conclusion_names_why_nothing_is_compared() -> None:
     assert "both sides retrieved the same documents" in str(equal)
 
 
-def test_a_group_that_differs_is_named() -> None:
-    """Behind the conclusion on all records."""
-    better = [*first_bad(60, 60)]
-    better[1::2] = first_bad(60, 0)[1::2]
-    found = compare(first_bad(60, 60), better, "adherence", by="domain").conclusion
-    first, _, group = str(found).partition("; largest change by domain: ")
-    assert first.startswith("B is better: 30 more of 60 answers fully supported, +.50")
-    assert group.startswith("30 more of 30 answers fully supported in tax, ")
-
-
-def test_several_sets_have_one_line() -> None:
-    """Each letter with its direction; every comparison has its own sentence."""
-    found = compare_runs(
-        [
-            first_bad(60, 8),
-            first_bad(60, 20),
-            first_bad(60, 8),
-            first_bad(60, 0),
-        ]
-    )
-    assert found.conclusion == "against A: B worse; C no difference seen; D better"
-    assert str(found[2].conclusion).startswith("D is better: 8 more of 60 answers")
-
-
 GOOD, HALF_SUPPORTED = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}
 
 
@@ -302,15 +278,13 @@ def test_records_that_lost_support_come_first_with_the_changed_sentence_marked()
     a, b = _sides()
     (found,) = compare_runs([a, b], top=MOST_MOVED)
     assert moved_ids(found) == ["r0", "r1"]
-    sides = ({one.id: one for one in a}, {one.id: one for one in b})
-    lost, _ = moved_records(moved_ids(found), sides, ("A", "B"), {"B": "b.html"})
-    before, after = lost.answers
-    assert (before.supported, after.supported, after.sentences) == (2, 1, 2)
-    assert [(one.look, one.changed) for one in after.texts] == [("good", False), ("bad", True)]
-    assert after.texts[0].explanation == ""
-    assert after.texts[1].explanation
-    assert (before.link, after.link) == ("", "b.html#record=r0")
-    assert lost.documents == ""
+    lost = moved_record("r0", a[0], b[0])
+    before, after = lost["answers"]
+    assert (before["supported"], after["supported"], after["judged"]) == (2, 1, 2)
+    looks = [(one["look"], one["changed"]) for one in after["sentences"]]
+    assert looks == [("good", False), ("bad", True)]
+    assert [bool(one["explanation"]) for one in after["sentences"]] == [False, True]
+    assert lost["documents"] == ""
 
 
 def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
@@ -318,14 +292,14 @@ def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
     short, longer = record(response=1, support={"a": ["0a"]}), record(response=2)
     other = record(response=1, support={"a": []}, citing=[" Quite so."])
     for b, marks in ((longer, [False, True]), (other, [False])):
-        [moved] = moved_records(["r1"], ({"r1": short}, {"r1": b}), ("A", "B"), {})
-        assert [one.changed for one in moved.answers[1].texts] == marks
+        after = moved_record("r1", short, b)["answers"][1]
+        assert [one["changed"] for one in after["sentences"]] == marks
 
 
 def test_flips_are_counted_by_kind_and_direction() -> None:
     """Whole answers first, then sentences of records with the same ones."""
     (found,) = compare_runs(_sides(), top=MOST_MOVED)
-    assert [tuple(one) for one in flip_kinds(found)] == [
+    assert flip_kinds(found) == [
         ("answers fully supported", 1, 1, 2),
         ("sentences supported", 1, 1, 2),
     ]
@@ -337,13 +311,13 @@ def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
     failure = LabelFailure(id="r20", reason="refusal", message="No label.")
     found = compare_runs([[*a, failure], b], names=("a.jsonl", "b.jsonl"))
     outcomes: dict[str, list[AnyOutcome]] = {"A": [*a, failure], "B": [*b, record(id="r99")]}
-    files = write_page(found, tmp_path / "c d.html", outcomes)
+    files = write_comparison(found, tmp_path / "c d.html", outcomes)
     assert [file.name for file in files] == ["c d.html", "c d-A.html", "c d-B.html"]
     links = read_page(files[0]).with_attribute("href")
     assert {"c%20d-A.html", "c%20d-A.html#record=r0", "c%20d-B.html#record=r1"} <= {*links}
     assert read_page(files[1]).blocks["index"]["records"]["failed"][-1] == "refusal"
     assert len(read_page(files[2]).blocks["index"]["records"]["id"]) == 12
-    [alone] = write_page(found, tmp_path / "alone.html")
+    [alone] = write_comparison(found, tmp_path / "alone.html")
     assert "-A.html" not in alone.read_text()
 
 
@@ -352,7 +326,7 @@ def test_the_details_list_a_few_records_of_each_metric(tmp_path: Path) -> None:
     a = [record(id=f"r{n}", support=GOOD) for n in range(60)]
     b = [record(id=f"r{n}", support=HALF_SUPPORTED) for n in range(60)]
     found = compare_runs([a, b], top=MOST_MOVED)
-    page, *_ = write_page(found, tmp_path / "c.html", {"A": a, "B": b})
+    page, *_ = write_comparison(found, tmp_path / "c.html", {"A": a, "B": b})
     text = page.read_text()
     assert text.count("<code dir=") == 40
     assert "60 records moved; these are the 40" in text
@@ -363,7 +337,7 @@ def test_the_report_of_very_many_records_is_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page holds only so many."""
-    monkeypatch.setattr(comparison_page, "PAGE_RECORDS", 5)
+    monkeypatch.setattr(comparison_pages, "PAGE_RECORDS", 5)
     a, b = _sides()
-    files = write_page(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
+    files = write_comparison(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
     assert files[1] == tmp_path / "c-B" / "index.html"

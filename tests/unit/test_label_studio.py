@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from labeler.audit.auditing import findings_of, suspicion_score
+from labeler.audit import findings_of, suspicion_score
 from labeler.data.corrections.correction import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord

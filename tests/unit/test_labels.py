@@ -15,7 +15,7 @@ import pytest
 
 import labeler
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.metering import RunCost
+from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.sentences.characters import visible
 from support.labeled import record

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from labeler.errors import UsageError
-from labeler.review import plan_reading
+from labeler.evidence import plan_files
+from labeler.review.access import PlanAnswer
 from labeler.review.app import review_app
-from labeler.review.messages import PlanAnswer
 from labeler.review.plan_reading import PlanReading
 from support.payloads import PAYLOADS
 
@@ -25,12 +25,13 @@ def _plan(folder: Path, rows: list[dict[str, str]] | None = None, **facts: Any) 
     """Write a plan; by default of three sentences."""
     rows = rows or [{"id": one, "sentence": key, "text": f"{one}{key}"} for one, key in ROWS]
     path = folder / "plan.csv"
-    goal = json.dumps({"goal": {"metric": "adherence_fraction"} | facts})
+    goal = {"metric": "adherence_fraction", "within": 0.1} | facts
+    header = json.dumps({"goal": goal, "labels": ""})
     with path.open("w", newline="") as file:
         names = dict.fromkeys([*(name for row in rows for name in row), "answer"])
         writer = csv.DictWriter(file, ["plan", *names])
         writer.writeheader()
-        writer.writerows({"plan": goal, "answer": ""} | row for row in rows)
+        writer.writerows({"plan": header, "answer": ""} | row for row in rows)
     return path
 
 
@@ -106,7 +107,7 @@ def test_an_answer_that_cannot_be_written_is_not_shown_as_saved(
     def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(plan_reading, "replaced", full)
+    monkeypatch.setattr(plan_files, "replaced", full)
     with pytest.raises(OSError, match="No space"):
         _say(reading, 1, "yes")
     assert reading.show(1)["answer"] == ""
@@ -116,9 +117,9 @@ def test_an_answer_that_cannot_be_written_is_not_shown_as_saved(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,sentence\nr1,a\n", "no column 'text'"),
-        ("id,sentence,text\n", "no sentence to read"),
-        ("id,sentence,text,look,answer\nr1,a,t,,yes\n", "no sentence to read"),
+        ("id,sentence,text\nr1,a,t\n", "no column 'plan'"),
+        ("plan,id,sentence,text\n{},r1,a,t\n", "not a plan"),
+        ("plan,id,sentence,text\n", "not a plan"),
         ("", "plan.csv"),
     ],
 )
@@ -127,6 +128,13 @@ def test_what_is_no_plan_is_rejected(tmp_path: Path, text: str, message: str) ->
     (tmp_path / "plan.csv").write_text(text)
     with pytest.raises(UsageError, match=message):
         PlanReading(tmp_path / "plan.csv", tmp_path / "answers.csv", "ann")
+
+
+def test_a_plan_without_an_open_sentence_is_rejected(tmp_path: Path) -> None:
+    """All its answers are of earlier looks."""
+    rows = [{"look": "", "id": "r1", "sentence": "a", "text": "t", "answer": "yes"}]
+    with pytest.raises(UsageError, match="no sentence to read; give the file that certify wrote"):
+        PlanReading(_plan(tmp_path, rows), tmp_path / "answers.csv", "ann")
 
 
 def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:

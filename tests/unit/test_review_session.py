@@ -11,16 +11,17 @@ from starlette.exceptions import HTTPException
 
 import labeler
 from labeler.calculators import Intervals, select_metrics
-from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
+from labeler.comparing.human_labels import labels_of
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome
+from labeler.report.views import View
+from labeler.review.access import ReviewAnswer, Withdrawal
 from labeler.review.label_set import LabelSet, queue_places
-from labeler.review.messages import ReviewAnswer, Withdrawal
 from labeler.review.session import ReviewSession
-from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
+from labeler.review.statistics import ReviewStatistics
 from support.labeled import failure, output, record, relabeled, with_question
 from support.review_sessions import METRICS, a_session, labels, own, said
 
@@ -289,12 +290,12 @@ RECORDS = [
 AS_JUDGED: dict[str, Any] = {"support": {"a": ("0a",), "b": ("0b",)}, "overall_supported": True}
 
 
-def statistics_of(session: ReviewSession) -> StatisticsView:
+def statistics_of(session: ReviewSession) -> View:
     """What a page would be told."""
     return ReviewStatistics(session).view()
 
 
-def means(view: StatisticsView, metric: str) -> MetricMeansView:
+def means(view: View, metric: str) -> View:
     """The figures of one metric."""
     return next(one for one in view["metrics"] if one["metric"] == metric)
 
@@ -380,7 +381,7 @@ def test_the_overlay_puts_people_in_the_place_of_the_judge(drawn: ReviewSession)
 def test_the_figures_are_those_of_the_other_commands(drawn: ReviewSession) -> None:
     """The same means as from the file of corrections."""
     view = statistics_of(drawn)
-    human = human_labels(drawn.log.snapshot().events, RECORDS).human
+    human = labels_of(drawn.log.snapshot().events, RECORDS).human
     for one in compare_with_people(RECORDS, human, random_sample=True).estimates:
         if one.metric in {"relevance", "adherence", "overall_supported"}:
             shown = means(view, one.metric)

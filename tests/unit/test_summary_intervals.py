@@ -35,7 +35,6 @@ from labeler.cli.check import check
 from labeler.cli.measure import metrics, print_summary
 from labeler.cli.terminal import print_sections
 from labeler.comparing.agreement import compare_labels
-from labeler.comparing.agreement_text import labels_in_full
 from labeler.comparing.checking import check_rows
 from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand, GateSettings
@@ -322,7 +321,7 @@ def calls(groups: int) -> int:
         agreement = compare_labels(made, made, by="g")
         with redirect_stdout(io.StringIO()):
             print_summary(rows, View(Intervals(), "g", every=True))
-            print_sections(labels_in_full(agreement))
+            print_sections(agreement.in_full())
     finally:
         sys.setprofile(None)
     return next(counter)

@@ -1,8 +1,8 @@
 """Inter-rater agreement: raw, and corrected for chance by four coefficients.
 
 If nearly all ratings are of one class, kappa and alpha approach 0 although the raters hardly ever
-differ, while AC1 does not. Each coefficient is therefore returned with the raw agreement and the
-share of every class. If all ratings are of one class, every coefficient is undefined.
+differ, while AC1 does not. Each coefficient is therefore shown with the raw agreement, and with a
+caution from the shares of the classes. If all ratings are of one class, coefficients are undefined.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
+from labeler.calculators.statistics.intervals import Interval
 from labeler.errors import UsageError
 from labeler.sentences.display import percent
 
@@ -33,8 +34,8 @@ PAIR = 2
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """A coefficient of agreement with raw agreement and prevalence.
+class Coefficient:
+    """A coefficient of agreement.
 
     Attributes:
         value: 1 for perfect agreement, 0 for agreement by chance, below 0 for less than chance;
@@ -42,29 +43,12 @@ class Agreement:
         undefined: reason of a missing value: ``too_few_units`` (nothing was rated),
             ``too_few_raters`` (no unit has two ratings), ``one_class`` (all ratings are equal),
             ``unequal_raters`` (Fleiss: units differ in their number of ratings).
-        units: units with two ratings or more, which the value covers.
-        raw: share of agreeing pairs of ratings, averaged over these units, from 0 to 1.
-        prevalence: share of each class among the ratings of these units.
+        interval: 95 % interval of the value; ``None`` if it was not drawn.
     """
 
     value: float | None
-    undefined: str | None
-    units: int
-    raw: float | None
-    prevalence: Mapping[Rating, float]
-
-    @property
-    def caution(self) -> str | None:
-        """Why chance-corrected coefficients of such ratings say little; ``None`` if they do not."""
-        most, share = max(self.prevalence.items(), key=lambda found: found[1], default=(None, 0.0))
-        if most is None or share == 1 or self.units * (1 - share) >= FEWEST_OTHERS:
-            return None
-        shown = str(most).lower() if isinstance(most, bool) else str(most)
-        return (
-            f"{percent(1 - share, 1)} of the ratings of {self.units} units are not "
-            f"{shown!r}: kappa and alpha can be near 0 or 1 by chance; read the share of "
-            "agreement and AC1"
-        )
+    undefined: str | None = None
+    interval: Interval | None = None
 
 
 class Ratings:
@@ -111,6 +95,24 @@ class Ratings:
         """Share of agreeing pairs of ratings, averaged over units."""
         return 1 - _differing(self) / self.units if self.paired else None
 
+    @property
+    def prevalence(self) -> dict[Rating, float]:
+        """Share of each class among the ratings of units with two ratings or more."""
+        return {rating: n / self.classes.total() for rating, n in self.classes.items()}
+
+    @property
+    def caution(self) -> str | None:
+        """Why chance-corrected coefficients of these say little; ``None`` if they do not."""
+        most, share = max(self.prevalence.items(), key=lambda found: found[1], default=(None, 0.0))
+        if most is None or share == 1 or self.units * (1 - share) >= FEWEST_OTHERS:
+            return None
+        shown = str(most).lower() if isinstance(most, bool) else str(most)
+        return (
+            f"{percent(1 - share, 1)} of the ratings of {self.units} units are not "
+            f"{shown!r}: kappa and alpha can be near 0 or 1 by chance; read the share of "
+            "agreement and AC1"
+        )
+
 
 def _given(pattern: Pattern) -> list[Rating]:
     return [rating for rating in pattern if rating is not None]
@@ -138,7 +140,7 @@ def _apart(given: Counter[Rating], level: Level = "nominal") -> Fraction:
     return total * squares - sum((number * count for number, count in numbers), Fraction()) ** 2
 
 
-def cohen_kappa(ratings: Ratings, *, scale: Sequence[int] | None = None) -> Agreement:
+def cohen_kappa(ratings: Ratings, *, scale: Sequence[int] | None = None) -> Coefficient:
     """Return Cohen's kappa of two raters; units with one rating are ignored.
 
     One minus observed over expected disagreement (Cohen 1960, 1968). It is exactly 0 if one rater
@@ -173,22 +175,22 @@ def cohen_kappa(ratings: Ratings, *, scale: Sequence[int] | None = None) -> Agre
         expected = sum(weight(a, b) * n * m for a, n in first.items() for b, m in second.items())
         return Fraction(observed * ratings.units, expected)
 
-    return _agreement(ratings, compute)
+    return _coefficient(ratings, compute)
 
 
-def fleiss_kappa(ratings: Ratings) -> Agreement:
+def fleiss_kappa(ratings: Ratings) -> Coefficient:
     """Return Fleiss' kappa of any number of raters (Fleiss 1971).
 
     Units may have different raters, but need the same number of ratings: otherwise undefined as
     ``unequal_raters``.
     """
     if len({len(_given(pattern)) for pattern in ratings.all}) > 1:
-        return measured(ratings, None, "unequal_raters")
+        return Coefficient(None, "unequal_raters")
     chance = _apart(ratings.classes) / max(ratings.classes.total(), 1) ** 2
-    return _agreement(ratings, lambda: _differing(ratings) / ratings.units / chance)
+    return _coefficient(ratings, lambda: _differing(ratings) / ratings.units / chance)
 
 
-def gwet_ac1(ratings: Ratings, *, scale: Sequence[Rating] | None = None) -> Agreement:
+def gwet_ac1(ratings: Ratings, *, scale: Sequence[Rating] | None = None) -> Coefficient:
     """Return Gwet's AC1 of two or more raters; gaps are allowed.
 
     Chance agreement follows from how evenly the classes are used (Gwet 2008), so that a rare class
@@ -209,10 +211,10 @@ def gwet_ac1(ratings: Ratings, *, scale: Sequence[Rating] | None = None) -> Agre
         spread = sum((s / units * (1 - s / units) for s in shares.values()), Fraction())
         return _differing(ratings) / ratings.units / (1 - spread / (classes - 1))
 
-    return _agreement(ratings, compute)
+    return _coefficient(ratings, compute)
 
 
-def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> Agreement:
+def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> Coefficient:
     """Return Krippendorff's alpha of any number of raters; gaps are allowed.
 
     Args:
@@ -227,28 +229,15 @@ def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> Agreeme
             observed += _apart(Counter(given), level) * count / (len(given) - 1)
         return observed * (ratings.classes.total() - 1) / _apart(ratings.classes, level)
 
-    return _agreement(ratings, compute)
+    return _coefficient(ratings, compute)
 
 
-def _agreement(ratings: Ratings, compute: Callable[[], Fraction]) -> Agreement:
+def _coefficient(ratings: Ratings, compute: Callable[[], Fraction]) -> Coefficient:
     """Return 1 minus the disagreement as a share of what chance would give, unless undefined."""
-    reason = None
     if not ratings.all:
-        reason = "too_few_units"
-    elif not ratings.paired:
-        reason = "too_few_raters"
-    elif len(ratings.classes) == 1:
-        reason = "one_class"
-    return measured(ratings, None if reason else float(1 - compute()), reason)
-
-
-def measured(ratings: Ratings, value: float | None, undefined: str | None = None) -> Agreement:
-    """Return a coefficient, or why it has no value, with raw agreement and prevalence."""
-    raw, total = ratings.raw, ratings.classes.total()
-    return Agreement(
-        value=value,
-        undefined=undefined,
-        units=ratings.units,
-        raw=None if raw is None else float(raw),
-        prevalence={rating: count / total for rating, count in ratings.classes.items()},
-    )
+        return Coefficient(None, "too_few_units")
+    if not ratings.paired:
+        return Coefficient(None, "too_few_raters")
+    if len(ratings.classes) == 1:
+        return Coefficient(None, "one_class")
+    return Coefficient(float(1 - compute()))

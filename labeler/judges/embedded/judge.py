@@ -20,8 +20,13 @@ from labeler.judges.embedded.features import Scores, load_weights, probabilities
 from labeler.judges.embedded.support import Evidence, limited
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import LABEL_KINDS, JudgeReply, LabelKind, Task
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
-from labeler.labels.opinion import GENERAL, SecondOpinion
+from labeler.labels.answers import (
+    GENERAL,
+    GPTLabelingOutput,
+    SecondOpinion,
+    SentenceSupport,
+    lowered,
+)
 from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores
 from labeler.sentences.example import KeyedExample
 

@@ -15,7 +15,7 @@ from typing import Literal
 from labeler.calculators.rater_agreement import MOST_RECORDS
 from labeler.calculators.statistics.agreement import (
     PAIR,
-    Agreement,
+    Coefficient,
     Ratings,
     cohen_kappa,
     gwet_ac1,
@@ -72,6 +72,7 @@ class Panel:
             point of the scale, halves up; ``None`` for more raters.
         ac1: Gwet's AC1 on the same rounded scores, as unordered classes.
         alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
+        caution: why AC1 is the one to read; ``None`` unless nearly all scores are one point.
         intervals: 95 % intervals of the coefficients by name, drawn over records; none
             beyond 100,000 records.
         questions: number of questions that they are drawn over instead, where several records ask
@@ -84,9 +85,10 @@ class Panel:
     records: int
     spread: float | None
     identical: float | None
-    kappa: Agreement | None
-    ac1: Agreement
-    alpha: Agreement
+    kappa: Coefficient | None
+    ac1: Coefficient
+    alpha: Coefficient
+    caution: str | None = None
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     questions: int | None = None
 
@@ -111,7 +113,7 @@ class Panel:
         return max(self.means, default=None)
 
     @property
-    def by_name(self) -> dict[str, Agreement]:
+    def by_name(self) -> dict[str, Coefficient]:
         """The coefficients of agreement by name: kappa of two raters, AC1, alpha."""
         kappa = {"kappa": self.kappa} if self.kappa else {}
         return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
@@ -200,6 +202,7 @@ def _panel(
         kappa=cohen_kappa(rounded, scale=scale) if len(raters) == PAIR else None,
         ac1=gwet_ac1(rounded, scale=scale),
         alpha=krippendorff_alpha(Ratings.of(scores), level="interval"),
+        caution=rounded.caution,
     )
     if not intervals or count > MOST_RECORDS:
         return panel
@@ -253,9 +256,7 @@ def print_panels(
     for one in found:
         notes += interval_line(f"{one.criterion}, {one.among}", one.intervals, one.questions)
     notes += small_sample_note(each for one in found for each in one.intervals.values())
-    notes += (
-        f"{one.criterion}, {one.among}: {one.ac1.caution}" for one in found if one.ac1.caution
-    )
+    notes += (f"{one.criterion}, {one.among}: {one.caution}" for one in found if one.caution)
     for lines in (_undefined, _raters):
         notes += (line for one in found for line in lines(one))
     print_sections([Section(None, [Grid(_COLUMNS, [*map(_cells, found)])], notes)], stderr=stderr)
@@ -267,11 +268,6 @@ def _cells(panel: Panel) -> list[str]:
     values = (*numbers, *(found.value if found else None for found in agreement))
     raters = f"{len(panel.raters)} {panel.among}"
     return [panel.criterion, raters, str(panel.records), *(number(one, ".3f") for one in values)]
-
-
-def _cautions(panel: Panel) -> Iterator[str]:
-    if panel.ac1.caution:
-        yield f"{panel.criterion}, {panel.among}: {panel.ac1.caution}"
 
 
 def _undefined(panel: Panel) -> Iterator[str]:

@@ -28,15 +28,9 @@ from labeler.data.label_files import is_table, replaced
 from labeler.data.lines import STDIO
 from labeler.data.parsing import to_example
 from labeler.errors import BadRow, UsageError
-from labeler.plugins.traces.conventions import REASONS, Fields, Span, SpanFault, Unjoinable
-from labeler.plugins.traces.formats import FORMATS
-from labeler.plugins.traces.joining import has_root, rows_of
+from labeler.plugins.traces.joining import REASONS, Unjoinable, has_root, rows_of
+from labeler.plugins.traces.spans import Span, SpanFault, spans_of
 from labeler.sentences.characters import plain_json
-
-_UNKNOWN = SpanFault(
-    "unknown_format",
-    "no span: export traces as OTLP JSON, from Phoenix, Langfuse or MLflow, and pass that file",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,17 +234,12 @@ def _gather(name: str, table: SpanTable, choice: TraceChoice, counts: TraceCount
             counts.fault(raw.fields.reason, str(raw.fields))
             continue
         try:
-            for span in _spans(raw.fields):
+            for span in spans_of(raw.fields):
                 fault = span if isinstance(span, SpanFault) else _add(span, table, choice)
                 if fault:
                     counts.fault(fault.reason, f"{raw.where}: {fault.message}")
         except RecursionError:
             counts.fault("too_deep", f"{raw.where}: its values are nested too deeply")
-
-
-def _spans(fields: Fields) -> Iterable[Span | SpanFault]:
-    known = next((one for one in FORMATS if one.fits(fields)), None)
-    return known.spans(fields) if known else (_UNKNOWN,)
 
 
 def _add(span: Span, table: SpanTable, choice: TraceChoice) -> SpanFault | None:

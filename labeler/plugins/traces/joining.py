@@ -17,23 +17,35 @@ from typing import Any
 
 from labeler.data.documents import documents_of
 from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
-from labeler.plugins.traces.conventions import Span, Unjoinable
+from labeler.plugins.traces.spans import (
+    MODEL,
+    RESPONSE_ID,
+    SESSION,
+    TOOL,
+    USER,
+    Span,
+)
+
+REASONS = {
+    "no_texts": "without texts: let the instrumentation record inputs and outputs",
+    "no_question": "without a question of known shape",
+    "no_response": "without a response of known shape",
+    "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents",
+    "documents_without_text": "whose documents have no text of a known shape: record texts",
+    "cyclic_parents": "whose spans are parents of each other in a circle",
+    "too_deep": "with more than 200 levels of spans",
+    "too_large": "with more than 10,000 spans or 64 MB of texts",
+    "lone_surrogate": "with a lone surrogate, which is not text: mend it at its source",
+}
+"""Why a trace gives no row, and what to do."""
+
+
+class Unjoinable(Exception):
+    """A trace that gives no row; its text is a key of ``REASONS``."""
+
 
 _DEEPEST = 200
 """Levels of spans."""
-_MODEL = (
-    "gen_ai.response.model",
-    "gen_ai.request.model",
-    "llm.model_name",
-    "langfuse.observation.model.name",
-    "mlflow.llm.model",
-)
-_TOOL = ("gen_ai.tool.name", "tool.name")
-_USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user")
-_SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session")
-_RESPONSE_ID = ("gen_ai.response.id",)
-
-
 _SILENT = Talk()
 
 
@@ -223,7 +235,7 @@ def _tool_outputs(node: _Node) -> list[dict[str, str]]:
     called = (one for one in _nodes(node) if one.span and one.span.kind == "tool")
     own = (one.span for one in called if one.span and not any(_retrievals(one)))
     tools = sorted(own, key=lambda span: span.start)
-    texts = [(_first([span], _TOOL), span.name, _output(span.outputs)) for span in tools]
+    texts = [(_first([span], TOOL), span.name, _output(span.outputs)) for span in tools]
     return [{"name": str(own or name), "text": text} for own, name, text in texts if text.strip()]
 
 
@@ -250,11 +262,11 @@ def _metadata(node: _Node, spans: Sequence[Span]) -> dict[str, Any]:
         "span_id": own.span_id,
         "time": datetime.fromtimestamp(start // 10**9, UTC).isoformat() if start else None,
         "name": own.name or None,
-        "model": _first(models, _MODEL),
-        "response_id": _first(models, _RESPONSE_ID),
-        "user": _first(spans, _USER),
+        "model": _first(models, MODEL),
+        "response_id": _first(models, RESPONSE_ID),
+        "user": _first(spans, USER),
         "left_out": sorted(set(node.talk.media)) or None,
-        "conversation_id": _first(spans, _SESSION),
+        "conversation_id": _first(spans, SESSION),
     }
     return {name: value for name, value in known.items() if value is not None}
 

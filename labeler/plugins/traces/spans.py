@@ -1,0 +1,487 @@
+"""Spans of exported traces: the formats that hold them, and the attributes that describe them.
+
+Exported objects are those of OTLP JSON (OpenTelemetry's exporters and collectors, Phoenix's
+``otlpv1``), of Phoenix (its REST interface, ``get_spans_dataframe``, also OpenTelemetry's console
+exporter), of MLflow (``Trace.to_json``, ``search_traces``) and of Langfuse (blob storage, the API;
+a trace is the root of its observations). Names of fields are in camel case or in snake case.
+
+Attributes follow OpenInference (``openinference.span.kind``), OpenTelemetry's conventions for
+generative AI (``gen_ai.*``, in development), Langfuse (``langfuse.*``) and MLflow (``mlflow.*``),
+or several at once. They may be flat (``llm.input_messages.0.message.role``), nested, or JSON in a
+text, since each exporter chooses.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import chain
+from math import isfinite
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from labeler.catalog import snake_case
+from labeler.data.documents import Found, documents_of, found_in, read_document
+from labeler.data.inputs_outputs import parsed
+from labeler.errors import kind_of
+
+Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
+"""What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
+part of the answer."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """One step of a trace.
+
+    Attributes:
+        trace_id: as the exporter writes it; MLflow's begins with ``tr-``.
+        span_id: unique in its trace.
+        parent: id of the span above; ``None`` for a root.
+        kind: what the span did.
+        start: nanoseconds since 1970 in UTC; 0 if unknown.
+        name: as the instrumentation chose it.
+        inputs: JSON; of a model the messages, of a reranker the texts of the documents given.
+        outputs: JSON.
+        documents: texts that a retriever or reranker returned, in order.
+        textless: number of returned documents whose text is not in the span.
+        attributes: short values, for filters and metadata.
+    """
+
+    trace_id: str
+    span_id: str
+    parent: str | None
+    kind: Kind
+    start: int
+    name: str
+    inputs: Any = None
+    outputs: Any = None
+    documents: tuple[str, ...] = ()
+    textless: int = 0
+    attributes: dict[str, str | int | float | bool] = {}
+
+
+Fields: TypeAlias = Mapping[str, Any]
+"""An exported object: a line, an entry of a list, or a row of a table."""
+
+
+class SpanFault(NamedTuple):
+    """A span that cannot be read.
+
+    Attributes:
+        reason: machine-readable code.
+        message: what is wrong with it.
+    """
+
+    reason: str
+    message: str
+
+
+# Formats
+
+_LISTS = ("resource_spans", "scope_spans", "spans", "data.spans")
+"""Lists of spans, or of objects with such lists; the latter two may be JSON in a text."""
+_TRACE = ("trace_id", "context.trace_id")
+_SPAN = ("span_id", "context.span_id")
+_PARENT = ("parent_span_id", "parent_id")
+_START = ("start_time_unix_nano", "start_time_ns", "start_time", "timestamp")
+_MLFLOW_TRACE = ("info.trace_id", "info.request_id", "trace_id", "request_id")
+_MLFLOW_FACTS = {"mlflow.trace.user": "user.id", "mlflow.trace.session": "session.id"}
+_ID_BYTES, _TRACE_BYTES = 8, 16
+_COLUMN = "attributes."
+"""Begins the names of columns with attributes."""
+_LANGFUSE_TYPES = frozenset(
+    {
+        *("span", "generation", "event", "agent", "tool", "chain"),
+        *("retriever", "embedding", "evaluator", "guardrail"),
+    }
+)
+_LANGFUSE = {
+    "type": "langfuse.observation.type",
+    "input": "langfuse.observation.input",
+    "output": "langfuse.observation.output",
+    "model": "gen_ai.request.model",
+    "provided_model_name": "gen_ai.request.model",
+    "user_id": "user.id",
+    "session_id": "session.id",
+    "trace_name": "langfuse.trace.name",
+    "environment": "langfuse.environment",
+    "release": "langfuse.release",
+    "version": "langfuse.version",
+    "level": "langfuse.observation.level",
+    "metadata": "metadata",
+}
+"""The attribute of each field of an observation."""
+
+# Attributes: the names of each thing, by precedence
+
+_KIND = (
+    "openinference.span.kind",
+    "mlflow.spanType",
+    "langfuse.observation.type",
+    "gen_ai.operation.name",
+    "traceloop.span.kind",
+)
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("retriever", "retrieval"), "retriever"),
+    "reranker": "reranker",
+    **dict.fromkeys(("llm", "chat_model", "generation", "chat"), "llm"),
+    **dict.fromkeys(("generate_content", "text_completion"), "llm"),
+    **dict.fromkeys(("tool", "execute_tool"), "tool"),
+    **dict.fromkeys(("embedding", "embeddings", "evaluator", "guardrail"), "aside"),
+    **dict.fromkeys(("prompt", "parser", "event"), "aside"),
+}
+_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
+_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
+_INPUT = (
+    "input.value",
+    "langfuse.observation.input",
+    "mlflow.spanInputs",
+    "gen_ai.retrieval.query.text",
+    "gen_ai.tool.call.arguments",
+    "traceloop.entity.input",
+)
+_OUTPUT = (
+    "output.value",
+    "langfuse.observation.output",
+    "mlflow.spanOutputs",
+    "gen_ai.tool.call.result",
+    "traceloop.entity.output",
+)
+_DOCUMENTS = ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents")
+_TALKING = frozenset({"llm", "other"})
+_INDEX_DIGITS = 6
+_LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
+"""Characters of a value, and values of a span, that are kept for filters and metadata."""
+MODEL = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "langfuse.observation.model.name",
+    "mlflow.llm.model",
+)
+TOOL = ("gen_ai.tool.name", "tool.name")
+USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user")
+SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session")
+RESPONSE_ID = ("gen_ai.response.id",)
+
+_LONGEST_ID = 200
+_SCALES = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
+"""Numbers below the first are in a unit of that many nanoseconds: seconds, milli-, microseconds."""
+_DIGITS = 19
+_LATEST = 4 * 10**18
+"""Nanoseconds until the year 2096; later times are unknown."""
+
+
+def spans_of(fields: Fields) -> Iterator[Span | SpanFault]:
+    """Yield the spans of an exported object, and the faults of unreadable ones."""
+    if _is_known(fields):
+        yield from _inside(fields, "", {})
+    else:
+        yield SpanFault(
+            "unknown_format",
+            "no span: export traces as OTLP JSON, from Phoenix, Langfuse or MLflow, and pass that "
+            "file",
+        )
+
+
+def _is_known(fields: Fields) -> bool:
+    """Return whether an object has what one of the formats is known by."""
+    named = _snake(fields)
+    return (
+        not named.keys().isdisjoint(_LISTS[:2])
+        or isinstance(fields.get("attributes"), list)
+        or lookup(fields, "context.trace_id") is not None
+        or (_listed(named) is not None and _first(named, _MLFLOW_TRACE) is not None)
+        or ("trace_id" in named and text(named.get("type")).lower() in _LANGFUSE_TYPES)
+        or ("timestamp" in named and {"id", "input", "output"} <= named.keys())
+    )
+
+
+def _inside(fields: Fields, trace_id: str, above: Fields) -> Iterator[Span | SpanFault]:
+    """Yield the spans of an object.
+
+    Args:
+        fields: the object.
+        trace_id: id of the trace that holds it; "" if it names its own.
+        above: attributes of that trace.
+    """
+    named = _snake(fields)
+    listed = _listed(named)
+    if listed is not None:
+        trace_id, above = text(_first(named, _MLFLOW_TRACE)), _mlflow_facts(named)
+    else:
+        yield _span(fields, named, trace_id, above)
+        shared: Fields = {name: named[name] for name in ("user_id", "session_id") if name in named}
+        # Lists of traces name their observations only.
+        listed = [one for one in _list(named.get("observations")) if not isinstance(one, str)]
+        trace_id, above = text(named.get("id")), _renamed(shared, _LANGFUSE)
+    for part in listed:
+        if isinstance(part, Mapping):
+            yield from _inside(part, trace_id, above)
+        else:
+            yield SpanFault("not_an_object", f"{kind_of(part)} where a span is expected")
+
+
+def _snake(fields: Fields) -> dict[str, Any]:
+    return {snake_case(str(name)): value for name, value in fields.items() if value is not None}
+
+
+def _listed(named: Fields) -> list[Any] | None:
+    """Return the first list of spans that is there."""
+    found = [named.get(name) for name in _LISTS[:2]]
+    found += [parsed(lookup(named, name)) for name in _LISTS[2:]]
+    return next((one for one in found if isinstance(one, list)), None)
+
+
+def _first(fields: Fields, names: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON
+    """Return the first of some fields that is there; or None."""
+    return next(
+        (found for name in names if (found := lookup(fields, name)) not in (None, "")), None
+    )
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mapping(value: object) -> Fields:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _renamed(fields: Fields, names: Mapping[str, str]) -> dict[str, Any]:
+    return {to: fields[name] for name, to in names.items() if name in fields}
+
+
+def _mlflow_facts(named: Fields) -> dict[str, Any]:
+    """Return the attributes that the spans of a trace of MLflow share."""
+    known, tags = (
+        _mapping(_first(named, (f"info.{name}", name))) for name in ("trace_metadata", "tags")
+    )
+    shared = {f"tags.{name}": value for name, value in tags.items()}
+    return _renamed(known, _MLFLOW_FACTS) | shared
+
+
+def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span | SpanFault:
+    """Return the span of an object; ``named`` is the same in snake case."""
+    try:
+        attributes = {**above, **_attributes(fields, named)}
+    except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
+        return SpanFault("malformed", "its ids or attributes are not as OTLP has them")
+    trace_id = trace_id or _hex_id(_first(named, _TRACE), _TRACE_BYTES)
+    span_id = _hex_id(_first(named, _SPAN), _ID_BYTES)
+    parent = _hex_id(_first(named, _PARENT), _ID_BYTES)
+    if not (span_id or _is_described(fields)):  # of Langfuse: a trace is the root
+        span_id = text(named.get("id"))
+        parent = text(named.get("parent_observation_id")) or trace_id
+        trace_id = trace_id or span_id
+    start = nanoseconds(_first(named, _START))
+    return span_of((trace_id, span_id, parent), start, text(named.get("name")), attributes)
+
+
+def _is_described(fields: Fields) -> bool:
+    """Return whether a span has attributes or a context, which observations of Langfuse lack."""
+    return any(
+        value is not None and name.startswith(("attributes", "context", "span_kind"))
+        for name, value in fields.items()
+    )
+
+
+def _attributes(fields: Fields, named: Fields) -> dict[str, Any]:
+    """Return the attributes of a span: an object, pairs, columns, or the fields of Langfuse."""
+    if not _is_described(fields):
+        return _renamed(named, _LANGFUSE)
+    given = parsed(fields.get("attributes"))
+    if isinstance(given, list):
+        return {str(pair["key"]): _value(pair.get("value")) for pair in given}
+    attributes = {**_mapping(given)}
+    for name, value in fields.items():
+        if name.startswith(_COLUMN) and value is not None:
+            attributes[name.removeprefix(_COLUMN)] = value
+    if kind := text(fields.get("span_kind")):
+        attributes.setdefault(_KIND[0], kind)
+    return attributes
+
+
+def _value(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return the value of an attribute of OTLP without the name of its type."""
+    if not isinstance(value, Mapping):
+        return value
+    given = ((name, inner) for name, inner in value.items() if inner is not None)
+    name, inner = next(given, ("", None))
+    kind = name.replace("_", "").lower()
+    values = _list(_mapping(inner).get("values"))
+    if kind == "arrayvalue":
+        return [_value(part) for part in values]
+    if kind == "kvlistvalue":
+        return {str(pair["key"]): _value(pair.get("value")) for pair in values}
+    return int(str(inner)) if kind == "intvalue" else inner
+
+
+def nanoseconds(value: object) -> int:
+    """Return a time in nanoseconds since 1970 in UTC; 0 if it is unknown.
+
+    Args:
+        value: a number of seconds or a fraction of seconds, or a text in ISO 8601.
+    """
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
+        value = int(value)
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return 0
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        value = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
+        return value * 1000 if 0 < value * 1000 < _LATEST else 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
+        return 0
+    unit = next((unit for limit, unit in _SCALES if value < limit), 1)
+    return int(value * unit)
+
+
+def text(value: object) -> str:
+    """Return an id or name as text; empty for a missing one."""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _hex_id(value: object, size: int) -> str:
+    """Return an id in hexadecimal digits; one in base64 is converted, any other unchanged.
+
+    Args:
+        value: the id.
+        size: its bytes.
+    """
+    given = text(value).removeprefix("0x")
+    if len(given) != 2 * size:
+        with suppress(binascii.Error, ValueError):
+            raw = base64.b64decode(given, validate=True)
+            if len(raw) == size:
+                return raw.hex()
+    return given
+
+
+def span_of(
+    ids: tuple[str, str, str], start: int, name: str, attributes: Mapping[str, Any]
+) -> Span | SpanFault:
+    """Return a span by its attributes, or the fault of its ids.
+
+    Args:
+        ids: of the trace, the span and its parent.
+        start: nanoseconds since 1970.
+        name: the span's name.
+        attributes: flat or nested.
+    """
+    kind = _kind(attributes)
+    inputs = _said(attributes, _INPUT, _MESSAGES if kind in _TALKING else (), kind)
+    outputs = _said(attributes, _OUTPUT, _REPLIES if kind in _TALKING else (), kind)
+    found = Found()
+    if kind in {"retriever", "reranker"}:
+        found = _documents(attributes, outputs)
+        given = found_in(map(read_document, items(attributes, "reranker.input_documents"))).texts
+        inputs = list(given) if kind == "reranker" else inputs
+        outputs = None
+    if not all(ids[:2]):
+        return SpanFault("without_ids", "a span without a trace id or span id")
+    if any(len(one) > _LONGEST_ID for one in ids):
+        return SpanFault("malformed", f"an id of more than {_LONGEST_ID} characters")
+    said = (inputs, outputs) if kind != "aside" else (None, None)
+    short = _short(attributes)
+    return Span(*ids[:2], ids[2] or None, kind, start, name, *said, *found, attributes=short)
+
+
+def _kind(attributes: Mapping[str, Any]) -> Kind:
+    for key in _KIND:
+        value = parsed(lookup(attributes, key))
+        known = _KINDS.get(value.strip('"').lower()) if isinstance(value, str) else None
+        if known:
+            return known
+    return "other"
+
+
+def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
+    """Return the documents of a retrieval; of its output if those listed have no texts."""
+    other = documents_of(outputs)
+    listed = next(filter(None, (items(attributes, key) for key in _DOCUMENTS)), [])
+    found = found_in(map(read_document, listed))
+    return found if found.texts or (listed and not other.texts) else other
+
+
+def _said(
+    attributes: Mapping[str, Any], values: Sequence[str], messages: Sequence[str], kind: Kind
+) -> object:
+    """Return the first value or list of messages; of a model, messages come first."""
+    talks = (items(attributes, key) for key in messages)
+    others = (_text_or_json(attributes, key) for key in values)
+    found = chain(talks, others) if kind == "llm" else chain(others, talks)
+    return next((one for one in found if one is not None and one not in ("", [])), None)
+
+
+def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
+    """Return an input or output; one that is JSON by its key or type may be a text in quotes."""
+    value = parsed(lookup(attributes, key))
+    kind = lookup(attributes, key.replace(".value", ".mime_type"))
+    if isinstance(value, str) and (key.startswith("mlflow.") or kind == "application/json"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
+def lookup(attributes: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - any JSON
+    """Return the value of a dotted key, whether it is written flat, nested or in part; or None."""
+    if key in attributes:
+        return attributes[key]
+    place = key.find(".")
+    while place > 0:
+        inner = attributes.get(key[:place])
+        if isinstance(inner, Mapping) and (found := lookup(inner, key[place + 1 :])) is not None:
+            return found
+        place = key.find(".", place + 1)
+    return None
+
+
+def items(attributes: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the items of a list, whether it is one, JSON, or flat keys such as ``KEY.0.name``."""
+    value = parsed(lookup(attributes, key))
+    if isinstance(value, list):
+        return value
+    prefix = f"{key}."
+    parts: dict[int, dict[str, Any]] = {}
+    for name, part in attributes.items():
+        number, _, rest = name.removeprefix(prefix).partition(".")
+        if name.startswith(prefix) and number.isdecimal() and len(number) <= _INDEX_DIGITS and rest:
+            parts.setdefault(int(number), {})[rest] = part
+    return [_unflattened(parts[number]) for number in sorted(parts)]
+
+
+def _unflattened(flat: dict[str, Any]) -> dict[str, Any]:
+    """Return an item with its list of contents, which is flat in turn."""
+    contents = items(flat, "message.contents")
+    return {**flat, "message.contents": contents} if contents else flat
+
+
+def _short(attributes: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
+    kept: dict[str, str | int | float | bool] = {}
+    for name, value in _leaves(attributes, ""):
+        if len(kept) == _MOST_ATTRIBUTES:
+            break
+        if isinstance(value, str) and value[:1] == value[-1:] == '"':
+            value = value[1:-1]  # noqa: PLW2901 - MLflow writes texts as JSON
+        if not isinstance(value, str) or len(value) <= _LONGEST_ATTRIBUTE:
+            kept[name] = value
+    return kept
+
+
+def _leaves(
+    attributes: Mapping[str, Any], prefix: str, depth: int = 4
+) -> Iterator[tuple[str, Any]]:
+    for name, value in attributes.items():
+        if isinstance(value, Mapping) and depth:
+            yield from _leaves(value, f"{prefix}{name}.", depth - 1)
+        elif isinstance(value, str | int) or (isinstance(value, float) and isfinite(value)):
+            yield f"{prefix}{name}", value
