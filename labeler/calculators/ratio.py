@@ -19,34 +19,22 @@ NOT_FINITE = "not_finite"
 """Reason of a value that a metric of the user computed as NaN or infinity."""
 CONVENTION = "convention "
 """In numbers files, begins the reason of a ratio with a value by convention."""
-UNDEFINED_REASONS: dict[str, bool] = {
-    "ambiguous_score_tokens": True,
-    "empty_response": True,
-    "missing_samples": True,
-    "no_claiming_sentences": True,
-    "no_claims": True,
-    "no_document_sentences": True,
-    "no_documents": True,
-    "no_questions": True,
-    "no_reference_claim_in_documents": True,
-    "no_reference_claims": True,
-    "no_relevant_sentences": True,
-    "no_utilized_sentences": True,
-    "no_vectors": True,
-    NOT_FINITE: True,
-    "undefined": True,
-    "unjudged_response_sentence": True,
-    "zero_vector": True,
-    "needs_claims": False,
-    "needs_label": False,
-    "needs_reference": False,
-    "needs_scores": False,
-    "no_citations": False,
-    "nothing_to_answer_from": False,
-    "no_history": False,
-    "no_probabilities": False,
-    "not_measured_by_judge": False,
-}
+UNDEFINED_REASONS: dict[str, bool] = dict.fromkeys(
+    (
+        *("ambiguous_score_tokens", "empty_response", "missing_samples", "no_claiming_sentences"),
+        *("no_claims", "no_document_sentences", "no_documents", "no_questions", "no_vectors"),
+        *("no_reference_claim_in_documents", "no_reference_claims", "no_relevant_sentences"),
+        *("no_utilized_sentences", NOT_FINITE, "undefined", "unjudged_response_sentence"),
+        "zero_vector",
+    ),
+    True,
+) | dict.fromkeys(
+    (
+        *("needs_claims", "needs_label", "needs_reference", "needs_scores", "no_citations"),
+        *("nothing_to_answer_from", "no_history", "no_probabilities", "not_measured_by_judge"),
+    ),
+    False,
+)
 """Reasons of undefined values. True: the value was asked for and the record has none; gates count
 the row. False: the value was never asked for; gates show the row without counting it."""
 
@@ -265,13 +253,7 @@ _EXACT = (int, Fraction)
 
 
 def _exact(part: object) -> int | Fraction:
-    """Return a number without rounding.
-
-    Raises:
-        TypeError: it is not a number.
-        OverflowError: it is infinite.
-        ValueError: it is NaN.
-    """
+    """Return a number without rounding; an infinite one or NaN raises as :class:`Fraction` does."""
     if isinstance(part, _EXACT):
         return part
     if not isinstance(part, Real):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from math import log
 from operator import itemgetter
@@ -150,46 +150,44 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
 
 
 def _described(record: LabelRecord, found: Tally) -> WorstRecord:
-    nearest = _Nearest(record)
+    nearest = _nearest(record)
     reasons = {
         entry.response_sentence_key: record.why(entry)
         for entry in reversed(record.label.sentence_support_information)
         if not entry.fully_supported
     }
     unsupported = (
-        Unsupported(key, text, reasons[key], nearest.to(key, text))
+        Unsupported(key, text, reasons[key], nearest(key, text))
         for key, text in found.texts.items()
         if key in found.unsupported
     )
     return WorstRecord(record, len(found.response), tuple(unsupported))
 
 
-class _Nearest:
-    """Finds the evidence nearest to a response sentence of one record."""
+def _nearest(record: LabelRecord) -> Callable[[str, str], Sentence | None]:
+    """Return a function that finds the evidence nearest to a response sentence of a record."""
+    sentences = list(record.example.evidence_sentences())
+    words_of = [_words(sentence.text) for sentence in sentences]
+    counts = Counter(word for words in words_of for word in words)
+    weights = {word: log(1 + len(sentences) / count) for word, count in counts.items()}
+    contradicting: dict[str, str] = {}
+    if isinstance(record.label, ClaimsLabelingOutput):
+        for claim in record.label.response_claims:
+            for key in claim.contradicting_sentence_keys[:1]:
+                contradicting.setdefault(claim.response_sentence_key, key)
 
-    def __init__(self, record: LabelRecord) -> None:
-        self._sentences = list(record.example.evidence_sentences())
-        self._words = [_words(sentence.text) for sentence in self._sentences]
-        counts = Counter(word for words in self._words for word in words)
-        total = len(self._sentences)
-        self._weights = {word: log(1 + total / count) for word, count in counts.items()}
-        self._contradicting: dict[str, str] = {}
-        if isinstance(record.label, ClaimsLabelingOutput):
-            for claim in record.label.response_claims:
-                for key in claim.contradicting_sentence_keys[:1]:
-                    self._contradicting.setdefault(claim.response_sentence_key, key)
-
-    def to(self, key: str, text: str) -> Sentence | None:
-        against = self._contradicting.get(key)
-        if against:
-            return next((one for one in self._sentences if one.key == against), None)
+    def nearest(key: str, text: str) -> Sentence | None:
+        if against := contradicting.get(key):
+            return next((one for one in sentences if one.key == against), None)
         wanted = _words(text)
         shared = [
-            sum(self._weights[word] for word in wanted & words) / (1 + len(words)) ** 0.25
-            for words in self._words
+            sum(weights[word] for word in wanted & words) / (1 + len(words)) ** 0.25
+            for words in words_of
         ]
         best = max(shared, default=0.0)
-        return self._sentences[shared.index(best)] if best > 0 else None
+        return sentences[shared.index(best)] if best > 0 else None
+
+    return nearest
 
 
 def _words(text: str) -> set[str]:
