@@ -102,8 +102,8 @@ def copy(rows: str, labels: str, output: str) -> None:
 
 def read_rows(count: str) -> None:
     """Read made-up short rows, and print the bytes of memory that each one adds."""
-    from labeler.data.row_stream import RowStream  # noqa: PLC0415 - as above
-    from labeler.data.rows import Rows, python_source  # noqa: PLC0415 - as above
+    from labeler.data.formats.objects import python_source  # noqa: PLC0415 - as above
+    from labeler.data.rows import Rows, RowStream  # noqa: PLC0415 - as above
 
     deque(RowStream(Rows([python_source(_Short(1000))])), maxlen=0)
     before, most, done = _memory(), [0], threading.Event()

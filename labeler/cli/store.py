@@ -19,7 +19,7 @@ from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.data.label_files import SHARDS, is_store
 from labeler.data.lines import rewrite_without
 from labeler.data.options import DEFAULT_STORE, ExampleOptions
-from labeler.data.row_stream import RowStream
+from labeler.data.rows import RowStream
 from labeler.errors import UsageError
 from labeler.extensions import every
 from labeler.judges.prompting import (

@@ -10,7 +10,6 @@ Source: C. Guo et al., On Calibration of Modern Neural Networks, ICML 2017 (tabl
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -308,10 +307,13 @@ def calibrate(
 
 def _reliabilities(people: People, side: Side[Judged], precision: float) -> Iterator[Reliability]:
     for kind, field in FIELDS.items():
-        records: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for (name, judged, sentence), value in people.verdict.items():
-            if judged == field and sentence is not None and value is not None:
-                records[name].append((side.value(name).stated[field][sentence], value))
+        records = {}
+        for (name, judged), verdicts in people.verdicts.items():
+            if judged == field:
+                stated = side.value(name).stated[field]
+                pairs = [(stated[k], v) for k, v in verdicts.items() if k and v is not None]
+                if pairs:
+                    records[name] = pairs
         if records:
             questions = [side.labels[name].question for name in records]
             yield _reliability(kind, list(records.values()), questions, precision)

@@ -17,7 +17,6 @@ from labeler.calculators.rater_agreement import (
     is_yes_or_no,
     show_agreement,
 )
-from labeler.calculators.statistics.agreement import Pattern
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     corrected_proportion,
@@ -35,7 +34,7 @@ from labeler.comparing.agreement import (
     named_in,
 )
 from labeler.comparing.human_labels import OVERALL, HumanLabels
-from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
+from labeler.comparing.human_matching import TIE, Judged, Matched, People, record_fields
 from labeler.comparing.sides import Choice, Side, read_side
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import (
@@ -230,12 +229,14 @@ def compare_with_people(
 
 def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     """Compare the judge with people on every field, all records first, then each group."""
-    records: dict[tuple[str, str], list[Pattern]] = defaultdict(list)
-    for item, value in people.verdict.items():
-        records[item[:2]].append((_judge_value(item, side), value))
     ratings: dict[tuple[str | None, str], FieldRatings] = defaultdict(FieldRatings)
-    for (name, field), patterns in records.items():
+    for (name, field), verdicts in people.verdicts.items():
         kept = side.labels[name]
+        judged = kept.value.values if None in verdicts else kept.value.verdicts[field]
+        patterns: list[tuple[float | None, float | None]] = []
+        for sentence, value in verdicts.items():
+            given = judged[sentence or field]
+            patterns.append((None if given is None else float(given), value))
         for group in {None, kept.group}:
             ratings[group, field].add(patterns, kept.question)
     for group in side.groups:
@@ -246,27 +247,16 @@ def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
                 yield own.agreement(field, group, tied)
 
 
-def _judge_value(item: Item, side: Side[Judged]) -> float | None:
-    name, field, sentence = item
-    judged = side.value(name)
-    if sentence is None:
-        return judged.values[field]
-    verdict = judged.verdicts[field][sentence]
-    return None if verdict is None else float(verdict)
-
-
 def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     """Compare people with each other, on items that two or more of them judged."""
-    by_field: dict[str, list[tuple[str, dict[str, float]]]] = defaultdict(list)
-    for (name, field, _), by_annotator in people.values.items():
-        by_field[field].append((name, by_annotator))
-    for field, units in by_field.items():
-        annotators = sorted({annotator for _, unit in units for annotator in unit})
-        records: dict[str, list[Pattern]] = defaultdict(list)
-        for name, unit in units:
-            records[name].append(tuple(unit.get(a) for a in annotators))
+    by_field: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(dict)
+    for (name, field), by_sentence in people.values.items():
+        by_field[field][name] = list(by_sentence.values())
+    for field, records in by_field.items():
+        annotators = sorted({one for units in records.values() for unit in units for one in unit})
         ratings = FieldRatings()
-        for name, patterns in records.items():
+        for name, units in records.items():
+            patterns = [tuple(map(unit.get, annotators)) for unit in units]
             ratings.add(patterns, side.labels[name].question)
         found = ratings.agreement(field)
         if found.units:

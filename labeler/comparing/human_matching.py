@@ -10,7 +10,13 @@ from statistics import fmean
 
 from labeler.calculators import METRICS, Tally, tally
 from labeler.calculators.rater_agreement import is_yes_or_no, verdicts_of
-from labeler.comparing.human_labels import DOCUMENT_FIELDS, OVERALL, SENTENCE_FIELDS, HumanLabels
+from labeler.comparing.human_labels import (
+    DOCUMENT_FIELDS,
+    OVERALL,
+    SENTENCE_FIELDS,
+    HumanLabel,
+    HumanLabels,
+)
 from labeler.comparing.sides import Side
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
@@ -28,8 +34,10 @@ _LISTED = 5
 TIE = 0.5
 """Share of yeses that is neither yes nor no."""
 
-Item = tuple[str, str, str | None]
-"""Record id, field, and sentence key or ``None``."""
+Place = tuple[str, str]
+"""Record id and field."""
+Verdicts = dict[str | None, float | None]
+"""Value by the key of a sentence, or by ``None`` for a whole record; ``None`` is a tie."""
 
 
 @dataclass(frozen=True)
@@ -130,10 +138,10 @@ class People:
     """Human labels, matched to the judge's records.
 
     Attributes:
-        values: every person's value by item, for items of the judge's side.
-        verdict: by item, the majority's yes or no, or the mean of values other than yes or no;
-            ``None`` for a tie. Includes metrics derived from verdicts on every sentence of a
-            record: each person's own value, combined like direct judgments of a record.
+        values: every person's value by place and sentence, for records of the judge's side.
+        verdicts: by place and sentence, the majority's yes or no, or the mean of values other than
+            yes or no. Includes metrics derived from verdicts on every sentence of a record: each
+            person's own value, combined like direct judgments of a record.
         matched: numbers of human labels that were used or left out, and why.
         derived: by metric, the number of records whose value is derived from sentences.
     """
@@ -149,59 +157,67 @@ class People:
         Raises:
             UsageError: no human label is about a label of the judge.
         """
-        self.values: dict[Item, dict[str, float]] = defaultdict(dict)
-        fates: Counter[str] = Counter()
-        unknown: dict[str, None] = {}
-        stray: dict[tuple[str, str | None], None] = {}
+        self.values: dict[Place, dict[str | None, dict[str, float]]] = {}
+        left_out: dict[str, list[HumanLabel]] = {fate: [] for fate in _FATES}
         for label in human.labels:
-            item = (label.id, label.field, label.sentence)
-            fate = _fate(item, side)
-            fates[fate] += 1
-            if fate == _UNKNOWN:
-                unknown[label.id] = None
-            elif fate == _UNKNOWN_SENTENCE:
-                stray[label.id, label.sentence] = None
-            elif fate == _USED:
-                self.values[item][label.annotator] = label.value
-        self.verdict: dict[Item, float | None] = {
-            item: combine(list(by.values()), yes_or_no=is_yes_or_no(item[1]))
-            for item, by in self.values.items()
+            if fate := _fate(label, side):
+                left_out[fate].append(label)
+            else:
+                own = self.values.setdefault((label.id, label.field), {})
+                own.setdefault(label.sentence, {})[label.annotator] = label.value
+        self.verdicts: dict[Place, Verdicts] = {
+            place: {
+                sentence: combine(list(by.values()), yes_or_no=is_yes_or_no(place[1]))
+                for sentence, by in own.items()
+            }
+            for place, own in self.values.items()
         }
         self.derived: Counter[str] = Counter()
-        for item, value in _derived(self.values, self.verdict, side):
-            if item not in self.verdict:
-                self.verdict[item] = value
-                self.derived[item[1]] += 1
+        for place, value in list(_derived(self, side)):
+            if place not in self.verdicts:
+                self.verdicts[place] = {None: value}
+                self.derived[place[1]] += 1
+        unknown, failed, strange = (left_out[fate] for fate in _FATES)
         self.matched = Matched(
-            used=fates[_USED],
-            unknown=fates[_UNKNOWN],
-            unknown_ids=tuple(unknown)[:_LISTED],
-            failed=fates[_FAILED],
-            unknown_sentences=fates[_UNKNOWN_SENTENCE],
+            used=len(human.labels) - len(unknown) - len(failed) - len(strange),
+            unknown=len(unknown),
+            unknown_ids=tuple(dict.fromkeys(label.id for label in unknown))[:_LISTED],
+            failed=len(failed),
+            unknown_sentences=len(strange),
             repeated=human.repeated,
-            ties=sum(1 for verdict in self.verdict.values() if verdict is None),
+            ties=sum(value is None for own in self.verdicts.values() for value in own.values()),
             ignored_columns=human.ignored,
         )
         if not self.matched.used:
-            raise UsageError(f"{name}: {_unused(self.matched, tuple(stray)[:_LISTED], side)}")
+            raise UsageError(f"{name}: {_unused(self.matched, strange, side)}")
 
     def of_records(self, field: str) -> dict[str, float | None]:
         """Return the verdicts on whole records, by id."""
         return {
-            name: value
-            for (name, judged, sentence), value in self.verdict.items()
-            if judged == field and sentence is None
+            name: own[None]
+            for (name, judged), own in self.verdicts.items()
+            if judged == field and None in own
         }
 
     def fields(self) -> list[str]:
         """Return the fields that people judged, directly or by sentences."""
-        return list(dict.fromkeys(field for _, field, _ in self.verdict))
+        return list(dict.fromkeys(field for _, field in self.verdicts))
 
 
-_USED, _UNKNOWN, _FAILED, _UNKNOWN_SENTENCE = "used", "unknown", "failed", "unknown_sentence"
+_FATES = ("unknown", "failed", "unknown_sentence")
+"""Why a human label is left out."""
 
 
-def _unused(matched: Matched, stray: Sequence[tuple[str, str | None]], side: Side[Judged]) -> str:
+def _fate(label: HumanLabel, side: Side[Judged]) -> str | None:
+    """Return why a human label is left out; ``None`` if it is used."""
+    if label.id not in side.labels:
+        return "failed" if label.id in side.failed else "unknown"
+    if label.sentence is None or label.sentence in side.value(label.id).verdicts[label.field]:
+        return None
+    return "unknown_sentence"
+
+
+def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged]) -> str:
     """Return why no human label could be used, each cause with a hint."""
     causes = []
     if matched.unknown:
@@ -213,7 +229,8 @@ def _unused(matched: Matched, stray: Sequence[tuple[str, str | None]], side: Sid
     if matched.failed:
         causes.append(f"{matched.failed} speak of records that failed in {side.name}")
     if matched.unknown_sentences:
-        named = ", ".join(f"{key!r:.40} of {name!r:.80}" for name, key in stray)
+        keys = list(dict.fromkeys((label.id, label.sentence) for label in strange))[:_LISTED]
+        named = ", ".join(f"{key!r:.40} of {name!r:.80}" for name, key in keys)
         causes.append(
             f"{matched.unknown_sentences} speak of sentences that the record does not have "
             f"({named}); labeler show prints the keys"
@@ -221,16 +238,6 @@ def _unused(matched: Matched, stray: Sequence[tuple[str, str | None]], side: Sid
     if not causes:
         return "nothing is judged there: every row is missing or without a value"
     return f"no human judgment can be used: {'; '.join(causes)}"
-
-
-def _fate(item: Item, side: Side[Judged]) -> str:
-    """Return what becomes of a human label."""
-    name, field, sentence = item
-    if name not in side.labels:
-        return _FAILED if name in side.failed else _UNKNOWN
-    if sentence is not None and sentence not in side.value(name).verdicts[field]:
-        return _UNKNOWN_SENTENCE
-    return _USED
 
 
 def combine(values: Sequence[float], *, yes_or_no: bool) -> float | None:
@@ -241,15 +248,7 @@ def combine(values: Sequence[float], *, yes_or_no: bool) -> float | None:
     return None if mean == TIE else float(mean > TIE)
 
 
-_Sentences = dict[str, bool]
-"""Yes or no by the key of a sentence."""
-
-
-def _derived(
-    values: Mapping[Item, Mapping[str, float]],
-    verdict: Mapping[Item, float | None],
-    side: Side[Judged],
-) -> Iterator[tuple[Item, float | None]]:
+def _derived(people: People, side: Side[Judged]) -> Iterator[tuple[Place, float | None]]:
     """Yield metrics of records whose every sentence people judged, by the calculators' formulas.
 
     The metric is computed for each person who judged all sentences, and the values are combined.
@@ -257,10 +256,16 @@ def _derived(
     records that people dispute are not like the others. Where nobody judged all sentences, but
     several people did together, their majorities on the sentences stand for one person.
     """
-    for (name, field), (by_person, majority) in _by_record(values, verdict).items():
+    for (name, field), sentences in people.values.items():
         judged = side.value(name)
-        if judged.counted is None:
+        if judged.counted is None or field not in _DERIVED:
             continue
+        by_person: dict[str, Verdicts] = defaultdict(dict)
+        for sentence, by in sentences.items():
+            for annotator, value in by.items():
+                by_person[annotator][sentence] = value
+        combined = people.verdicts[name, field]
+        majority: Verdicts = {key: one for key, one in combined.items() if one is not None}
         size = len(judged.verdicts[field])
         complete = [own for own in by_person.values() if len(own) == size]
         if not complete and len(majority) == size:
@@ -270,31 +275,15 @@ def _derived(
             ratios = [METRICS[metric].ratio(counted, name).value for counted in tallies]
             defined = [value for value in ratios if value is not None]
             if defined:
-                yield (name, metric, None), combine(defined, yes_or_no=is_yes_or_no(metric))
+                yield (name, metric), combine(defined, yes_or_no=is_yes_or_no(metric))
 
 
-def _by_record(
-    values: Mapping[Item, Mapping[str, float]], verdict: Mapping[Item, float | None]
-) -> dict[tuple[str, str], tuple[dict[str, _Sentences], _Sentences]]:
-    """Return the verdicts on sentences by record and field: each person's and the majority's."""
-    found: dict[tuple[str, str], tuple[dict[str, _Sentences], _Sentences]] = {}
-    for (name, field, sentence), by_annotator in values.items():
-        if sentence is None:
-            continue
-        by_person, majority = found.setdefault((name, field), ({}, {}))
-        for annotator, value in by_annotator.items():
-            by_person.setdefault(annotator, {})[sentence] = bool(value)
-        combined = verdict[name, field, sentence]
-        if combined is not None:
-            majority[sentence] = bool(combined)
-    return found
-
-
-def _with_verdicts(counted: Tally, field: str, verdicts: Mapping[str, bool]) -> Tally:
+def _with_verdicts(counted: Tally, field: str, verdicts: Verdicts) -> Tally:
     """Return the tally of a record with human verdicts in place of the judge's."""
-    yes = frozenset(key for key, value in verdicts.items() if value)
+    every = frozenset(key for key in verdicts if key)
+    yes = frozenset(key for key in every if verdicts[key])
     if field == "relevant":
         return replace(counted, relevant=yes)
     if field == "utilized":
         return replace(counted, utilized=yes)
-    return replace(counted, supported=yes, unsupported=frozenset(verdicts) - yes)
+    return replace(counted, supported=yes, unsupported=every - yes)

@@ -29,9 +29,9 @@ from labeler.errors import UsageError, count_of, number_in
 
 if TYPE_CHECKING:
     from labeler.data.columns import Columns
-    from labeler.data.formats import Raw
+    from labeler.data.formats import Raw, Source
     from labeler.data.formats.objects import Table
-    from labeler.data.rows import Rows, Source
+    from labeler.data.rows import Rows
 
     RowSource: TypeAlias = object
     """Files, a data frame, examples, mappings, objects of other packages with the same fields, data
@@ -237,7 +237,8 @@ class RowsOptions:
             UsageError: the source is of no known kind, an option does not fit it, or a mapping is
                 malformed.
         """
-        from labeler.data.rows import Rows, file_sources, python_source  # noqa: PLC0415 - loads pydantic
+        from labeler.data.formats import file_sources  # noqa: PLC0415 - loads pydantic
+        from labeler.data.rows import Rows  # noqa: PLC0415 - loads pydantic
 
         if isinstance(source, Rows):
             if changed := given(self, RowsOptions):
@@ -250,11 +251,13 @@ class RowsOptions:
             return self._rows(file_sources(rows), names=[str(path) for path in rows])
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
+        from labeler.data.formats.objects import python_source  # noqa: PLC0415 - loads pydantic
+
         return self._rows([python_source(rows)])
 
     def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
         """Open some rows of a file, which a function reads, with ids as in the whole file."""
-        from labeler.data.rows import Source  # noqa: PLC0415 - loads pydantic
+        from labeler.data.formats import Source  # noqa: PLC0415 - loads pydantic
 
         return self._rows([Source(raws)], is_part=True)
 

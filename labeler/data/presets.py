@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -188,6 +188,39 @@ def _columns_in(preset: Preset) -> Columns:
     if preset.turns:
         found = replace(found, turns=ColumnPath.parse(preset.turns))
     return found
+
+
+def recognized(
+    row: Mapping[str, Any], where: str, own: Columns | None
+) -> tuple[Columns | None, dict[str, str]]:
+    """Return the columns of a row whose fields have other names; ``None`` if none are known.
+
+    Args:
+        row: the row.
+        where: its place, for errors and notices.
+        own: the columns that the user named, which take precedence.
+
+    Returns:
+        The columns of the only preset that fits, numbered columns as documents, or both; and
+        notices about them, by the preset's name or ``numbered``.
+
+    Raises:
+        UsageError: several presets fit.
+    """
+    notices: dict[str, str] = {}
+    columns, found = own, only_preset(row, where, own)
+    if not found:
+        columns = with_numbered(row, own)
+        if columns is None:
+            return None, notices
+        read = str(columns.choices["documents"][0]).replace(",", ", ")
+        notices["numbered"] = f"{where} has numbered documents, read in this order: {read}"
+        if is_native(row, columns.choices) or not (found := only_preset(row, where, columns)):
+            return columns, notices
+    name, columns = found
+    used = ", ".join(f"{field}={path}" for field, path in columns.used(row).items())
+    notices[name] = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
+    return columns, notices
 
 
 def only_preset(
@@ -370,9 +403,24 @@ def with_numbered(row: Mapping[str, Any], own: Columns | None) -> Columns | None
     return replace(own, choices={**own.choices, "documents": (Choice(paths, combined=True),)})
 
 
-def map_options(found: Mapping[str, str]) -> str:
-    """Return mappings as options of a command."""
-    return " ".join(f"--map {shlex.quote(f'{name}={path}')}" for name, path in found.items())
+def remedy_of(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
+    """Return the mappings that rows need, by the names of their columns."""
+    empty = [name for name, value in columns.items() if value is None]
+    meant = {field[0]: name for name in empty if (field := meaning_of(str(name)))}
+    unknown = {
+        name: str(meant.get(name, "COLUMN"))
+        for name in lacking
+        if columns.get(name) is None and name not in empty
+    }
+    found = unknown | mappings(columns)
+    if not found and empty:
+        return "; give each row a value there"
+    if not found:
+        return "; its columns have the names of fields: leave preset and columns (--map) out"
+    is_text = found.get("documents", "").endswith(",")
+    note = "; the comma makes a text one document, --split-documents SEP splits it" * is_text
+    options = " ".join(f"--map {shlex.quote(f'{name}={path}')}" for name, path in found.items())
+    return f". Pass {options}{note}"
 
 
 def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> Iterator[Any]:

@@ -1,33 +1,26 @@
 """Input rows: read from files or Python objects, validated, and named.
 
 :class:`Rows` yields one :class:`Row` per input row. A faulty row is a failure in its place, never
-an exception. File formats are in :mod:`labeler.data.formats`, column
-names in :mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field types in
-:mod:`labeler.data.parsing`.
+an exception. File formats are in :mod:`labeler.data.formats`, column names in
+:mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field types in
+:mod:`labeler.data.parsing`. :class:`RowStream` reads them for a run: an id names one row, or its
+copies. Rows seen so far are kept as digests of ids and contents, in a few megabytes however many.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
 from labeler.data.documents import SPLIT_REMEDY
-from labeler.data.formats import (
-    Raw,
-    check_file,
-    count_rows,
-    is_rereadable,
-    json_rows,
-    read_file,
-    row_files,
-)
-from labeler.data.lines import read_lines
+from labeler.data.formats import Raw, Source
 from labeler.data.parsing import (
     id_of,
     is_native,
@@ -39,17 +32,28 @@ from labeler.data.parsing import (
     to_example,
 )
 from labeler.data.written_values import written_or_same
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
+from labeler.labels.signature import canonical_json
 from labeler.sentences.conversation import media_of, without_thoughts
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
-    from labeler.data.formats.objects import Table
+    pass
 
 
 FIRST_ROWS = 100
 """Rows that are read before the first request: a fault of all of them stops a run unpaid."""
+_MOST_MEMORY = 64 << 20
+"""Bytes of first rows that are held, roughly."""
+_LONGEST_MESSAGE = 1_000
+"""Characters of the first row's error in the error about all rows."""
+_MOST_COLUMNS = 1_000
+"""Columns of all rows whose names are kept for the remedy."""
+_CACHE = 8_000
+"""Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
+_OPENING = frozenset("[{(")
+"""The first characters of most lists and objects written as text."""
 
 
 class Row(NamedTuple):
@@ -69,15 +73,6 @@ class Row(NamedTuple):
     def memory(self) -> int:
         """The bytes that the row takes while it is labeled, roughly."""
         return memory_of(self.content) if isinstance(self.content, Example) else 0
-
-
-class Source(NamedTuple):
-    """Rows of one origin."""
-
-    read: Callable[[], Iterable[Raw]]
-    """Reads the rows, as often as it is called."""
-    total: Callable[[], int | None] = lambda: None
-    """Returns their number where it can be counted exactly without reading them."""
 
 
 class Rows:
@@ -123,11 +118,11 @@ class Rows:
             UsageError: a source cannot be read, or a column named by the user is in none of the
                 first rows.
         """
-        left_out, read = Counter[str](), 0
+        noted, read = Counter[str](), 0
         for source in self._sources:
             # Later rows cost money before a column can be missed.
             required = not self.is_part and read < FIRST_ROWS
-            converter = _RowConverter(self, left_out, columns_required=required)
+            converter = _RowConverter(self, noted, columns_required=required)
             for row in converter.rows(source.read()):
                 read += 1
                 yield row
@@ -138,66 +133,13 @@ class Rows:
         return None if None in counts else sum(filter(None, counts))
 
 
-def file_sources(paths: Iterable[str | Path]) -> Iterator[Source]:
-    """Yield the sources of files, in order.
-
-    A source that can be read only once, such as standard input or a pipe, is JSON Lines and kept
-    in memory. The format of other files follows from their names, see :mod:`labeler.data.formats`.
-
-    Args:
-        paths: files; or folders that hold a saved data set, or names such as
-            ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
-
-    Raises:
-        UsageError: a source that can be read only once holds no rows.
-    """
-    for name in (name for path in paths for name in row_files(str(path))):
-        if is_rereadable(name):
-            yield Source(partial(read_file, name), partial(count_rows, name))
-        else:
-            lines = list(read_lines(name))
-            check_file(name, lines[0].content if lines else b"")
-            yield Source(partial(json_rows, lines), lines.__len__)
-
-
-def python_source(rows: Sequence[Any] | Table) -> Source:
-    """Return the source of examples, mappings with the same fields, or objects with them."""
-
-    def raws() -> Iterator[Raw]:
-        return (_raw(f"row {number}", row) for number, row in enumerate(rows, start=1))
-
-    total = len(rows) if isinstance(rows, Sized) else rows.total
-    return Source(raws, lambda: total)
-
-
-def _raw(where: str, row: object) -> Raw:
-    if isinstance(row, Example):
-        return Raw(where, row.model_dump())
-    from labeler.data.formats.objects import row_of  # noqa: PLC0415 - for rows from Python only
-
-    try:
-        return Raw(where, row_of(row, where))
-    except BadRow as error:
-        return Raw(where, error)
-
-
-_OPENING = frozenset("[{(")
-"""The first characters of most lists and objects written as text."""
-
-
 class _RowConverter:
-    """Converts the raw rows of one source to rows.
+    """Converts the raw rows of one source to rows; counts rows with notices in all sources."""
 
-    Args:
-        whole: how rows are read; it gets the notices about that.
-        left_out: counts rows in which something is left out, in all sources.
-        columns_required: raise if a column named by the user is in no row.
-    """
-
-    def __init__(self, whole: Rows, left_out: Counter[str], *, columns_required: bool) -> None:
+    def __init__(self, whole: Rows, noted: Counter[str], *, columns_required: bool) -> None:
         columns = self._columns = whole.columns
         self._id_from, self._keep_thinking = whole.id_from, whole.keep_thinking
-        self._notices, self._left_out = whole.notices, left_out
+        self._notices, self._noted = whole.notices, noted
         self._preset: Columns | None = None
         self._unseen = dict(columns.expected()) if columns and columns_required else {}
         self._first: tuple[str, Mapping[str, Any]] | None = None
@@ -209,14 +151,13 @@ class _RowConverter:
             UsageError: a column named by the user is in none of the first rows.
         """
         read = 0
-        for raw in raws:
+        for read, raw in enumerate(raws, start=1):
             if raw.notice:
                 self._notices.setdefault(raw.notice, raw.notice)
             if isinstance(raw.fields, BadRow):
-                row = Row(raw.where, _failure(raw.where, raw.fields))
+                row = Row(raw.where, _failure({}, raw.where, raw.fields))
             else:
                 row = self._row(raw, raw.fields)
-            read += 1
             if read == FIRST_ROWS:
                 self._require_columns()
             yield row
@@ -234,81 +175,75 @@ class _RowConverter:
 
     def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
         """Return an example, or a failure with the row's id and metadata if they are readable."""
-        fields = given
+        fields, where = given, raw.where
         try:
             if not isinstance(given, Mapping):
-                return Row(raw.where, to_example(given, raw.where))
-            columns = self._columns_of(given, raw.where)
+                return Row(where, to_example(given, where))
+            columns = self._columns_of(given, where)
             if raw.text_only:
                 given = fields = _without_blanks(given, columns)
             if columns:
-                fields = columns.with_id(given, raw.where)
-                fields = self._renamed(columns, given, raw.where)
-            split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
-            fields = self._read(fields, raw.where, split, remedy)
+                self._first = self._first or (where, given)
+                self._unseen = {p: field for p, field in self._unseen.items() if p.fault(given)}
+                fields = columns.with_id(given, where)
+                fields = columns.apply(given, where)
+            fields = self._read(fields, where, columns)
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
-            fields = self._shown(given, fields, columns)
+            self._note_shown(given, fields, columns)
+            fields = self._without_thoughts(fields)
             if self._id_from:
-                fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
+                fields = {**fields, "id": joined_id(given, self._id_from, where)}
             is_named = fields.get("id") is not None
-            return Row(raw.where, to_example(fields, raw.where), is_named=is_named)
+            return Row(where, to_example(fields, where), is_named=is_named)
         except BadRow as error:
-            failure = _row_failure(fields, raw.where, error)
-            return Row(raw.where, failure, error.lacks, columns=given if error.lacks else None)
+            failure = _failure(fields, where, error)
+            return Row(where, failure, error.lacks, columns=given if error.lacks else None)
 
     def _read(
-        self, fields: Mapping[str, Any], where: str, split: str | None, remedy: str
+        self, fields: Mapping[str, Any], where: str, columns: Columns | None
     ) -> dict[str, Any]:
-        """Return fields by :func:`read_values`; a notice counts texts taken for missing values."""
+        """Return fields by their values; a notice counts texts taken for missing values."""
+        split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
         read = read_values(fields, where, split, remedy)
         for name, value in fields.items():
             if read.get(name, value) is None and isinstance(value, str) and value.strip():
-                self._note(
-                    f"missing {name}",
-                    f"have {value.strip()!r} or the like as {name!r}, which is read as missing",
-                )
+                text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
+                self._note(f"missing {name}", text)
         return read
 
-    def _shown(
-        self, given: Mapping[str, Any], fields: dict[str, Any], columns: Columns | None
-    ) -> dict[str, Any]:
-        """Return a row as judges are shown it; notices count rows in which that is surprising."""
+    def _note_shown(
+        self, given: Mapping[str, Any], fields: Mapping[str, Any], columns: Columns | None
+    ) -> None:
+        """Count rows in notices that judges are shown in a surprising way."""
         messages = columns.messages(given) if columns else []
         for name in ("history", "tool_outputs"):
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
-            self._note("media", f"have messages with parts that no judge is shown ({kinds[0]})")
-        documents = fields.get("documents")
-        if (
-            documents
-            and documents[0][:1] in _OPENING
-            and written_or_same(documents[0]) != documents[0]
-        ):
+            self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
+        first = (fields.get("documents") or ("",))[0]
+        if first[:1] in _OPENING and written_or_same(first) != first:
             self._note(
                 "written",
-                "have documents that are lists or objects written as text, which are judged as "
-                "they are; a path reads their texts: --map 'documents=COLUMN[].FIELD' or "
+                "documents that are lists or objects written as text, which are judged as they "
+                "are; a path reads their texts: --map 'documents=COLUMN[].FIELD' or "
                 "documents=COLUMN[][]",
             )
+
+    def _without_thoughts(self, fields: dict[str, Any]) -> dict[str, Any]:
         response = fields.get("response")
         if self._keep_thinking or not isinstance(response, str) or "response_sentences" in fields:
             return fields
         answer = without_thoughts(response)
         if answer is response:
             return fields
-        self._note(
-            "thinking",
-            "have thoughts in the response (<think>), which are left out; "
-            "--keep-thinking keeps them",
-        )
+        text = "thoughts in the response (<think>), which are left out; --keep-thinking keeps them"
+        self._note("thinking", text)
         return {**fields, "response": answer}
 
     def _note(self, kind: str, text: str) -> None:
-        self._left_out[kind] += 1
-        count = self._left_out[kind]
-        rows = "1 row has" if count == 1 else f"{count:,} rows have"
-        self._notices[kind] = f"{rows}{text.removeprefix('have')}"
+        count = self._noted[kind] = self._noted[kind] + 1
+        self._notices[kind] = f"{'1 row has' if count == 1 else f'{count:,} rows have'} {text}"
 
     def _columns_of(self, given: Mapping[str, Any], where: str) -> Columns | None:
         """Return the columns of a row: the user's, with those of the only preset that fits.
@@ -321,34 +256,14 @@ class _RowConverter:
             return own
         if self._preset and self._preset.fits(given):
             return self._preset
-        from labeler.data.presets import only_preset, with_numbered  # noqa: PLC0415 - rare
+        from labeler.data.presets import recognized  # noqa: PLC0415 - rare
 
-        if found := only_preset(given, where, own):
-            self._preset = self._note_preset(given, where, *found)
-        elif numbered := with_numbered(given, own):
-            read = str(numbered.choices["documents"][0]).replace(",", ", ")
-            text = f"{where} has numbered documents, read in this order: {read}"
-            self._notices.setdefault("numbered", text)
-            if not is_native(given, numbered.choices) and (
-                found := only_preset(given, where, numbered)
-            ):
-                return self._note_preset(given, where, *found)
-            return numbered
-        return self._preset or own
-
-    def _note_preset(
-        self, given: Mapping[str, Any], where: str, name: str, columns: Columns
-    ) -> Columns:
-        used = ", ".join(f"{field}={path}" for field, path in columns.used(given).items())
-        text = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
-        self._notices.setdefault(name, text)
-        return columns
-
-    def _renamed(self, columns: Columns, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-        self._first = self._first or (where, given)
-        for path in [path for path in self._unseen if not path.fault(given)]:
-            del self._unseen[path]
-        return columns.apply(given, where)
+        found, notices = recognized(given, where, own)
+        for kind, text in notices.items():
+            self._notices.setdefault(kind, text)
+        if found and "numbered" not in notices:  # of other rows the numbers may be others
+            self._preset = found
+        return found or self._preset or own
 
 
 def _without_blanks(row: Mapping[str, Any], columns: Columns | None) -> dict[str, Any]:
@@ -358,14 +273,228 @@ def _without_blanks(row: Mapping[str, Any], columns: Columns | None) -> dict[str
     return {name: None if name in blank else cell for name, cell in row.items()}
 
 
-def _row_failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
-    name, metadata = where, {}
+def _failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
+    """Return the failure of a row, with its id and metadata if they are readable."""
+    name, metadata = where, dict[str, Any]()
     with contextlib.suppress(BadRow, AttributeError):
         metadata = metadata_of(fields, where)
         reject_surrogates({"id": fields.get("id")}, where)
         name = where if fields.get("id") is None else id_of(fields, where)
-    return _failure(name, error, metadata)
+    return LabelFailure(id=name, reason=error.reason, message=str(error), metadata=metadata)
 
 
-def _failure(name: str, error: BadRow, metadata: dict[str, Any] | None = None) -> LabelFailure:
-    return LabelFailure(id=name, reason=error.reason, message=str(error), metadata=metadata or {})
+class RowStream:
+    """Rows under their ids; iterate over it once.
+
+    The first rows are read at once, so that a fault of all of them stops a run before any spend.
+
+    Args:
+        rows: the rows.
+        needed: optional fields of an example, such as ``reference``, that nothing can be asked
+            without.
+        notice: receives messages for people about how rows are read.
+
+    Attributes:
+        first: the first rows.
+
+    Raises:
+        BadRows: the first rows all lack a field, or all fail for one reason.
+        UsageError: the rows cannot be read, or there are none.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        needed: Collection[str] = (),
+        notice: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self._rows, self._notice = rows, notice
+        self._reported: set[str] = set()
+        self._rest = iter(rows)
+        self.first: list[Row] = []
+        memory = 0
+        for row in self._rest:
+            self.first.append(row)
+            memory += row.memory
+            if len(self.first) == FIRST_ROWS or memory > _MOST_MEMORY:
+                break
+        if not rows.is_part:  # other parts may have rows, and the field
+            self._check(needed)
+        self._report()
+
+    def __iter__(self) -> Iterator[Row]:
+        yield from identified(chain(self._taken(), self._rest))
+        self._report()
+
+    def total(self) -> int | None:
+        """Return the number of rows where it can be counted exactly without reading them."""
+        return self._rows.total()
+
+    def _report(self) -> None:
+        """Report messages that are new, or count more rows than before."""
+        for text in self._rows.notices.values():
+            if text not in self._reported:
+                self._notice(text)
+                self._reported.add(text)
+
+    def _taken(self) -> Iterator[Row]:
+        """Yield the first rows, and hold each no longer."""
+        first, self.first = self.first[::-1], []
+        while first:
+            yield first.pop()
+
+    def _check(self, needed: Collection[str]) -> None:
+        _check_fields(self.first, needed)
+        if not self.first and self._rows.names:
+            raise UsageError(
+                f"{', '.join(self._rows.names) or 'the input'} has no rows, so nothing was sent; a "
+                "file of rows has one JSON object a line, or a line of column names and lines below"
+            )
+        failures = [row.content for row in self.first if isinstance(row.content, LabelFailure)]
+        reasons = {failure.reason for failure in failures}
+        if len(failures) == len(self.first) == FIRST_ROWS and len(reasons) == 1:
+            raise BadRows(
+                f"none of the first {FIRST_ROWS} rows can be read ({reasons.pop()}), so nothing "
+                f"was asked: {failures[0].message:.{_LONGEST_MESSAGE}}"
+            )
+
+
+def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
+    """Raise an error if each row lacks a field; lines without columns are left out.
+
+    Raises:
+        BadRows: it names the fields, and how to read them from other columns.
+    """
+    read = [(row, _lacks(row, needed)) for row in rows]
+    read = [(row, lacks) for row, lacks in read if lacks or isinstance(row.content, Example)]
+    if not read or not all(lacks for _, lacks in read):
+        return
+    lacking = {name for _, lacks in read for name in lacks}
+    field, *others = (name for name in Example.model_fields if name in lacking)
+    columns: dict[str, Any] = {}
+    for row, _ in read:
+        own = row.content.metadata if isinstance(row.content, Example) else row.columns or {}
+        if len(columns) < _MOST_COLUMNS:
+            columns |= {n: v for n, v in own.items() if columns.get(n) is None}
+    first = read[0][0]
+    is_wrong = getattr(first.content, "reason", "") == "wrong_type"  # there in a wrong form
+    remedy = ""
+    if not is_wrong and field != "id":
+        from labeler.data.presets import remedy_of  # noqa: PLC0415 - rare
+
+        remedy = remedy_of([field, *others], columns)
+    more = f" (nor {', '.join(map(repr, others))})" if others else ""
+    which = f"{'the first ' * (len(read) == FIRST_ROWS)}{len(read):,}"
+    count = f"none of {which} rows has" if len(read) > 1 else "the row has no"
+    raise BadRows(
+        f"{count} {field!r}{more}, so nothing was asked: "
+        f"{_columns_found(first):.{_LONGEST_MESSAGE}}{remedy}"
+    )
+
+
+def _lacks(row: Row, needed: Collection[str]) -> frozenset[str]:
+    example = row.content
+    if isinstance(example, Example):
+        return frozenset(name for name in needed if not (getattr(example, name) or "").strip())
+    return row.lacks
+
+
+def _columns_found(row: Row) -> str:
+    """Return the error of a row, or the columns of a readable one."""
+    if isinstance(row.content, LabelFailure):
+        return row.content.message
+    fields = [name for name in Example.model_fields if getattr(row.content, name)]
+    return f"{row.where} has {', '.join([*fields, *row.content.metadata])}"
+
+
+def identified(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield each row under an id that names it alone, or a copy of an earlier row under its id.
+
+    A row without an id of its own that repeats an earlier one is named by the same digest with its
+    number, ``sha256-…-2``. A row whose given id names another content is a failure.
+    """
+    with contextlib.closing(_SeenRows()) as seen:
+        for row in rows:
+            example = row.content
+            first = seen.add(row.where, example) if isinstance(example, Example) else None
+            if not isinstance(example, Example) or first is None:
+                yield row
+            elif not row.is_named:
+                yield Row(row.where, seen.numbered(row.where, example))
+            else:
+                place, is_same = first
+                yield row if is_same else _conflict(row.where, example, place)
+
+
+def _conflict(where: str, row: Example, first: str) -> Row:
+    """Return the failure of a row whose id names another one, under its place."""
+    message = (
+        f"{where}: id {row.id!r} is already used at {first} with other content; "
+        "give each row its own, name rows by several columns (--id), or leave ids out"
+    )
+    error = BadRow(message, reason="id_conflict")
+    return Row(where, _failure({"metadata": row.metadata}, where, error))
+
+
+class _SeenRows:
+    """Digests of the ids and of all fields of the rows seen so far, 16 bytes each.
+
+    SQLite keeps them: a database without a name is in memory up to its cache, beyond that in a file
+    that no other program sees and that ends with the process.
+    """
+
+    def __init__(self) -> None:
+        self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self.close = self._table.close
+        self._files: dict[str, int] = {}
+        for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF"):
+            self._table.execute(f"PRAGMA {setting}")
+        self._table.execute(
+            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line, "
+            "copies INTEGER) WITHOUT ROWID"
+        )
+        self._table.execute("BEGIN")
+
+    def add(self, where: str, row: Example) -> tuple[str, bool] | None:
+        """Add a row.
+
+        Returns:
+            The place of the first row with its id, and True if that has the same content; ``None``
+            if this is the first.
+
+        Raises:
+            UsageError: the digests do not fit on the disk.
+        """
+        file = where.rstrip("0123456789")
+        number, line = self._files.setdefault(file, len(self._files)), where[len(file) :]
+        fields = row.model_dump_json(exclude={"metadata"}).encode() + canonical_json(row.metadata)
+        name, content = _digest(row.id.encode()), _digest(fields)
+        try:
+            added = self._table.execute(
+                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?, 1)", (name, content, number, line)
+            )
+            if added.rowcount:
+                return None
+            known, first, line = self._table.execute(
+                "SELECT content, file, line FROM seen WHERE id = ?", (name,)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise UsageError(
+                f"{where}: no temporary file for the digests of rows: {error}; free about 60 bytes "
+                "a row, or name a folder with space in the environment: SQLITE_TMPDIR=FOLDER"
+            ) from error
+        return list(self._files)[first] + line, known == content
+
+    def numbered(self, where: str, row: Example) -> Example:
+        """Add a row without an id of its own under the next number of its digest, from 2."""
+        name, add = (_digest(row.id.encode()),), "UPDATE seen SET copies = copies + 1 WHERE id = ?"
+        while True:
+            self._table.execute(add, name)
+            found = self._table.execute("SELECT copies FROM seen WHERE id = ?", name)
+            named = row.model_copy(update={"id": f"{row.id}-{found.fetchone()[0]}"})
+            if self.add(where, named) is None:
+                return named
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:16]

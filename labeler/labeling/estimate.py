@@ -10,8 +10,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from labeler.data.row_stream import RowStream
-from labeler.data.rows import Rows
+from labeler.data.rows import Rows, RowStream
 from labeler.errors import StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import OpenAISpec, charges_writes, marks_prefix

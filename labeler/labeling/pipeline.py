@@ -13,8 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from labeler.data.row_stream import RowStream
-from labeler.data.rows import Row, Rows
+from labeler.data.rows import Row, Rows, RowStream
 from labeler.errors import BadRow, StoreError
 from labeler.judges.judge import Judge
 from labeler.judges.task import MODES, Task, mode_of

@@ -10,8 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from labeler.data.row_stream import RowStream
-from labeler.data.rows import Row, Rows
+from labeler.data.rows import Row, Rows, RowStream
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.limits import Budget, Limits
 from labeler.judges.pace import CURRENT, Pace
@@ -120,7 +119,7 @@ class Run:
 
         Raises:
             UsageError: a judge cannot keep to the budget, or as for
-                :class:`labeler.data.row_stream.RowStream`; nothing was sent.
+                :class:`labeler.data.rows.RowStream`; nothing was sent.
         """
         for factory in factories:
             self.traffic_for(factory.judge)

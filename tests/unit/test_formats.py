@@ -30,7 +30,7 @@ from labeler.data import lines
 from labeler.data.formats import arrow_files, json_files, plain, plain_row, read_file
 from labeler.data.formats.objects import table_of
 from labeler.data.lines import open_bytes
-from labeler.data.row_stream import RowStream, identified
+from labeler.data.rows import RowStream, identified
 from labeler.data.written_values import is_missing
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure

@@ -17,8 +17,7 @@ import labeler
 from labeler.api import open_rows
 from labeler.data.formats import read_file
 from labeler.data.options import RowsOptions
-from labeler.data.row_stream import RowStream
-from labeler.data.rows import FIRST_ROWS, Row, Rows
+from labeler.data.rows import FIRST_ROWS, Row, Rows, RowStream
 from labeler.errors import BadRows, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.labels.record import LabelFailure

@@ -15,8 +15,7 @@ import pytest
 from labeler.api import open_rows
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
-from labeler.data.row_stream import RowStream, identified
-from labeler.data.rows import Rows
+from labeler.data.rows import Rows, RowStream, identified
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.example import Example

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -46,6 +47,15 @@ class Raw(NamedTuple):
     """True if the format has only text cells, as CSV does: an empty one is not a value."""
     notice: str = ""
     """A message for people about the source."""
+
+
+class Source(NamedTuple):
+    """Rows of one origin."""
+
+    read: Callable[[], Iterable[Raw]]
+    """Reads the rows, as often as it is called."""
+    total: Callable[[], int | None] = lambda: None
+    """Returns their number where it can be counted exactly without reading them."""
 
 
 Reader = Callable[[str], Iterator[Raw]]
@@ -288,3 +298,25 @@ def _plain_scalar(value: object) -> object:
         return str(value)
     to_list = getattr(value, "tolist", None)  # numpy arrays and numbers
     return plain(to_list()) if callable(to_list) else value
+
+
+def file_sources(paths: Iterable[str | Path]) -> Iterator[Source]:
+    """Yield the sources of files, in order.
+
+    A source that can be read only once, such as standard input or a pipe, is JSON Lines and kept
+    in memory. The format of other files follows from their names, see :mod:`labeler.data.formats`.
+
+    Args:
+        paths: files; or folders that hold a saved data set, or names such as
+            ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
+
+    Raises:
+        UsageError: a source that can be read only once holds no rows.
+    """
+    for name in (name for path in paths for name in row_files(str(path))):
+        if is_rereadable(name):
+            yield Source(partial(read_file, name), partial(count_rows, name))
+        else:
+            lines = list(read_lines(name))
+            check_file(name, lines[0].content if lines else b"")
+            yield Source(partial(json_rows, lines), lines.__len__)

@@ -15,9 +15,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from labeler.data.documents import read_document
-from labeler.data.formats import plain, plain_row, require_pyarrow, twice
+from labeler.data.formats import Raw, Source, plain, plain_row, require_pyarrow, twice
 from labeler.errors import BadRow, UsageError
 from labeler.labels.signature import canonical_json
+from labeler.sentences.example import Example
 
 _LISTS = ("test_cases", "goldens", "test_results", "samples")
 """Attributes under which the data sets of other packages hold their rows, in order."""
@@ -27,6 +28,25 @@ _VECTORS = ("embedding", "sparse_embedding")
 """Fields of objects that are left out, since labels would keep them."""
 _MOST_PARTS = 1_000_000
 """Lists, objects and other values in a row that are neither text nor whole numbers."""
+
+
+def python_source(rows: Sequence[Any] | Table) -> Source:
+    """Return the source of examples, mappings with the same fields, or objects with them."""
+
+    def raws() -> Iterator[Raw]:
+        return (_raw(f"row {number}", row) for number, row in enumerate(rows, start=1))
+
+    total = len(rows) if isinstance(rows, Sized) else rows.total
+    return Source(raws, lambda: total)
+
+
+def _raw(where: str, row: object) -> Raw:
+    if isinstance(row, Example):
+        return Raw(where, row.model_dump())
+    try:
+        return Raw(where, row_of(row, where))
+    except BadRow as error:
+        return Raw(where, error)
 
 
 def rows_of(source: Any) -> list[Any] | None:  # noqa: ANN401 - of any package

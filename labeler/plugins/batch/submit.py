@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from labeler.data.options import Option, keywords
-from labeler.data.row_stream import RowStream
+from labeler.data.rows import RowStream
 from labeler.errors import BadRow, UsageError
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge

@@ -25,7 +25,7 @@ from labeler.data.formats.parquet_files import READ_LIMITS, ParquetRows
 from labeler.data.label_files import SHARDS, parts_of, replaced, write_outcomes
 from labeler.data.lines import is_remote, open_bytes
 from labeler.data.options import ExampleOptions
-from labeler.data.row_stream import RowStream
+from labeler.data.rows import RowStream
 from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
 from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget

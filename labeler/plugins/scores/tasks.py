@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
-from labeler.data.row_stream import RowStream
-from labeler.data.rows import Row, Rows
+from labeler.data.rows import Row, Rows, RowStream
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.prompting import (
