@@ -31,13 +31,13 @@ from labeler.plugins.similarity.comparing import (
     QuestionsTasks,
     load_questions_prompt,
 )
-from labeler.plugins.similarity.embedders import Vector, as_vector, cosine, decoded
-from labeler.plugins.similarity.metrics import mean_cosine
+from labeler.plugins.similarity.embedders import Vector, as_vector, cosine
 from labeler.plugins.similarity.records import (
     EmbedderSpec,
     QuestionsAnswer,
     QuestionsRecord,
     Similarity,
+    mean_cosine,
     questions_key,
 )
 from labeler.sentences.example import Example, KeyedExample
@@ -441,7 +441,7 @@ def test_vectors_of_two_sizes_are_not_compared() -> None:
 def test_a_vector_comes_back_bit_by_bit() -> None:
     """What single precision can hold is kept as it is."""
     vector = drawn(7, 1536)
-    assert decoded(encoded(vector)) == vector
+    assert as_vector(encoded(vector)) == vector
 
 
 def test_numbers_are_rounded_to_single_precision() -> None:
@@ -462,4 +462,4 @@ def test_what_is_no_finite_number_is_refused(numbers: list[object]) -> None:
 def test_what_is_no_vector_in_base64_is_refused(text: str) -> None:
     """Empty, cut short, other letters, and what is not finite."""
     with pytest.raises(ValueError, match=r"base64|bytes are not|not finite"):
-        decoded(text)
+        as_vector(text)

@@ -1,10 +1,10 @@
 """The dependence of scores on the length of responses: slopes with robust confidence intervals.
 
-The spread of scores varies with
-length, and records of one question are alike, so the usual interval would be wrong. This one leaves
-out a record, or all records of a question, at a time; for single records that is the estimate HC3
-(MacKinnon and White 1985), for groups CV3 (MacKinnon, Nielsen and Webb 2023). Student's degrees of
-freedom follow from the effective number of records or groups: a few long responses decide a slope.
+The spread of scores varies with length, and records of one question are alike, so the usual
+interval would be wrong. This one leaves out a record, or all records of a question, at a time; for
+single records that is the estimate HC3 (MacKinnon and White 1985), for groups CV3 (MacKinnon,
+Nielsen and Webb 2023). Student's degrees of freedom follow from the effective number of records or
+groups: a few long responses decide a slope.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from labeler.calculators.statistics.intervals import (
     MARK_NOTE,
     Interval,
     Undefined,
-    check_level,
     effective_count,
     is_small,
     student_quantile,
@@ -29,7 +28,6 @@ from labeler.calculators.statistics.intervals import (
 from labeler.calculators.statistics.resampling import Floats, Groups, group_sums
 from labeler.calculators.summary import count_clusters
 from labeler.cli.terminal import print_sections
-from labeler.errors import UsageError
 from labeler.plugins.scores.metrics import Case, Configuration
 from labeler.sentences.display import NONE, Column, Grid, Section, number
 
@@ -42,7 +40,7 @@ _ROUNDING = 1e-12
 """Residuals, and remaining sums of squares, below this are rounding errors."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slope:
     """A least-squares line.
 
@@ -63,39 +61,29 @@ class Slope:
 
 
 def fit_slope(
-    x: Sequence[float], y: Sequence[float], *, groups: Groups = None, level: float = LEVEL
+    x: Sequence[float], y: Sequence[float], *, groups: Groups = None
 ) -> Slope | Undefined:
     """Fit y = intercept + slope · x by least squares; the order of points does not matter.
 
     Args:
-        x: the independent variable, such as the characters of a response.
-        y: one value for each x, such as a score.
+        x: the independent variable, such as the characters of a response; finite.
+        y: one finite value for each x, such as a score.
         groups: group of each point, such as its question; groups are left out as a whole.
-        level: confidence level.
 
     Returns:
         The line; undefined if all x are equal (``constant_x``), for fewer than two points
         (``too_few_points``), and if numbers exceed the range of floats (``out_of_range``).
-
-    Raises:
-        UsageError: a value is not finite, x, y and groups differ in length, or the level is out of
-            range.
     """
-    check_level(level)
-    across, up = _checked(x, "x"), _checked(y, "y")
-    if len(across) != len(up):
-        raise UsageError(f"{len(across)} x with {len(up)} y; give one y for each x")
-    if groups is not None and len(groups) != len(across):
-        raise UsageError(f"{len(across)} points with {len(groups)} groups; give one for each")
-    if len(across) < 2:  # noqa: PLR2004 - two points make a line
+    if len(x) < 2:  # noqa: PLR2004 - two points make a line
         return Undefined("too_few_points")
+    across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     order = np.lexsort((up, across))
     members = None if groups is None else [groups[place] for place in order]
     with np.errstate(all="ignore"):
-        return _fit(across[order], up[order], members, level)
+        return _fit(across[order], up[order], members)
 
 
-def _fit(x: Floats, y: Floats, groups: Groups, level: float) -> Slope | Undefined:
+def _fit(x: Floats, y: Floats, groups: Groups) -> Slope | Undefined:
     centered = x - x.mean()
     scale = float(np.abs(centered).max())
     if not np.ptp(x) or not scale:
@@ -115,11 +103,11 @@ def _fit(x: Floats, y: Floats, groups: Groups, level: float) -> Slope | Undefine
         return Slope(slope, intercept, len(x), found)
     error, effective, count = found
     freedom = min(effective, count - 2)
-    reach = student_quantile((1 + level) / 2, freedom) * error / scale
+    reach = student_quantile((1 + LEVEL) / 2, freedom) * error / scale
     if not math.isfinite(reach):
         return Slope(slope, intercept, len(x), Undefined("out_of_range"))
     method = METHOD if groups is None else f"{METHOD}{GROUPED}"
-    interval = Interval(slope - reach, slope + reach, level, method, is_small(count))
+    interval = Interval(slope - reach, slope + reach, LEVEL, method, is_small(count))
     return Slope(slope, intercept, len(x), interval)
 
 
@@ -139,16 +127,6 @@ def _spread(unit: Floats, residuals: Floats, groups: Groups) -> tuple[float, int
     effective = effective_count(float(weights.sum()), float(weights @ weights))
     error = float(np.sqrt(changes @ changes))
     return (error, effective, len(sums)) if math.isfinite(error) else Undefined("out_of_range")
-
-
-def _checked(values: Sequence[float], name: str) -> Floats:
-    checked = np.asarray(values, dtype=np.float64)
-    if checked.ndim != 1:
-        raise UsageError(f"{name} is a list of numbers, got {checked.ndim} dimensions")
-    wrong = np.flatnonzero(~np.isfinite(checked))
-    if len(wrong):
-        raise UsageError(f"{name} {wrong[0]} is {checked[wrong[0]]}; leave out what has no value")
-    return checked
 
 
 @dataclass(frozen=True)

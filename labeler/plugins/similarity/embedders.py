@@ -7,7 +7,6 @@ single-precision numbers, as embedding models return them.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import math
 import re
@@ -163,41 +162,22 @@ FREE = flat_price(Decimal(0), "made on this machine")
 """Price of local embedders."""
 
 
-def as_vector(numbers: Sequence[object]) -> Vector:
-    """Round numbers to single precision.
+def as_vector(given: str | Sequence[object]) -> Vector:
+    """Return a vector in single precision.
+
+    Args:
+        given: numbers, or base64 of little-endian single-precision numbers.
 
     Raises:
-        ValueError: there are none or too many, or one is not finite.
-    """
-    if not 1 <= len(numbers) <= MOST_DIMENSIONS:
-        raise ValueError(f"it has {len(numbers)} numbers; 1 to {MOST_DIMENSIONS} are allowed")
-    try:
-        return decoded_bytes(struct.pack(f"<{len(numbers)}f", *numbers))
-    except (struct.error, OverflowError) as error:
-        raise ValueError(
-            "it holds values that are not finite numbers in single precision"
-        ) from error
-
-
-def decoded(text: str) -> Vector:
-    """Decode a vector from base64.
-
-    Raises:
-        ValueError: the text is not base64 of finite single-precision numbers.
+        ValueError: it is neither, there are none or too many, or one is not finite.
     """
     try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError("it is not base64") from error
-    return decoded_bytes(data)
-
-
-def decoded_bytes(data: bytes) -> Vector:
-    """Decode a vector from little-endian single-precision numbers.
-
-    Raises:
-        ValueError: there are none or too many, or they are truncated or not finite.
-    """
+        if isinstance(given, str):
+            data = base64.b64decode(given, validate=True)
+        else:
+            data = struct.pack(f"<{len(given)}f", *given)
+    except (ValueError, struct.error, OverflowError) as error:
+        raise ValueError("it is neither base64 nor numbers in single precision") from error
     count, rest = divmod(len(data), _BYTES)
     if rest or not 1 <= count <= MOST_DIMENSIONS:
         raise ValueError(f"{len(data)} bytes are not 1 to {MOST_DIMENSIONS} numbers")

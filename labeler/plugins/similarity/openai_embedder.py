@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from openai import AsyncOpenAI, Omit
-from openai.types import CreateEmbeddingResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, StrictInt, TypeAdapter, ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.judges.judge import UnusableAnswer
@@ -41,7 +40,6 @@ from labeler.plugins.similarity.embedders import (
     Embedded,
     Vector,
     as_vector,
-    decoded,
     embedding_price,
 )
 from labeler.plugins.similarity.records import EmbedderSpec
@@ -252,6 +250,17 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
 # The response: any part may be missing or wrong.
 
 
+class _Item(BaseModel):
+    model_config = ConfigDict(from_attributes=True, hide_input_in_errors=True)
+
+    index: StrictInt
+    embedding: str | list[Any]
+    """Some servers send a list of numbers instead of base64."""
+
+
+_ITEMS = TypeAdapter(list[_Item])
+
+
 def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:
     """Return the vectors of a response in the order of the texts.
 
@@ -263,28 +272,14 @@ def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vec
     Raises:
         ValueError: there is not one vector for each text, or their sizes differ.
     """
-    found: dict[int, Vector] = {}
-    items: object = answer.data if isinstance(answer, CreateEmbeddingResponse) else None
-    for item in items if isinstance(items, list) else []:
-        index = getattr(item, "index", None)
-        if not isinstance(index, int) or index in found:
-            raise ValueError("a vector lacks an index, or an index occurs twice")
-        found[index] = _vector(getattr(item, "embedding", None))
-    if found.keys() != set(range(count)):
-        raise ValueError(f"{len(found)} vectors for {count} texts, or other indexes")
+    items = _ITEMS.validate_python(getattr(answer, "data", None))
+    found = {item.index: as_vector(item.embedding) for item in items}
+    if len(items) != count or found.keys() != set(range(count)):
+        raise ValueError(f"{len(items)} vectors for {count} texts, or other indexes")
     sizes = {len(vector) for vector in found.values()}
     if len(sizes) != 1 or (dimensions is not None and sizes != {dimensions}):
         raise ValueError("vectors of a size that was not requested, or of several sizes")
     return tuple(found[index] for index in range(count))
-
-
-def _vector(value: object) -> Vector:
-    """Parse one vector; some servers send a list of numbers instead of base64."""
-    if isinstance(value, str):
-        return decoded(value)
-    if isinstance(value, list):
-        return as_vector(value)
-    raise ValueError("a vector that is neither base64 nor a list")
 
 
 def _usage_of(answer: object) -> Usage | None:
