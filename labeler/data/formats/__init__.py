@@ -354,7 +354,7 @@ def read_saved(name: str) -> Iterator[Raw]:
 
 
 def _listed(path: Path, name: str) -> list[Any]:
-    """Return a list in an object of JSON; empty if the object has none of that name."""
+    """Return a list in an object of JSON by its name; empty without one."""
     try:
         value: object = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
