@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, headline
-from labeler.calculators.worst import worst_records
+from labeler.calculators.headline import WorstIds, headline, worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages
