@@ -60,13 +60,6 @@ def test_a_list_of_all_fields_is_no_complaint_about_the_format() -> None:
     assert "--output-mode" not in ended.said
 
 
-def test_a_filtered_prompt_is_the_fault_of_its_row() -> None:
-    """In Azure's form, next to rows that are labeled."""
-    ended = label(replace(AZURE, stumbles={2: FILTERED.behave()}), rows(5))
-    assert sorted(one.get("reason", "label") for one in ended.outcomes) == [
-        "content_filter",
-        *["label"] * 4,
-    ]
 
 
 @pytest.mark.parametrize(
