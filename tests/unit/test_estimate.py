@@ -342,8 +342,6 @@ def test_richer_labels_are_longer() -> None:
     assert answer_tokens(3, "reference", 2) == trace + claims + compared
 
 
-
-
 def profiled(profile: str) -> LabelTasks:
     """What is asked for a profile."""
     return label_tasks(
