@@ -25,8 +25,7 @@ from labeler.labels.record import LabelRecord
 from labeler.sentences.display import number
 
 if TYPE_CHECKING:
-    from labeler.review.plan_reading import PlanReading
-    from labeler.review.session import ReviewSession, ReviewSettings
+    from labeler.review.session import PlanReading, ReviewSession, ReviewSettings
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
@@ -122,7 +121,7 @@ def _reading(plan: str, answers: str | None, annotator: str, labels: str | None)
     """
     from pathlib import Path
 
-    from labeler.review.plan_reading import PlanReading
+    from labeler.review.session import PlanReading
 
     path = Path(answers or Path(plan).with_suffix(".answers.csv"))
     if path.suffix != ".csv" or path.absolute() == Path(plan).absolute():
@@ -189,7 +188,7 @@ def _session(
     places = queue_places(
         settings.queue, label_set.keys, size=sample, seed=seed, doubts=label_set.doubts
     )
-    session = ReviewSession(label_set, places, log, settings, metrics)
+    session = ReviewSession(label_set, places, log, settings)
     known = sum(key in label_set.places for key, _ in snapshot.current)
     _describe(session, known)
     return session
