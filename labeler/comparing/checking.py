@@ -10,14 +10,7 @@ from labeler.calculators import Metric, MetricsRow, SummaryRow, summarize
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
-from labeler.comparing.gates import (
-    IN_BASE,
-    Demand,
-    Gate,
-    GateSettings,
-    listed,
-    measure_gates,
-)
+from labeler.comparing.gates import IN_BASE, Demand, Gate, GateSettings, listed, measure_gates
 from labeler.comparing.pairs import QuestionPairs, pair_by_question
 from labeler.comparing.verdicts import GateRecords, GateResults, Note, Verdict, judge
 from labeler.errors import UsageError

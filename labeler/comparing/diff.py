@@ -171,6 +171,19 @@ class LabelDiff(Displayed):
                 words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
             yield f"  {shortened(record.id)}: {words}"
 
+    def in_full(self) -> Iterator[Section]:
+        """Yield the sides, for all and each group flips and changes, and the largest changes."""
+        sides = (("A", self.a), ("B", self.b))
+        lines = (side_lines(letter, one, len(one.failed)) for letter, one in sides)
+        yield Section(lines=[*chain(*lines), *self.pairing])
+        for group in self.groups:
+            rows = [row for row in self.metrics if row.group == group]
+            grids = [self.figures(group), *([_changes(rows)] if rows else [])]
+            heading = None if group is None else f"{self.by}: {group}"
+            yield Section(heading, grids, [*_undefined(rows)])
+        aliases = alias_note(row.metric for row in self.metrics)
+        yield Section(lines=[*_largest(self), "", *aliases, f"labeler:{__version__}"])
+
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
         counts = self.counts
@@ -382,20 +395,6 @@ def diff_labels(
 
 
 # Details as text.
-
-
-def diff_in_full(found: LabelDiff) -> Iterator[Section]:
-    """Yield the sides, for all and each group flips and changes, and the largest changes."""
-    sides = (("A", found.a), ("B", found.b))
-    lines = (side_lines(letter, one, len(one.failed)) for letter, one in sides)
-    yield Section(lines=[*chain(*lines), *found.pairing])
-    for group in found.groups:
-        rows = [row for row in found.metrics if row.group == group]
-        grids = [found.figures(group), *([_changes(rows)] if rows else [])]
-        heading = None if group is None else f"{found.by}: {group}"
-        yield Section(heading, grids, [*_undefined(rows)])
-    aliases = alias_note(row.metric for row in found.metrics)
-    yield Section(lines=[*_largest(found), "", *aliases, f"labeler:{__version__}"])
 
 
 def _changes(rows: Sequence[MetricDiff]) -> Grid:

@@ -20,14 +20,7 @@ from labeler.comparing.gates import (
     definitions_with_values,
     listed,
 )
-from labeler.sentences.display import (
-    Brief,
-    Display,
-    Displayed,
-    digits_for,
-    figure,
-    shortened,
-)
+from labeler.sentences.display import Brief, Display, Displayed, digits_for, figure, shortened
 
 _DIGITS = 4
 """Decimal places shown, unless they would hide why a gate is missed."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, headline
-from labeler.calculators.worst import worst_records
+from labeler.calculators.headline import WorstIds, headline, worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages
@@ -261,30 +260,6 @@ def test_a_conclusion_names_why_nothing_is_compared() -> None:
         "document_relevance",
     ).conclusion
     assert "both sides retrieved the same documents" in str(equal)
-
-
-def test_a_group_that_differs_is_named() -> None:
-    """Behind the conclusion on all records."""
-    better = [*first_bad(60, 60)]
-    better[1::2] = first_bad(60, 0)[1::2]
-    found = compare(first_bad(60, 60), better, "adherence", by="domain").conclusion
-    first, _, group = str(found).partition("; largest change by domain: ")
-    assert first.startswith("B is better: 30 more of 60 answers fully supported, +.50")
-    assert group.startswith("30 more of 30 answers fully supported in tax, ")
-
-
-def test_several_sets_have_one_line() -> None:
-    """Each letter with its direction; every comparison has its own sentence."""
-    found = compare_runs(
-        [
-            first_bad(60, 8),
-            first_bad(60, 20),
-            first_bad(60, 8),
-            first_bad(60, 0),
-        ]
-    )
-    assert found.conclusion == "against A: B worse; C no difference seen; D better"
-    assert str(found[2].conclusion).startswith("D is better: 8 more of 60 answers")
 
 
 GOOD, HALF_SUPPORTED = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}
