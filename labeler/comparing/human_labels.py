@@ -29,10 +29,10 @@ from labeler.calculators import METRICS, SummaryRow, select_metrics, summarize
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.catalog import near
 from labeler.comparing.sides import Choice
+from labeler.data.corrections import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.applying import Applied, usable
-from labeler.data.corrections.correction import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.file import independent
-from labeler.data.formats.csv_files import read_csv
+from labeler.data.formats.text_files import read_csv
 from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow

@@ -17,8 +17,8 @@ from labeler.calculators import measure, select_metrics
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import labels_of, read_human_labels
 from labeler.comparing.sides import Choice
+from labeler.data.corrections import Correction, Queue, judgment_of
 from labeler.data.corrections.applying import apply_corrections, corrected
-from labeler.data.corrections.correction import Correction, Queue, judgment_of
 from labeler.data.corrections.file import CorrectionsFile, independent
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import ReviewCounts, selection_warnings
