@@ -11,9 +11,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.metric_sum import MetricSum
 from labeler.calculators.metrics_row import MetricsRow, resampling_unit
-from labeler.calculators.ratio import NOT_FINITE
+from labeler.calculators.ratio import NOT_FINITE, MetricSum
 from labeler.calculators.registry import Metric
 from labeler.calculators.row_facts import QUESTION, Identities, group_key, group_names, row_digest
 from labeler.calculators.statistics.intervals import Interval, IntervalJSON, Intervals

@@ -59,20 +59,17 @@ MaxFailed = Annotated[
     float, typer.Option(help="Highest share of failed rows that passes, from 0 to 1.")
 ]
 MaxUndefined = Annotated[
-    float,
-    typer.Option(help="Highest share of undefined rows that passes, from 0 to 1."),
+    float, typer.Option(help="Highest share of undefined rows that passes, from 0 to 1.")
 ]
 OneModel = Annotated[
-    bool,
-    typer.Option("--one-model", help="Miss if another model or several hosts answered."),
+    bool, typer.Option("--one-model", help="Miss if another model or several hosts answered.")
 ]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
 JUnitPerRecord = Annotated[
     bool, typer.Option("--junit-per-record", help="Add a JUnit test case for each record.")
 ]
 GitHub = Annotated[
-    bool,
-    typer.Option("--github", help=f"Add a summary to {SUMMARY_VARIABLE}, or print it."),
+    bool, typer.Option("--github", help=f"Add a summary to {SUMMARY_VARIABLE}, or print it.")
 ]
 
 
@@ -138,7 +135,7 @@ def check(
 def _print(verdicts: GateResults, *, details: bool) -> None:
     if details:
         ordered = sorted(verdicts, key=lambda one: one.passed)
-        print_lines([verdicts.conclusion, *(one.details_with_worst for one in ordered)])
+        print_lines([verdicts.conclusion, *(one.details for one in ordered)])
     else:
         print_display(verdicts)
 

@@ -74,10 +74,10 @@ def compare(
     from labeler.comparing.compare import compare_runs
 
     for run, other in combinations(runs, 2):
-        check_sides(run, other, sides)
-    check_page(runs, html, json=as_json)
+        _check_sides(run, other, sides)
+    _check_page(runs, html, json=as_json)
     if html is not None:
-        from labeler.report.comparison_page import MOST_MOVED
+        from labeler.report.comparison_pages import MOST_MOVED
 
         top = MOST_MOVED
     found = compare_runs(
@@ -101,7 +101,10 @@ def compare(
         figures = [one.as_json(__version__) for one in found]
         print_json(figures if len(figures) > 1 else figures[0])
     else:
-        _print(found, every=every or metrics is not None, details=details)
+        from labeler.comparing.comparison_text import sections
+
+        LineWriter().write("\n".join(found.conclusions), bold=True)
+        print_sections(sections(found, every=every or metrics is not None, details=details))
     if anchors is not None:
         from labeler.evidence.anchors import Anchors
 
@@ -114,7 +117,7 @@ def _write_page(
 ) -> None:
     """Write the page with its reports; standard input and numbers files have no texts."""
     from labeler.calculators.numbers_file import NumbersFile
-    from labeler.report.comparison_page import write_page
+    from labeler.report.comparison_pages import write_comparison
 
     outcomes = {}
     for letter, run in zip(found.sides, runs, strict=True):
@@ -122,7 +125,7 @@ def _write_page(
             again = outcomes_or_numbers(run, threshold)
             if not isinstance(again, NumbersFile):
                 outcomes[letter] = again
-    page, *reports = write_page(found, html, outcomes)
+    page, *reports = write_comparison(found, html, outcomes)
     more = f"; reports: {', '.join(map(str, reports))}" if reports else ""
     notify(f"{page}: {found.conclusion}{more}")
 
@@ -135,24 +138,8 @@ def _exit_code(found: Comparisons) -> int:
     return WORSE if worse else 0
 
 
-def _print(found: Comparisons, *, every: bool, details: bool) -> None:
-    from labeler.comparing.comparison_text import sections
-
-    LineWriter().write("\n".join(found.conclusions), bold=True)
-    print_sections(sections(found, every=every, details=details))
-
-
-def check_page(labels: list[str], html: str | None, **others: bool) -> None:
-    """Check that one output is asked for, and that a page overwrites none of its labels.
-
-    Args:
-        labels: the labels to compare.
-        html: file of the page, if one is asked for.
-        others: the other outputs by option, such as ``json``; true if it is asked for.
-
-    Raises:
-        UsageError: one of these is not so.
-    """
+def _check_page(labels: list[str], html: str | None, **others: bool) -> None:
+    """Check that one output is asked for, and that a page overwrites none of its labels."""
     if sum(others.values()) + (html is not None) > 1:
         options = [f"--{name}" for name in (*others, "html")]
         listed = f"{', '.join(options[:-1])} and {options[-1]}"
@@ -163,12 +150,8 @@ def check_page(labels: list[str], html: str | None, **others: bool) -> None:
         reject_overwrite(labels, html)
 
 
-def check_sides(a: str, b: str, options: SideOptions) -> None:
-    """Check that two sides can be read and are not the same.
-
-    Raises:
-        UsageError: both are standard input, or the same labels.
-    """
+def _check_sides(a: str, b: str, options: SideOptions) -> None:
+    """Check that two sides can be read and are not the same."""
     if a == b == STDIO:
         raise UsageError("standard input (-) can be read once; give one side as a file")
     if place_of(a) == place_of(b) and options.same_choice:
@@ -201,22 +184,17 @@ def diff(
     Compared are the labels of the very same sentences: of two judges, prompts, trials or dates.
     """
     from labeler import api
-    from labeler.comparing.diff import diff_in_full, open_diff
+    from labeler.comparing.diff import diff_labels
 
-    check_sides(a, b, sides)
-    check_page([a, b], html, json=as_json, rows=rows)
-    found = open_diff(
-        api.checked_outcomes(a),
-        api.checked_outcomes(b),
-        metrics,
-        **asdict(sides),
-        names=(a, b),
-    )
+    _check_sides(a, b, sides)
+    _check_page([a, b], html, json=as_json, rows=rows)
+    outcomes = api.checked_outcomes(a), api.checked_outcomes(b)
+    found = diff_labels(*outcomes, metrics, names=(a, b), top=top, **asdict(sides))
     notify_repeated(found.counts.duplicates)
     if html is not None:
-        from labeler.report.diff_page import write_page
+        from labeler.report.comparison_pages import write_diff
 
-        written, others = write_page(found, html)
+        written, others = write_diff(found, html)
         left_out = f"; {others} that changed less are left out" if others else ""
         notify(f"{html}: {written} changed records{left_out}")
     elif rows:
@@ -224,10 +202,9 @@ def diff(
         for record in found:
             print_json(record.as_json(pairs))
     elif as_json:
-        print_json(found.summary(top).as_json() | {"labeler": __version__})
+        print_json(found.as_json() | {"labeler": __version__})
     else:
-        summary = found.summary(top)
-        print_found(summary, diff_in_full(summary) if details else None, _MORE_DIFF)
+        print_found(found, _MORE_DIFF, details=details)
 
 
 @expand_options
@@ -260,7 +237,7 @@ def agree(
     if other is None:
         against = compare_with_people(
             outcomes,
-            human_labels(labels, people, sides),
+            _human_labels(labels, people, sides),
             by=sides.by,
             a_signature=sides.a_signature,
             trial=sides.trial,
@@ -268,23 +245,17 @@ def agree(
             human_name=str(people.human),
             random_sample=people.random_sample,
         )
-        full = against.in_full() if details else None
-        print_found(against, full, _MORE_AGREEMENT, as_json=as_json)
+        print_found(against, _MORE_AGREEMENT, details=details, as_json=as_json)
         return
-    check_sides(labels, other, sides)
+    _check_sides(labels, other, sides)
     second = api.checked_outcomes(other)
     found = compare_labels(outcomes, second, names=(labels, other), **asdict(sides))
     notify_repeated(found.counts.duplicates)
-    full = found.in_full() if details else None
-    print_found(found, full, _MORE_AGREEMENT, as_json=as_json)
+    print_found(found, _MORE_AGREEMENT, details=details, as_json=as_json)
 
 
 def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
-    """Reject contradictory options.
-
-    Raises:
-        UsageError: there is not exactly one thing to compare with, or an option does not fit it.
-    """
+    """Check that there is one thing to compare with, and that the options fit it."""
     human, second = people.human is not None, other is not None
     given = {
         f"{other} and --human {people.human} exclude each other: compare with one at a time": (
@@ -343,22 +314,9 @@ def thresholds(
 
 
 def calibrated(
-    labels: str,
-    people: HumanOptions,
-    choice: ChoiceOptions | None = None,
-    precision: float = 0.9,
+    labels: str, people: HumanOptions, choice: ChoiceOptions | None = None, precision: float = 0.9
 ) -> Calibration:
-    """Compare stated probabilities with people's verdicts.
-
-    Args:
-        labels: place of the labels.
-        people: the human labels, with a file named.
-        choice: the labels that are meant; by default all.
-        precision: precision of a threshold.
-
-    Raises:
-        UsageError: see :func:`labeler.comparing.calibration.calibrate`.
-    """
+    """Compare stated probabilities with people's verdicts, of a file; by default of all labels."""
     from labeler import api
     from labeler.comparing.calibration import calibrate
     from labeler.comparing.sides import Choice
@@ -366,24 +324,15 @@ def calibrated(
     choice = choice or ChoiceOptions()
     return calibrate(
         api.checked_outcomes(labels),
-        human_labels(labels, people, choice),
+        _human_labels(labels, people, choice),
         precision=precision,
         choice=Choice(labels, choice.a_signature, choice.trial),
         human_name=str(people.human),
     )
 
 
-def human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> HumanLabels:
-    """Read human labels, from rows of their own or from corrections of the labels.
-
-    Args:
-        labels: place of the labels.
-        people: the human labels, with a file named.
-        chosen: the labels that are meant.
-
-    Raises:
-        UsageError: the file cannot be read, or none of its corrections is about these labels.
-    """
+def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> HumanLabels:
+    """Read human labels, from rows of their own or from corrections of the chosen labels."""
     from labeler import api
     from labeler.comparing.human_labels import labels_of, read_human_labels
     from labeler.comparing.sides import Choice

@@ -96,27 +96,23 @@ def _print_grid(out: LineWriter, grid: Grid, above: str = "\n") -> None:
 
 
 def print_found(
-    found: Displayed,
-    details: Iterable[Section] | None = None,
-    more: str = "",
-    *,
-    as_json: bool = False,
+    found: Displayed, more: str, *, details: bool = False, as_json: bool = False
 ) -> None:
     """Print a value as JSON, in short, or its first line and its details.
 
     Args:
-        found: the value.
-        details: its details, if they are asked for.
+        found: the value, which has ``in_full`` and ``as_json``.
         more: a line below the short form, such as the options that show more.
+        details: True for its details.
         as_json: True for JSON, whatever else is asked for.
     """
     if as_json:
         print_json(found.as_json())  # type: ignore[attr-defined]  # each has it
-    elif details is None:
-        print_display(found, more)
-    else:
+    elif details:
         LineWriter().write(display_of(found).title, bold=True)
-        print_sections(details)
+        print_sections(found.in_full())  # type: ignore[attr-defined]  # as above
+    else:
+        print_display(found, more)
 
 
 def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from labeler.calculators import Metric, Ratio, Tally
 from labeler.calculators.rater_agreement import FIELD_WORDS, FieldWords
-from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.answers import GPTLabelingOutput, in_order
 from labeler.sentences.display import Brief
 from labeler.sentences.example import KeyedExample
 
@@ -88,21 +88,14 @@ def decision_flips(
         labels: A's label and B's.
         tallies: their tallies.
     """
-    yield from _document_flips(example, *tallies)
+    document: tuple[Field, Field] = ("relevant", "utilized")
+    for key in example.document_keys():
+        for field in document:
+            was, now = (key in getattr(one, field) for one in tallies)
+            if was != now:
+                yield DecisionFlip(field, key, _direction(now))
     yield from _response_flips(example, labels, tallies)
     yield from _record_flips(*labels)
-
-
-def _document_flips(example: KeyedExample, a: Tally, b: Tally) -> Iterator[DecisionFlip]:
-    relevant, utilized = a.relevant ^ b.relevant, a.utilized ^ b.utilized
-    if not relevant and not utilized:
-        return
-    for sentence in example.document_sentences():
-        key = sentence.key
-        if key in relevant:
-            yield DecisionFlip("relevant", key, _direction(key in b.relevant))
-        if key in utilized:
-            yield DecisionFlip("utilized", key, _direction(key in b.utilized))
 
 
 def _response_flips(
@@ -120,8 +113,8 @@ def _response_flips(
             "supporting_keys" if was == now else "supported",
             key,
             "changed" if was == now else _direction(now > was),
-            gained=_in_reading_order(example, named[1] - named[0]),
-            lost=_in_reading_order(example, named[0] - named[1]),
+            gained=in_order(named[1] - named[0]),
+            lost=in_order(named[0] - named[1]),
         )
 
 
@@ -140,14 +133,6 @@ def _verdict(tally: Tally, key: str) -> int:
     return 0 if key in tally.unsupported else 1
 
 
-def _in_reading_order(example: KeyedExample, keys: frozenset[str]) -> tuple[str, ...]:
-    """Sort keys in reading order, special strings last."""
-    if not keys:
-        return ()
-    known = [key for key in example.document_keys() if key in keys]
-    return (*known, *sorted(keys.difference(known)))
-
-
 def _record_flips(a: GPTLabelingOutput, b: GPTLabelingOutput) -> Iterator[DecisionFlip]:
     if a.overall_supported != b.overall_supported:
         yield DecisionFlip("overall_supported", "", _direction(b.overall_supported))
@@ -161,15 +146,14 @@ def _claims_differ(a: Sequence[BaseModel], b: Sequence[BaseModel]) -> bool:
     """Compare two lists of claims by verdicts and keys; order and wording do not count."""
     fields = [type(claim).model_fields.keys() for claim in (*a, *b)]
     names = sorted(set(fields[0]).intersection(*fields) - {"claim"}) if fields else []
-    return _facts(a, names) != _facts(b, names)
-
-
-def _facts(claims: Iterable[BaseModel], names: Sequence[str]) -> list[tuple[Any, ...]]:
-    return sorted(tuple(_fact(getattr(claim, name)) for name in names) for claim in claims)
-
-
-def _fact(value: Any) -> Any:  # noqa: ANN401 - of any field of a claim
-    return tuple(sorted(value)) if isinstance(value, tuple) else value
+    before, after = (
+        sorted(
+            [in_order(value) if isinstance(value, tuple) else value for value in values]
+            for values in ([getattr(claim, name) for name in names] for claim in claims)
+        )
+        for claims in (a, b)
+    )
+    return before != after
 
 
 def _direction(is_gain: bool) -> Direction:

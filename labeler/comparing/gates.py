@@ -9,14 +9,7 @@ from fractions import Fraction
 from itertools import chain, islice, product
 from typing import Literal, NamedTuple, get_args
 
-from labeler.calculators import (
-    METRICS,
-    Intervals,
-    Metric,
-    MetricsRow,
-    SummaryRow,
-    select_metrics,
-)
+from labeler.calculators import METRICS, Intervals, Metric, MetricsRow, SummaryRow, select_metrics
 from labeler.calculators.metrics_row import Collected, collected_rows, split_collected
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates

@@ -20,7 +20,7 @@ from pydantic import BaseModel, PositiveInt, ValidationError
 from labeler.audit import Subject
 from labeler.comparing.human_labels import HumanLabel, labels_of, read_human_labels
 from labeler.data.corrections.file import is_corrections_file, read_corrections
-from labeler.data.formats.csv_files import read_cells
+from labeler.data.formats.text_files import read_cells
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal

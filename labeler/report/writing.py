@@ -69,8 +69,8 @@ PAGE = "index.html"
 RECORDS = "records"
 """Name of the folder with the files of records, as in ``report_blocks.js``."""
 
-_INDEX = "index.js"
-_FILE = re.compile(r"index\.js|chunk-\d+\.js", re.ASCII)
+_OWN = re.compile(r"index\.html|records/(index|chunk-\d+)\.js", re.ASCII)
+_CALLING = ("index.html", "records/index.js")
 _CALL = "receiveBlock("
 """Function of the page that each file calls; pages and files of other origin lack it."""
 _PAGE_SUFFIXES = (".html", ".htm")
@@ -286,30 +286,24 @@ def replacing_report(folder: Path) -> Iterator[Path]:
                 folder.rmdir()
 
 
-def _reject_others(folder: Path, *expected: str) -> None:
-    """Reject a folder with files that are not of a report.
+def _reject_others(folder: Path, partial: str = "") -> None:
+    """Reject a folder with files that are not of a report, except for a temporary folder.
 
     Raises:
         UsageError: it has some.
     """
-    for path in sorted(folder.iterdir()):
-        if path.name not in expected and not _is_own(path):
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        is_records = name == RECORDS and path.is_dir() and not path.is_symlink()
+        if not (is_records or name.split("/")[0] == partial or _is_own(path, name)):
             raise UsageError(
-                f"{folder} has {path.name}, which is not part of a report: name a new or empty "
-                "folder, or remove that file"
+                f"{folder} has {name}, which is not part of a report: name a new or empty folder, "
+                "or remove that file"
             )
 
 
-def _is_own(path: Path) -> bool:
-    """Return True for the page and the records of a report in its folder."""
-    if path.name == PAGE:
-        return path.is_file() and _CALL in path.read_text(encoding="utf-8", errors="replace")
-    if path.name != RECORDS or path.is_symlink() or not path.is_dir():
+def _is_own(path: Path, name: str) -> bool:
+    """Return True for a file of a report, by its name; page and list call a function of ours."""
+    if not (path.is_file() and _OWN.fullmatch(name)):
         return False
-    files = {each.name: each for each in path.iterdir()}
-    if not all(_FILE.fullmatch(name) and each.is_file() for name, each in files.items()):
-        return False
-    if _INDEX not in files:
-        return False
-    with files[_INDEX].open(encoding="ascii", errors="replace") as file:
-        return file.read(len(_CALL)) == _CALL
+    return name not in _CALLING or _CALL in path.read_text(encoding="utf-8", errors="replace")

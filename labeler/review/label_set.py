@@ -14,8 +14,8 @@ from labeler.calculators import Metric, measure
 from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.row_facts import DistinctRows, Identity
 from labeler.comparing.human_labels import OVERALL
+from labeler.data.corrections import Queue
 from labeler.data.corrections.applying import corrected_signature
-from labeler.data.corrections.correction import Queue
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome

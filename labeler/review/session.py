@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from labeler.audit import CHECKS, examine
 from labeler.calculators import Metric, measure
-from labeler.data.corrections.correction import (
+from labeler.data.corrections import (
     Correction,
     Judgment,
     Opinion,

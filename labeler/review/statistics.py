@@ -19,8 +19,8 @@ from labeler.comparing.human_agreement import Estimates, compare_with_people, es
 from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
 from labeler.comparing.sides import read_side
+from labeler.data.corrections import Correction
 from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import independent
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord

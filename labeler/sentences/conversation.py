@@ -19,7 +19,7 @@ import json
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from labeler.catalog import snake_case
@@ -81,13 +81,19 @@ def read_conversation(history: object, tool_outputs: object, where: str) -> Conv
     """
     messages = [
         message
-        for place, part in _parts(history, "history", where)
+        for place, part in _parts(history, "history", "turns {'role': …, 'text': …}", where)
         for message in read_messages(part, f"history[{place}]", where)
     ]
-    turns = [one for one in messages if one.role != "tool"]
     outputs = [one for one in messages if one.role == "tool"]
-    outputs += _tool_outputs(tool_outputs, where)
-    return Conversation(turns, outputs)
+    for place, part in _parts(tool_outputs, "tool_outputs", "texts", where):
+        content = tool_result(part)
+        if content is None:
+            raise _wrong(
+                f"{where}: tool_outputs[{place}] has no text; tool outputs are texts, or "
+                "objects with name and text"
+            )
+        outputs += content.results
+    return Conversation([one for one in messages if one.role != "tool"], outputs)
 
 
 def read_messages(value: object, name: str, where: str) -> list[Message]:
@@ -101,7 +107,11 @@ def read_messages(value: object, name: str, where: str) -> list[Message]:
     Raises:
         BadRow: it has another form (``wrong_type``).
     """
-    if isinstance(value, list | tuple) and len(value) == _PAIR and all(map(_is_text, value)):
+    if (
+        isinstance(value, list | tuple)
+        and len(value) == _PAIR
+        and all(isinstance(one, str) for one in value)
+    ):
         value = {"role": value[0], "content": value[1]}
     if not isinstance(value, Mapping):
         raise _wrong(f"{where}: {name} must be a turn, got {kind_of(value)}; {_TURNS}")
@@ -109,24 +119,28 @@ def read_messages(value: object, name: str, where: str) -> list[Message]:
     role = _role(value)
     if role in _INSTRUCTIONS:
         return []
-    if role not in _SPEAKERS and role not in _TOOLS:
-        return _items(
-            {**value, "type": role}, f"{where}: {name} has the role {role!r:.40}; {_TURNS}"
-        )
+    if role not in _SPEAKERS and role not in _TOOLS:  # an item, such as function_call_output
+        item = {**value, "type": role}
+        content = tool_result(item) if returns(item) else None
+        if content is None and not part_type(item).endswith(_SILENT):
+            raise _wrong(f"{where}: {name} has the role {role!r:.40}; {_TURNS}")
+        return [*content.results] if content else []
     speaker = _SPEAKERS.get(role)
     content = message_content(value)
     if speaker is None and (content is None or not (content.text or content.results)):
-        return _results(tool_result({**value, "type": None}) or Content())
+        return [*(tool_result({**value, "type": None}) or Content()).results]
     if content is None:
         raise _wrong(f"{where}: {name} has no text; {_TURNS}")
     called = value.get("toolInvocations")
     calls = called if isinstance(called, list | tuple) else ()
     returned = (tool_result(one) for one in calls if isinstance(one, Mapping) and returns(one))
-    results = [*_results(content), *(one for found in returned if found for one in _results(found))]
+    results = [*content.results, *(one for found in returned if found for one in found.results)]
     if not content.text.strip():
         return results
     if speaker is None:
-        return [Message("tool", content.text, _name(value)), *results]
+        tool = value.get("name")
+        own = tool[:_LONGEST_NAME] if isinstance(tool, str) and tool else None
+        return [Message("tool", content.text, own), *results]
     return [*results, Message(speaker, content.text, is_beside_results=content.answers_call)]
 
 
@@ -141,10 +155,6 @@ _TURNS = "turns are objects with role (user or assistant) and text"
 
 _PAIR = 2
 """Parts of a message of LangChain that is written as a pair: its role and its text."""
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -165,34 +175,10 @@ def _role(value: Mapping[str, Any]) -> str:
     return (known or roles or [""])[0]
 
 
-def _items(value: Mapping[str, Any], fault: str) -> list[Message]:
-    """Return the tool results of an item between messages, such as ``function_call_output``."""
-    content = tool_result(value) if returns(value) else None
-    if content is None and not part_type(value).endswith(_SILENT):
-        raise _wrong(fault)
-    return _results(content) if content else []
-
-
-def _tool_outputs(value: object, where: str) -> Iterator[Message]:
-    for place, part in _parts(value, "tool_outputs", where):
-        content = tool_result(part)
-        if content is None:
-            raise _wrong(
-                f"{where}: tool_outputs[{place}] has no text; tool outputs are texts, or "
-                "objects with name and text"
-            )
-        yield from _results(content)
-
-
-def _results(content: Content) -> list[Message]:
-    return [Message("tool", text, name and name[:_LONGEST_NAME]) for name, text in content.results]
-
-
-def _parts(value: object, field: str, where: str) -> Iterable[tuple[int, object]]:
+def _parts(value: object, field: str, form: str, where: str) -> Iterable[tuple[int, object]]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        form = "turns {'role': …, 'text': …}" if field != "tool_outputs" else "texts"
         raise _wrong(
             f"{where}: {field!r} must be a list of {form}, got {kind_of(value)}; rename a column "
             "of another meaning"
@@ -203,11 +189,6 @@ def _parts(value: object, field: str, where: str) -> Iterable[tuple[int, object]
             reason="too_long",
         )
     return enumerate(value)
-
-
-def _name(part: Mapping[str, Any]) -> str | None:
-    name = part.get("name")
-    return name[:_LONGEST_NAME] if isinstance(name, str) and name else None
 
 
 def _wrong(message: str) -> BadRow:
@@ -247,18 +228,6 @@ _UNKNOWN = "part"
 _NAMES = ("title", "name", "tool_name", "toolName")
 
 
-class Result(NamedTuple):
-    """What a tool returned.
-
-    Attributes:
-        name: name of the tool, or title of the search result, if known.
-        text: with more than spaces.
-    """
-
-    name: str | None
-    text: str
-
-
 class Content(NamedTuple):
     """The content of a message.
 
@@ -270,7 +239,7 @@ class Content(NamedTuple):
     """
 
     text: str = ""
-    results: tuple[Result, ...] = ()
+    results: tuple[Message, ...] = ()
     media: tuple[str, ...] = ()
     answers_call: bool = False
 
@@ -310,9 +279,7 @@ def _part(part: object, levels: int) -> Content | None:
     if kind == "json":
         return Content(json.dumps(part["json"], ensure_ascii=False, default=str))
     inner = _first(part, (*_CONTENT, "data") if kind in _TEXTS else _CONTENT)
-    if (
-        inner is None and not kind and len(part) == 1
-    ):  # a wrapper, such as Bedrock's citationsContent
+    if inner is None and not kind and len(part) == 1:  # as in Bedrock's citationsContent
         inner = next((one for one in part.values() if isinstance(one, Mapping)), None)
     if kind in _MEDIA or (inner is None and kind not in _TEXTS):
         return Content(media=(kind or _UNKNOWN,))
@@ -340,7 +307,7 @@ def tool_result(part: object) -> Content | None:
     """Return what a tool returned, a text or an object; ``None`` if it is of an unknown form."""
     if not isinstance(part, Mapping):
         content = read_content(part)
-        results = (Result(None, content.text),) if content and content.text.strip() else ()
+        results = (Message("tool", content.text),) if content and content.text.strip() else ()
         return content and Content("", (*results, *content.results), content.media)
     known = returns(part) or any(name in part for name in _RESULT)
     return _result(part, part_type(part), _DEEPEST) if known else None
@@ -357,7 +324,7 @@ def _result(part: Mapping[str, Any], kind: str, levels: int) -> Content:
         read = Content(_as_text(inner))
     body = "\n".join(filter(str.strip, (read.text, *(result.text for result in read.results))))
     text = f"{name}\n{body}" if name and body and kind in _EVIDENCE else body
-    results = (Result(name, text),) if text else ()
+    results = (Message("tool", text, name and name[:_LONGEST_NAME]),) if text else ()
     return Content("", results, read.media, answers_call=kind not in _EVIDENCE)
 
 

@@ -10,12 +10,11 @@ import math
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from labeler.sentences.characters import visible
 
@@ -132,15 +131,27 @@ class Grid:
         Args:
             width: available width; names are folded if the table is wider.
         """
+        from rich.align import Align  # noqa: PLC0415 - as below
+        from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - slow to load
+        from rich.table import Table  # noqa: PLC0415 - as above
+
         widths = list(self._widths)
         excess = self._width(range(len(self.columns))) - width
         if excess > 0:
             widths[0] = min(widths[0], max(_MIN_NAME_WIDTH, widths[0] - excess))
-        whole = sum(widths) + _GAP * (len(widths) - 1)
-        head = self._lines([column.head for column in self.columns], widths, low=True)
-        rule = "─" * whole
-        body = (line for row in self.rows for line in self._lines(row, widths))
-        return Block("\n".join(head), "\n".join([rule, *body]))
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for index, (column, own) in enumerate(zip(self.columns, widths, strict=True)):
+            side: Literal["left", "right"] = "left" if column.words or not index else "right"
+            head = Align(column.head, side, vertical="bottom")
+            table.add_column(head, width=own, justify=side, overflow="fold")
+        for row in self.rows:
+            table.add_row(*map(visible, row))
+        shown = console()
+        options = shown.options.update(width=sum(widths) + _GAP * len(widths))
+        parts = shown.render_lines(table, options, pad=False)
+        lines = ["".join(part.text for part in line) for line in parts]
+        rule = next(n for n, line in enumerate(lines) if set(line) == {"─"})
+        return Block("\n".join(lines[:rule]), "\n".join(lines[rule:]))
 
     def html(self) -> str:
         """Return the table as HTML."""
@@ -157,17 +168,6 @@ class Grid:
         ]
         body = "".join(f"<tr>{row}" for row in ["".join(parts), *rows])
         return f'<table class="labeler">{body}</table>'
-
-    def _lines(
-        self, cells: Sequence[str], widths: Sequence[int], *, low: bool = False
-    ) -> Iterator[str]:
-        """Yield the lines of a row; shorter cells are aligned at the top, or ``low``."""
-        folded = [list(_folded(cell, width)) for cell, width in zip(cells, widths, strict=True)]
-        words = [column.words or not index for index, column in enumerate(self.columns)]
-        height = max(map(len, folded))
-        filled = [[""] * (height - len(lines) if low else 0) + lines for lines in folded]
-        for parts in zip_longest(*filled, fillvalue=""):
-            yield (" " * _GAP).join(map(_padded, parts, widths, words))
 
     def _select(self, indexes: Sequence[int]) -> Grid:
         rows = [[row[index] for index in indexes] for row in self.rows]
@@ -216,31 +216,6 @@ def _text_width(text: str) -> int:
     from rich.cells import cell_len  # noqa: PLC0415 - slow, and seldom needed
 
     return cell_len(text)
-
-
-def _padded(text: str, width: int, words: bool) -> str:
-    gap = " " * (width - _text_width(text))
-    return text + gap if words else gap + text
-
-
-def _folded(cell: str, width: int) -> Iterator[str]:
-    """Yield lines of at most this width, broken between words if possible."""
-    for line in visible(cell).expandtabs().split("\n"):
-        current = ""
-        # Trailing spaces would make this pattern quadratic.
-        for word in re.findall(r" *[^ ]+", line.rstrip(" ")) or [""]:
-            if _text_width(current + word) <= width:
-                current += word
-                continue
-            if current:
-                yield current
-            current = ""
-            for letter in word.lstrip(" "):
-                if _text_width(current + letter) > width:
-                    yield current
-                    current = ""
-                current += letter
-        yield current
 
 
 def number(value: object, form: str = ".4f") -> str:

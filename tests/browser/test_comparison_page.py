@@ -8,7 +8,7 @@ from typing import Any
 from browser.driving import PHONE, Visits, expect, faults
 from labeler.comparing.compare import compare_runs
 from labeler.labels.record import LabelRecord
-from labeler.report.comparison_page import write_page
+from labeler.report.comparison_pages import write_comparison
 from support.payloads import PAYLOADS, hostile_records
 
 UNFOLD = (
@@ -22,7 +22,7 @@ def test_a_page_of_hostile_texts_is_readable_and_inert(visits: Visits, tmp_path:
     turned = [_turned(one) for one in labels]
     found = compare_runs([labels, turned], names=PAYLOADS[:2])
     outcomes = {"A": labels, "B": turned}
-    page_file, report, _ = write_page(found, tmp_path / "page.html", outcomes)
+    page_file, report, _ = write_comparison(found, tmp_path / "page.html", outcomes)
     views: tuple[dict[str, Any], ...] = ({}, {"color_scheme": "dark"}, {"viewport": PHONE})
     for settings in views:
         page = visits.open(page_file.as_uri(), own=report.as_uri(), **settings)

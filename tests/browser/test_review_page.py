@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
-from labeler.data.corrections.correction import Correction
+from labeler.data.corrections import Correction
 from labeler.labels.record import LabelRecord
 from labeler.review.app import Address, listening, review_server
 from labeler.review.plan_reading import PlanReading

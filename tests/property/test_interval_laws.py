@@ -135,8 +135,7 @@ def test_holm_lies_between_each_test_alone_and_bonferroni(p_values: list[float])
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 5000), EIGHTHS), min_size=2, max_size=30),
-    st.integers(-5, 5),
+    st.lists(st.tuples(st.integers(0, 5000), EIGHTHS), min_size=2, max_size=30), st.integers(-5, 5)
 )
 def test_adding_a_line_adds_its_slope(points: list[tuple[int, float]], rise: int) -> None:
     """And nothing to the width of the interval; nothing is ever NaN."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labeler.calculators import Metric, select_metrics
-from labeler.data.corrections.correction import Judgment, Queue
+from labeler.data.corrections import Judgment, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
 from labeler.review.access import ReviewAnswer

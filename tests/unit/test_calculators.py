@@ -451,18 +451,6 @@ def test_a_summary_counts_defined_undefined_and_failed() -> None:
     assert row.failed == {"refusal": 1}
 
 
-def test_a_summary_by_column() -> None:
-    """One summary for each value of a metadata column, rows without it apart."""
-    metrics = select_metrics(["relevance"])
-    outcomes = [
-        record(id="1", documents=[1], relevant=["0a"], metadata={"domain": "b"}),
-        record(id="2", documents=[1], relevant=[], metadata={"domain": "a"}),
-        record(id="3", documents=[1], relevant=[]),
-    ]
-    rows = summarize((measure(o, metrics) for o in outcomes), metrics, by="domain")
-    assert [(row.group, row.mean) for row in rows] == [("(none)", 0.0), ("a", 0.0), ("b", 1.0)]
-
-
 def test_a_number_carries_its_signature() -> None:
     """Metric, version, dialect, judge, prompt, schema, splitter and program stand in it."""
     metrics = select_metrics(["relevance:length"])
@@ -486,14 +474,6 @@ def test_labels_made_in_different_ways_are_never_averaged() -> None:
         (0.0, 1, {"not_utf8": 1}),
     ]
     assert "test-2" in (rows[1].label or "")
-
-
-def test_an_unknown_column_names_the_known() -> None:
-    """A slip of the pen is not a group."""
-    metrics = select_metrics("adherence")
-    rows = [measure(record(metadata={"domain": "x"}), metrics)]
-    with pytest.raises(UsageError, match=r"no row has a column 'doman'.*columns: domain"):
-        summarize(rows, metrics, by="doman")
 
 
 def test_reasons_come_in_the_order_of_the_rows() -> None:

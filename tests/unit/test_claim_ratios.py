@@ -458,33 +458,6 @@ def test_ragchecker_prints_the_same_means() -> None:
         assert f"{100 * (means[ours] or 0):.1f}" == f"{printed[theirs]:.1f}"
 
 
-WORKED = {
-    "claim_precision": (Ratio(8, 11), Ratio(4, 5)),
-    "claim_recall": (Ratio(11, 22), Ratio(6, 8)),
-    "claim_f1": (Ratio(Fraction(16, 27), 1), Ratio(Fraction(24, 31), 1)),
-    "context_recall": (Ratio(5, 22), Ratio(8, 8)),
-    "context_precision_claims": (Ratio(3, 4), Ratio(3, 3)),
-    "context_utilization_claims": (Ratio(5, 5), Ratio(6, 8)),
-    "noise_sensitivity_relevant": (Ratio(2, 11), Ratio(1, 5)),
-    "noise_sensitivity_irrelevant": (Ratio(0, 11), Ratio(0, 5)),
-    "hallucination_incorrect": (Ratio(1, 11), Ratio(0, 5)),
-    "self_knowledge": (Ratio(6, 11), Ratio(0, 5)),
-    "faithfulness:ragchecker": (
-        Ratio(4, 11, convention=0.0),
-        Ratio(5, 5, convention=0.0),
-    ),
-}
-"""The same figures as counts: they are worked out from the lists."""
-
-
-@needs_ragchecker
-@pytest.mark.parametrize("metric", WORKED)
-def test_the_fractions_behind_ragcheckers_figures(metric: str) -> None:
-    """Numerator and denominator, which RAGChecker does not print."""
-    labels = [as_label(result) for result in ragchecker()["results"]]
-    assert tuple(ratio(label, metric) for label in labels) == WORKED[metric]
-
-
 ALTERNATIVES: Mapping[str, Sequence[object]] = {
     "all_relevant_sentence_keys": [(), ("0a", "2b")],
     "all_utilized_sentence_keys": [(), ("0b", "3a")],

@@ -17,8 +17,8 @@ from labeler.calculators import measure, select_metrics
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import labels_of, read_human_labels
 from labeler.comparing.sides import Choice
+from labeler.data.corrections import Correction, Queue, judgment_of
 from labeler.data.corrections.applying import apply_corrections, corrected
-from labeler.data.corrections.correction import Correction, Queue, judgment_of
 from labeler.data.corrections.file import CorrectionsFile, independent
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import ReviewCounts, selection_warnings
@@ -188,47 +188,21 @@ def agreed(records: Iterable[LabelRecord], queue: Queue, by: str = "ann") -> lis
 
 UNSURE = correction(SIX[5], None, opinion="unsure", queue="doubtful")
 CASES: dict[str, tuple[list[Correction], ReviewCounts | None, bool]] = {
-    "suspicious": (
-        agreed(SIX[:2], "doubtful"),
-        ReviewCounts(2, 6, 0),
-        True,
-    ),
-    "the first of the file": (
-        agreed(SIX[:2], "order"),
-        ReviewCounts(2, 6, 0),
-        True,
-    ),
-    "chosen": (
-        agreed(SIX[:1], "chosen"),
-        ReviewCounts(1, 6, 0),
-        True,
-    ),
-    "a sample": (
-        agreed(SIX[:3], "random"),
-        ReviewCounts(3, 6, 3),
-        False,
-    ),
+    "suspicious": (agreed(SIX[:2], "doubtful"), ReviewCounts(2, 6, 0), True),
+    "the first of the file": (agreed(SIX[:2], "order"), ReviewCounts(2, 6, 0), True),
+    "chosen": (agreed(SIX[:1], "chosen"), ReviewCounts(1, 6, 0), True),
+    "a sample": (agreed(SIX[:3], "random"), ReviewCounts(3, 6, 3), False),
     "a sample and more": (
-        [
-            *agreed(SIX[:3], "random"),
-            *agreed(SIX[3:4], "doubtful"),
-        ],
+        [*agreed(SIX[:3], "random"), *agreed(SIX[3:4], "doubtful")],
         ReviewCounts(4, 6, 3),
         True,
     ),
     "a sample, judged again by others": (
-        [
-            *agreed(SIX[:3], "random"),
-            *agreed(SIX[:2], "doubtful", by="bob"),
-        ],
+        [*agreed(SIX[:3], "random"), *agreed(SIX[:2], "doubtful", by="bob")],
         ReviewCounts(3, 6, 3),
         False,
     ),
-    "all": (
-        agreed(SIX, "order"),
-        ReviewCounts(6, 6, 0),
-        False,
-    ),
+    "all": (agreed(SIX, "order"), ReviewCounts(6, 6, 0), False),
     "none that counts": ([UNSURE], None, False),
     "a sample, and one unsure": (
         [*agreed(SIX[:3], "random"), UNSURE],
@@ -254,10 +228,7 @@ def test_only_a_selection_of_some_labels_is_warned_of(
 def test_each_judge_configuration_has_a_selection_of_its_own() -> None:
     """Labels of a trial that nobody judged are the judge's: nothing is selected there."""
     again = [relabeled(one, trial=1) for one in SIX]
-    _, outcomes = apply_corrections(
-        lambda: [*SIX, *again],
-        agreed(SIX[:2], "doubtful"),
-    )
+    _, outcomes = apply_corrections(lambda: [*SIX, *again], agreed(SIX[:2], "doubtful"))
     signed = dict.fromkeys(str(outcome.signature) for outcome in outcomes)
     assert [ReviewCounts.printed_in(label) for label in signed] == [ReviewCounts(2, 6, 0), None]
 

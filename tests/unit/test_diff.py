@@ -17,13 +17,13 @@ from labeler.api import write_labels
 from labeler.calculators import METRICS
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
-from labeler.comparing.diff import LabelDiff, diff_labels, open_diff
+from labeler.comparing.diff import diff_labels
 from labeler.comparing.flips import DecisionFlip, MetricChange, RecordDiff
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.plugins.scores.length import Slope, fit_slope
-from labeler.report.diff_page import write_page
+from labeler.report.comparison_pages import write_diff
 from support.command import Command
 from support.labeled import (
     compared,
@@ -44,7 +44,7 @@ def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: 
 
 def diff_record(a: LabelRecord, b: LabelRecord, metrics: str | Sequence[str] = "all") -> RecordDiff:
     """The difference of two labels."""
-    (found,) = open_diff([a], [b], metrics)
+    (found,) = diff_labels([a], [b], metrics)
     return found
 
 
@@ -173,7 +173,7 @@ def test_a_column_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert len(diff_labels(*two_sides(), by="set").groups) == 3
     monkeypatch.setattr("labeler.comparing.diff.MAX_GROUPS", 1)
     with pytest.raises(UsageError, match="more than 1 values"):
-        diff_labels(*two_sides(), by="set")
+        _ = diff_labels(*two_sides(), by="set").metrics
 
 
 def test_records_that_changed_most_come_first() -> None:
@@ -201,41 +201,19 @@ def test_sides_without_a_common_sentence_are_refused() -> None:
     """The message says what differs, and what can be done."""
     with pytest.raises(UsageError, match=r"1 in response.*labeler compare"):
         diff_labels([judged()], [judged(support={"a": ["0a"]})])
-    with pytest.raises(UsageError, match="no labeled record in common"):
-        diff_labels([judged("r1")], [judged("r2")])
 
 
 def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
-    """By a part of the signature, or by the trial."""
+    """By a part of the signature and the trial, as for a comparison."""
     a, b = two_sides()
     both = [*a, *b, *(judged(f"r{n}", relevant=["0a"], trial=1) for n in range(3))]
-    found = diff_labels(both, both, a_signature="test-1", b_signature="test-2", trial=0)
-    assert found.flipped == 2
-    again = diff_labels(both, both, a_signature="test-1", b_signature="test-1", trial=0, b_trial=1)
-    assert again.flipped == 3
-    with pytest.raises(UsageError, match="b_signature='nobody'"):
-        diff_labels(a, b, b_signature="nobody")
-    with pytest.raises(UsageError, match="was labeled in 3 ways"):
-        diff_labels(both, b)
-
-
-def test_the_published_form_is_json_without_nan() -> None:
-    """A flip has its field, sentence, direction and keys."""
-    found: LabelDiff = diff_labels(*two_sides(), by="set")
-    again = json.loads(json.dumps(found.as_json(), allow_nan=False))
-    assert again["records"][0]["flips"][0] == {
-        "field": "supported",
-        "key": "b",
-        "direction": "lost",
-        "keys_gained": [],
-        "keys_lost": ["0b"],
-    }
+    assert diff_labels(both, both, a_signature="test-1", b_signature="test-2", trial=0).flipped == 2
 
 
 def test_every_pair_can_be_gone_through() -> None:
     """Also those without a flip, in A's order; both labels come back whole."""
     a, b = two_sides()
-    found = open_diff(a, b)
+    found = diff_labels(a, b)
     assert [one.id for one in found] == ["r0", "r1", "r2"]
     assert found.labels("r0") == (a[0], b[0])
 
@@ -280,8 +258,16 @@ def test_the_command_prints_flips_and_what_they_did(
 def test_the_command_gives_json(command: Command, files: tuple[Path, Path]) -> None:
     """All figures at once, or one line for each pair."""
     _, out, _ = command("diff", *files, "--json", "--top", 1)
-    found = json.loads(out)
+    found = json.loads(out, parse_constant=pytest.fail)
     assert (found["flipped"], len(found["records"])) == (2, 1)
+    assert (found["a"]["labeled"], found["a"]["failed"]) == (3, 0)
+    assert found["records"][0]["flips"][0] == {
+        "field": "supported",
+        "key": "b",
+        "direction": "lost",
+        "keys_gained": [],
+        "keys_lost": ["0b"],
+    }
     _, out, _ = command("diff", *files, "--rows", "--metrics", "relevance")
     rows = [json.loads(line) for line in out.splitlines()]
     assert rows[0]["metrics"]["relevance"]["share"] == pytest.approx(-1 / 9)
@@ -302,14 +288,13 @@ def test_a_page_takes_the_place_of_no_labels(command: Command, files: tuple[Path
     [
         (("a.jsonl", "b.jsonl", "--json", "--rows"), "exclude each other"),
         (("a.jsonl", "a.jsonl"), "compared with itself"),
-        (("-", "-"), "read once"),
     ],
 )
 @pytest.mark.usefixtures("files")
 def test_two_outputs_at_once_are_refused(
     command: Command, arguments: tuple[str, ...], words: str
 ) -> None:
-    """As is a file against itself, and standard input on both sides."""
+    """As is a file against itself."""
     code, _, err = command("diff", *arguments)
     assert (code, words in err) == (2, True)
 
@@ -345,13 +330,13 @@ def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)><!--records-->"
     facts: dict[str, Any] = {"metadata": {evil: evil}}
     path = tmp_path / "diff.html"
-    found = open_diff(
+    found = diff_labels(
         [judged(evil, **facts)],
         [judged(evil, support=_HALF, model=evil, **facts)],
         by=evil,
         names=(evil, evil),
     )
-    assert write_page(found, path) == (1, 0)
+    assert write_diff(found, path) == (1, 0)
     text = path.read_text()
     assert "<img" not in text
     assert "<!--records-->" not in text
@@ -369,7 +354,7 @@ def test_rows_measure_each_label_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = replace(METRICS["adherence"], compute=compute)
     monkeypatch.setattr(METRICS, "_entries", METRICS._entries | {"counted": counting})
     labels = [judged(f"r{n}") for n in range(5)]
-    found = open_diff(labels, labels, "counted")
+    found = diff_labels(labels, labels, "counted")
     rows = [record.as_json(found.pairs) for record in found]
     assert (len(rows), len(asked)) == (5, 10)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -202,17 +201,6 @@ def test_each_record_may_be_a_case_of_junit(check: Check) -> None:
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("51", "3")
     check(new, base, *options, "adherence=0.04")
     assert ET.parse("j.xml").getroot()[0].attrib["failures"] == "0"  # noqa: S314
-
-
-def test_the_summary_names_the_worst_records(
-    check: Check,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    """As Markdown, with ids as text."""
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    check(run_of(48, 2), run_of(50), "--max-drop", "adherence=0.02", "--github")
-    assert "r48" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

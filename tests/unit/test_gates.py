@@ -26,9 +26,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
 from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.records import ScoreRecord, score_key
-from labeler.plugins.similarity.records import (
-    QuestionsRecord,
-)
+from labeler.plugins.similarity.records import QuestionsRecord
 from labeler.testing import assert_metric
 from support.command import Command
 from support.labeled import expects, failure, record, reference_output, relabeled, right
@@ -437,6 +435,7 @@ def test_the_summary_is_added_to_the_steps_file(
     text = target.read_text(encoding="utf-8")
     assert text.startswith("before\n### labeler check\n\nMISSED by \\.50\\: answers fully ")
     assert "| ❌ | adherence at least 0\\.5 | mean 0\\.0000 " in text
+    assert "\\; worst\\: \\'g0\\' 0\\.0000 |" in text
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
     code, _, err = check(outcomes(1, 0), "--min", "adherence=0.5", "--github")
     assert (code, "cannot write the file of GITHUB_STEP_SUMMARY" in err) == (2, True)
@@ -628,18 +627,10 @@ def test_an_unknown_name_is_told_with_the_criteria_of_the_file(
     assert ": tone, tone:pass" in err
 
 
-def test_scores_are_gated_by_group_and_on_the_interval(check: Check) -> None:
-    """By the same columns as labels, the question included."""
+def test_scores_are_gated_by_group_and_on_the_interval_of_their_scale(check: Check) -> None:
+    """Forty of 5 say that few are worse; three of 1 say little, though 1 is a share of 1."""
     code, out, _ = check(faithful(5, 1, 5, 1), "--min", "rubric_faithfulness=3", "--by", "topic")
     assert (code, out.splitlines()[0]) == (1, "MISSED: 1 of 2 gates")
-    options = ("--on", "interval", "--group", "question")
-    code, out, _ = check(faithful(5, 1), "--min", "rubric_faithfulness=1.5", *options)
-    assert code == 1
-    assert "too few records for a range" in out
-
-
-def test_the_interval_of_scores_is_that_of_their_shares_of_the_scale(check: Check) -> None:
-    """Forty of 5 say that few are worse; three of 1 say little, though 1 is a share of 1."""
     options = ("--on", "interval")
     code, out, _ = check(faithful(*[5] * 40), "--min", "rubric_faithfulness=4.5", *options)
     assert code == 0

@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, headline
-from labeler.calculators.worst import worst_records
+from labeler.calculators.headline import WorstIds, headline, worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
-from labeler.report import comparison_page
-from labeler.report.comparison_page import (
+from labeler.report import comparison_pages
+from labeler.report.comparison_pages import (
     MOST_MOVED,
     flip_kinds,
     moved_ids,
     moved_record,
-    write_page,
+    write_comparison,
 )
 from labeler.sentences.display import in_percent, percent
 from support.labeled import claims_output, output, record, says
@@ -263,30 +262,6 @@ def test_a_conclusion_names_why_nothing_is_compared() -> None:
     assert "both sides retrieved the same documents" in str(equal)
 
 
-def test_a_group_that_differs_is_named() -> None:
-    """Behind the conclusion on all records."""
-    better = [*first_bad(60, 60)]
-    better[1::2] = first_bad(60, 0)[1::2]
-    found = compare(first_bad(60, 60), better, "adherence", by="domain").conclusion
-    first, _, group = str(found).partition("; largest change by domain: ")
-    assert first.startswith("B is better: 30 more of 60 answers fully supported, +.50")
-    assert group.startswith("30 more of 30 answers fully supported in tax, ")
-
-
-def test_several_sets_have_one_line() -> None:
-    """Each letter with its direction; every comparison has its own sentence."""
-    found = compare_runs(
-        [
-            first_bad(60, 8),
-            first_bad(60, 20),
-            first_bad(60, 8),
-            first_bad(60, 0),
-        ]
-    )
-    assert found.conclusion == "against A: B worse; C no difference seen; D better"
-    assert str(found[2].conclusion).startswith("D is better: 8 more of 60 answers")
-
-
 GOOD, HALF_SUPPORTED = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}
 
 
@@ -335,13 +310,13 @@ def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
     failure = LabelFailure(id="r20", reason="refusal", message="No label.")
     found = compare_runs([[*a, failure], b], names=("a.jsonl", "b.jsonl"))
     outcomes: dict[str, list[AnyOutcome]] = {"A": [*a, failure], "B": [*b, record(id="r99")]}
-    files = write_page(found, tmp_path / "c d.html", outcomes)
+    files = write_comparison(found, tmp_path / "c d.html", outcomes)
     assert [file.name for file in files] == ["c d.html", "c d-A.html", "c d-B.html"]
     links = read_page(files[0]).with_attribute("href")
     assert {"c%20d-A.html", "c%20d-A.html#record=r0", "c%20d-B.html#record=r1"} <= {*links}
     assert read_page(files[1]).blocks["index"]["records"]["failed"][-1] == "refusal"
     assert len(read_page(files[2]).blocks["index"]["records"]["id"]) == 12
-    [alone] = write_page(found, tmp_path / "alone.html")
+    [alone] = write_comparison(found, tmp_path / "alone.html")
     assert "-A.html" not in alone.read_text()
 
 
@@ -350,7 +325,7 @@ def test_the_details_list_a_few_records_of_each_metric(tmp_path: Path) -> None:
     a = [record(id=f"r{n}", support=GOOD) for n in range(60)]
     b = [record(id=f"r{n}", support=HALF_SUPPORTED) for n in range(60)]
     found = compare_runs([a, b], top=MOST_MOVED)
-    page, *_ = write_page(found, tmp_path / "c.html", {"A": a, "B": b})
+    page, *_ = write_comparison(found, tmp_path / "c.html", {"A": a, "B": b})
     text = page.read_text()
     assert text.count("<code dir=") == 40
     assert "60 records moved; these are the 40" in text
@@ -361,7 +336,7 @@ def test_the_report_of_very_many_records_is_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page holds only so many."""
-    monkeypatch.setattr(comparison_page, "PAGE_RECORDS", 5)
+    monkeypatch.setattr(comparison_pages, "PAGE_RECORDS", 5)
     a, b = _sides()
-    files = write_page(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
+    files = write_comparison(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
     assert files[1] == tmp_path / "c-B" / "index.html"

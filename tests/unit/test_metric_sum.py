@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from labeler.calculators import Ratio
-from labeler.calculators.metric_sum import MetricSum
 from labeler.calculators.outcomes import measure_outcomes
+from labeler.calculators.ratio import MetricSum
 from labeler.calculators.statistics.intervals import Intervals, mean_interval
 from labeler.catalog import Catalog
 from support.labeled import record

@@ -82,16 +82,12 @@ def test_what_is_undefined_says_why() -> None:
     assert paired_interval([0.5, 0.25], groups=["q", "q"]) == Undefined("too_few_groups")
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
-def test_a_value_that_is_no_number_is_refused(wrong: float) -> None:
-    """The message names the pair."""
-    for function in (mean_difference, paired_interval, paired_test):
-        with pytest.raises(UsageError, match="difference 1 is"):
-            function([0.5, wrong])
-
-
-def test_options_out_of_range_are_refused() -> None:
-    """Each with what is allowed."""
+def test_wrong_arguments_are_refused() -> None:
+    """Each with what is allowed; a value that is no number with its place."""
+    for wrong in (math.nan, math.inf, -math.inf):
+        for function in (mean_difference, paired_interval, paired_test):
+            with pytest.raises(UsageError, match="difference 1 is"):
+                function([0.5, wrong])
     with pytest.raises(UsageError, match="one group for each pair"):
         paired_test([0.5, 0.25], groups=["q"])
     with pytest.raises(UsageError, match="level"):
@@ -117,16 +113,6 @@ def test_holm_steps_down() -> None:
     assert holm([]) == []
 
 
-def test_the_interval_is_that_of_the_mean_of_differences() -> None:
-    """About the normal one where there are many pairs."""
-    differences = np.random.default_rng(5).uniform(-0.5, 0.7, 2_000)
-    interval = paired_interval(differences.tolist())
-    assert isinstance(interval, Interval)
-    reach = 1.96 * differences.std(ddof=1) / math.sqrt(2_000)
-    assert interval.low == pytest.approx(differences.mean() - reach, abs=0.001)
-    assert interval.high == pytest.approx(differences.mean() + reach, abs=0.001)
-
-
 @pytest.mark.parametrize("questions", [30, 300])
 @pytest.mark.parametrize("each", [1, 4, 80])
 def test_no_differences_leave_an_interval_that_shrinks_with_the_groups(
@@ -140,14 +126,6 @@ def test_no_differences_leave_an_interval_that_shrinks_with_the_groups(
     assert interval.high == pytest.approx(1 - 0.025 ** (1 / questions), rel=0.01)
 
 
-def test_the_interval_of_differences_all_alike_is_not_without_width() -> None:
-    """Twenty answers that all turned from no to yes say that most do, not that all do."""
-    interval = paired_interval([1.0] * 20)
-    assert isinstance(interval, Interval)
-    assert 0.5 < interval.low < 0.9
-    assert interval.high == 1
-
-
 def test_the_interval_scales_with_the_span() -> None:
     """Marks of 1 to 5 are shares times 4."""
     differences = [0.25, 0.5, -0.25, 0.75, 0.0, 0.5, -0.5, 0.25]
@@ -156,7 +134,6 @@ def test_the_interval_scales_with_the_span() -> None:
     assert isinstance(shares, Interval)
     assert isinstance(scored, Interval)
     assert (scored.low, scored.high) == pytest.approx((4 * shares.low, 4 * shares.high))
-    assert paired_test(marks, span=4) == pytest.approx(paired_test(differences))
 
 
 @pytest.mark.parametrize("grouped", [False, True])

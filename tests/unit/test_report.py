@@ -186,7 +186,7 @@ def test_a_report_takes_the_place_of_an_earlier_one_alone(tmp_path: Path) -> Non
     assert [each.name for each in tmp_path.iterdir()] == ["report"]
     for other in ("notes.txt", "records/notes.txt"):
         (folder / other).write_text("mine")
-        with pytest.raises(UsageError, match=r"which is not part of a report: name a new"):
+        with pytest.raises(UsageError, match=rf"has {other}, which is not part of a report: name"):
             write_report(_some(1), folder, name="l")
         (folder / other).unlink()
     assert {path.name: path.read_bytes() for path in folder.rglob("*.*")} == written

@@ -15,7 +15,7 @@ from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import write_outcomes
 from labeler.labels.answers import SentenceSupport
 from labeler.report import charts
-from labeler.report.diff_page import SCRIPTS as DIFF
+from labeler.report.comparison_pages import DIFF_SCRIPTS as DIFF
 from labeler.report.page import ASSETS
 from labeler.report.report_data import METRICS, PATTERNS, match_patterns
 from labeler.report.views import label_view, record_view

@@ -13,8 +13,8 @@ import labeler
 from labeler.calculators import Intervals, select_metrics
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import labels_of
+from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.correction import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import Outcome
 from labeler.report.views import View

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import labeler
-from labeler.data.corrections.correction import Correction
+from labeler.data.corrections import Correction
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
 from labeler.plugins.batch.folder import batches

@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.statistics.agreement import PAIR, Pattern
-from labeler.calculators.statistics.intervals import (
-    GROUPED,
-    LEVEL,
-    Interval,
-    is_small,
-)
+from labeler.calculators.statistics.intervals import GROUPED, LEVEL, Interval, is_small
 
 Floats = NDArray[np.float64]
 Groups = Sequence[Hashable] | None
@@ -78,10 +73,7 @@ _SUMS = _PAIRED + 2
 
 
 def agreement_intervals(
-    records: Sequence[Sequence[float]],
-    *,
-    raters: int = PAIR,
-    groups: Groups = None,
+    records: Sequence[Sequence[float]], *, raters: int = PAIR, groups: Groups = None
 ) -> Mapping[str, Interval]:
     """Return 95 % intervals of ``kappa``, ``ac1`` and ``alpha``.
 

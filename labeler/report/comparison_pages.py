@@ -1,19 +1,22 @@
-"""Write comparisons as one HTML page that works without network."""
+"""Comparisons and diffs as HTML pages that work without network."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
+from labeler.calculators.headline import OF_WHOLE_ANSWERS, headline_metrics, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.compare import Measured
 from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison
 from labeler.comparing.comparison_text import in_order, sections
+from labeler.comparing.diff import LabelDiff
+from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff, RecordDiff
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Side
 from labeler.data.label_files import replaced
@@ -21,13 +24,22 @@ from labeler.labels.answering import configuration
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.report.charts import draw_difference, limit_of
-from labeler.report.page import render_page
+from labeler.report.page import (
+    CHUNK_SIZE,
+    RECORD_SCRIPTS,
+    RECORD_STYLES,
+    RECORDS_PLACEHOLDER,
+    chunks_of,
+    data_block,
+    render_page,
+)
+from labeler.report.views import View, label_view, record_view, safe
 from labeler.report.writing import PAGE_RECORDS, write_report
-from labeler.sentences.display import figure
+from labeler.sentences.characters import visible
+from labeler.sentences.display import NONE, figure, number
 from labeler.version import __version__
 
-TEMPLATE = "comparison.html.j2"
-STYLES = ("base.css", "charts.css", "report.css", "comparison.css")
+COMPARISON_STYLES = ("base.css", "charts.css", "report.css", "comparison.css")
 
 MOST = 40
 """Moved records of a page."""
@@ -41,7 +53,7 @@ _SENTENCES = 60
 """Sentences of an answer."""
 
 
-def write_page(
+def write_comparison(
     found: Comparisons,
     path: str | Path,
     outcomes: Mapping[str, Iterable[AnyOutcome]] | None = None,
@@ -90,7 +102,9 @@ def write_page(
         "version": __version__,
     }
     with replaced(path) as file:
-        file.write(render_page(TEMPLATE, values, styles=STYLES, scripts=()).text)
+        file.write(
+            render_page("comparison.html.j2", values, styles=COMPARISON_STYLES, scripts=()).text
+        )
     return [path, *reports.values()]
 
 
@@ -147,7 +161,7 @@ def _compared(
     }
 
 
-# Metrics.
+# Metrics of a comparison.
 
 
 def _parts(found: Comparison) -> Iterator[dict[str, Any]]:
@@ -223,7 +237,7 @@ def flip_kinds(found: Comparison) -> list[tuple[str, int, int, int]]:
     ]
 
 
-# Records.
+# Records of a comparison.
 
 
 def moved_ids(found: Comparison) -> list[str]:
@@ -298,3 +312,175 @@ def _verdicts(record: LabelRecord) -> dict[str, bool | None]:
         _plain(one.text): judged[one.key].fully_supported if one.key in judged else None
         for one in record.example.response
     }
+
+
+# Diffs.
+
+DIFF_RECORDS = 10_000
+"""Changed records of a page at most, so that a browser opens it fast."""
+
+DIFF_STYLES = (*RECORD_STYLES, "charts.css", "report.css", "comparison.css", "diff.css")
+DIFF_SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
+
+_LONGEST_QUESTION = 200
+"""Characters of a question in the list."""
+
+
+def write_diff(
+    found: LabelDiff, path: str | Path, *, records: int = DIFF_RECORDS
+) -> tuple[int, int]:
+    """Write a diff as a page; the file appears when it is complete.
+
+    Args:
+        found: the diff.
+        path: the file.
+        records: number of the records that changed most to include.
+
+    Returns:
+        The number of changed records in the page, and of those that changed less and are not.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    found = replace(found, top=records)
+    text = render_page(
+        "diff.html.j2", _diff_values(found), styles=DIFF_STYLES, scripts=DIFF_SCRIPTS
+    ).text
+    head, _, tail = text.partition(RECORDS_PLACEHOLDER)
+    questions: list[str] = []
+
+    def views() -> Iterator[View]:
+        for record in found.records:
+            view = _changed_record(found, record)
+            questions.append(view["view"]["question"][:_LONGEST_QUESTION])
+            yield view
+
+    with replaced(Path(path)) as file:
+        file.write(head)
+        file.writelines(data_block(*chunk) for chunk in chunks_of(views()))
+        file.write(data_block("index", _diff_index(found, questions)))
+        file.write(tail)
+    shown = len(found.records)
+    return shown, max(0, found.flipped - shown)
+
+
+# Data of the list of records of a diff.
+
+
+def _diff_index(found: LabelDiff, questions: list[str]) -> View:
+    records = found.records
+    return {
+        "metrics": [metric.id for metric in found.compared],
+        "fields": [[field, field.replace("_", " ")] for field in FIELDS],
+        "chunk_size": CHUNK_SIZE,
+        "records": {
+            "id": [visible(record.id) for record in records],
+            "size": [float(record.size) for record in records],
+            "flips": [_by_field(record) for record in records],
+            "question": questions,
+            "changes": {
+                metric.id: [_float(record.changes[place].change) for record in records]
+                for place, metric in enumerate(found.compared)
+            },
+        },
+    }
+
+
+def _by_field(record: RecordDiff) -> list[list[int]]:
+    """Count the flips of each field in each direction."""
+    counts = Counter((flip.field, flip.direction) for flip in record.flips)
+    return [[counts[field, direction] for direction in DIRECTIONS] for field in FIELDS]
+
+
+def _float(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _changed_record(found: LabelDiff, record: RecordDiff) -> View:
+    a, b = found.labels(record.id)
+    flips = [
+        {**flip.as_json(), "keys_gained": flip.gained, "keys_lost": flip.lost}
+        for flip in record.flips
+    ]
+    metrics = [
+        {
+            "metric": change.metric,
+            "a": _text(change.a, change.undefined_a),
+            "b": _text(change.b, change.undefined_b),
+            "change": _float(change.change),
+        }
+        for change in record.changes
+    ]
+    return {
+        "view": record_view(a),
+        "other": label_view(b),
+        **safe(
+            {
+                "made": {"signature": str(b.signature), "at": b.reply.created_at},
+                "flips": flips,
+                "metrics": metrics,
+            }
+        ),
+    }
+
+
+def _text(value: Fraction | None, reason: str | None) -> str:
+    return f"undefined: {reason}" if value is None else f"{float(value):.4f}"
+
+
+# Contents of a diff above the list.
+
+
+def _diff_values(total: LabelDiff) -> dict[str, Any]:
+    return {
+        "title": f"{total.a.name} → {total.b.name}",
+        "conclusion": f"{total.conclusion[:1].upper()}{total.conclusion[1:]}.",
+        "sides": (("A", total.a), ("B", total.b)),
+        "counts": total.counts,
+        "flipped": total.flipped,
+        "shown": len(total.records),
+        "groups": [
+            {
+                "name": None if group is None else f"{total.by}: {group}",
+                "flips": total.figures(group),
+                "metrics": _metrics([row for row in total.metrics if row.group == group]),
+            }
+            for group in total.groups
+        ],
+        "version": __version__,
+        "records": RECORDS_PLACEHOLDER,
+    }
+
+
+def _metrics(rows: Sequence[MetricDiff]) -> list[dict[str, Any]]:
+    limit = limit_of(abs(float(row.change)) for row in rows if row.change is not None)
+    first = headline_metrics(row.metric for row in rows)
+    ordered = sorted(
+        rows, key=lambda row: first.index(row.metric) if row.metric in first else len(first)
+    )
+    return [_metric(row, limit) for row in ordered if row.pairs]
+
+
+def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
+    reasons = (("A", row.undefined_a), ("B", row.undefined_b))
+    return {
+        "id": row.metric.id,
+        "name": plain_name(row.metric),
+        "lower": not row.metric.higher_is_better,
+        "plot": "" if row.change is None else draw_difference(float(row.change), None, limit),
+        "a": number(row.mean_a),
+        "b": number(row.mean_b),
+        "change": NONE if row.change is None else _signed(row.change),
+        "changed": row.changed,
+        "pairs": row.pairs,
+        "undefined": [
+            f"{letter}: {count} {reason}"
+            for letter, counts in reasons
+            for reason, count in counts.items()
+        ],
+    }
+
+
+def _signed(value: Fraction) -> str:
+    text = f"{float(value):+.4f}" if value else "0"
+    return text.replace("-", "\N{MINUS SIGN}")
