@@ -27,7 +27,7 @@ from labeler.plugins.similarity.embedders import (
 from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 from wire.behaviors import body
 from wire.embeddings_endpoint import vector
-from wire.provider import Behavior, Call, Json, ModelCard, Provider, error, page
+from wire.provider import Behavior, Call, Json, Provider, error, page
 
 KEY = "sk-SENTINEL-0123456789"
 ROUTE = "POST /v1/embeddings"
@@ -116,19 +116,6 @@ def test_only_what_is_set_is_sent() -> None:
     assert plain == expected
     assert chosen == {**expected, "dimensions": 8}
     assert found.vectors == (as_vector(vector("one", 8)),)
-
-
-def test_nothing_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No address, no proxy, no header, no organization."""
-    for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-SENTINEL")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-sentinel: 1")
-    with Provider() as provider:
-        assert reasons(embed(embedder_of(provider), "one")) == ["vector"]
-        headers = provider.requests[0].headers
-    assert "x-sentinel" not in headers
-    assert "openai-organization" not in headers
 
 
 def test_an_empty_text_is_not_sent() -> None:
@@ -299,13 +286,6 @@ def test_what_concerns_every_text_ends_the_run(behavior: Behavior, reason: str) 
         assert KEY not in str(chain)
         assert "SENTINEL-TEXT" not in str(chain)
         chain = chain.__cause__ or chain.__context__
-
-
-def test_an_unknown_model_ends_the_run() -> None:
-    """As the server itself says it."""
-    no_such = pytest.raises(FatalJudgeError, match="no such model")
-    with Provider(models=[ModelCard("other")]) as provider, no_such:
-        embed(embedder_of(provider), "one")
 
 
 @pytest.mark.parametrize(("behavior", "reason"), LATER_FATAL.values(), ids=LATER_FATAL.keys())

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from math import inf
@@ -121,18 +120,6 @@ def test_a_storm_of_rate_limits_loses_no_record(header: Any) -> None:
     assert reasons(outcomes) == ["label"] * 60
     assert provider.limited > 0
     assert set(provider.paid.values()) == {1}
-
-
-def test_a_rate_limit_without_end_gives_records_up_and_keeps_none_of_it() -> None:
-    """Only past the longest outage that is waited out; the next run asks for them."""
-    store = MemoryStore()
-    with Provider(lambda call: "429" if call.number > 4 else None) as provider:
-        outcomes = run(provider, rows(8), store=store, concurrency=1, max_outage=0.2)
-    assert Counter(reasons(outcomes)) == {"label": 3, "rate_limit": 5}
-    assert not any(o.lasting for o in outcomes if isinstance(o, LabelFailure))
-    with Provider() as provider:
-        assert reasons(run(provider, rows(8), store=store)) == ["label"] * 8
-        assert len(provider.calls) == 5
 
 
 # Outages
@@ -308,18 +295,6 @@ def test_a_signal_ends_the_wait_for_another_run(tmp_path: Path) -> None:
         assert second.process.wait(timeout=30) == 128 + signal.SIGTERM
         held.going.set()
         assert first.end().code == 0
-
-
-def test_a_signal_ends_a_pause_that_the_server_asked_for(tmp_path: Path) -> None:
-    """Three hours are not waited out."""
-    given = row_file(tmp_path, rows(40))
-    with Provider(lambda call: "429-wait-long" if call.number > 5 else None) as provider:
-        asking = process(labeling(provider, given, "--concurrency", 2))
-        with running(asking, tmp_path) as paused:
-            assert paused.says("asks to wait 10800 s: going on at")
-            paused.process.send_signal(signal.SIGINT)
-            assert paused.process.wait(timeout=30) == 128 + signal.SIGINT
-        assert stored(tmp_path / ".labeler") == provider.paid.total() == 4
 
 
 def test_a_signal_ends_the_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
