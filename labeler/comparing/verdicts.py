@@ -191,13 +191,9 @@ class Verdict(Brief):
 
     @property
     def details(self) -> str:
-        """The verdict with the numbers of records, methods and remarks, without records."""
-        return f"{self._state}: {self.title}: {self.finding}"
-
-    @property
-    def details_with_worst(self) -> str:
-        """The same, with the records behind a missed gate on a second line."""
-        return f"{self.details}\n  {self.named}" if self.named else self.details
+        """The verdict with numbers of records, methods and remarks; a second line has the worst."""
+        found = f"{self._state}: {self.title}: {self.finding}"
+        return f"{found}\n  {self.named}" if self.named else found
 
     @property
     def _state(self) -> str:
