@@ -106,8 +106,6 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
     ]
 
 
-
-
 def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) -> None:
     """Ids, values, fractions, reasons: the form that programs rely on."""
     ids = "relevance,relevance:ragbench,context_precision"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import os
 import re
 import signal
 import subprocess
@@ -984,5 +983,3 @@ def test_nobody_else_can_read_a_batch(tmp_path: Path) -> None:
         assert folder.stat().st_mode & 0o777 == 0o700
     held = "".join(p.read_text("utf-8", "replace") for p in folder.iterdir())
     assert KEY not in held
-
-

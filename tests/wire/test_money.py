@@ -141,8 +141,6 @@ def test_a_budget_caps_answers_by_their_sentences(
     assert [call.body.get("max_completion_tokens") for call in provider.calls] == caps
 
 
-
-
 @pytest.mark.parametrize(
     "usage",
     [

@@ -290,8 +290,6 @@ def test_a_broken_contract_is_counted_and_paid_for() -> None:
     assert (failure.attempts, failure.usage) == (2, twice)
 
 
-
-
 def test_a_reask_names_what_is_wrong_and_what_is_allowed() -> None:
     """The judge sees its answer, the bad keys, and the existing ones in short."""
     with Provider(["unknown-key"]) as provider:
@@ -309,8 +307,6 @@ def test_a_reask_names_what_is_wrong_and_what_is_allowed() -> None:
             "Write the whole label again, as JSON alone."
         ),
     }
-
-
 
 
 # Failures
@@ -440,8 +436,6 @@ def test_a_failure_that_is_final_keeps_its_reason_while_stopping() -> None:
         with pytest.raises(UnusableAnswer) as caught:
             label_while_stopping([behavior], **settings)
         assert caught.value.reason == reason
-
-
 
 
 @pytest.mark.parametrize("end", ["stop", "cancel"])

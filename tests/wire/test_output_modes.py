@@ -287,8 +287,6 @@ def test_auto_finds_the_mode_that_the_server_accepts(mode: str, tmp_path: Path) 
         assert run(provider, rows(20), store=store, judge={"output_mode": found}) == outcomes
 
 
-
-
 def test_other_rows_are_asked_in_the_mode_of_the_store(tmp_path: Path) -> None:
     """Labels of other rows by the same judge decide; those of another judge do not."""
     store = tmp_path / "store"
@@ -363,8 +361,6 @@ def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:
         outcomes = run(provider, [odd, *rows(4, 1)], concurrency=1)
     assert reasons(outcomes) == ["parameter", *["label"] * 4]
     assert {call.mode for call in provider.calls} == {"strict"}
-
-
 
 
 def test_a_budget_does_not_pay_for_refusals() -> None:

@@ -23,7 +23,6 @@ from labeler.errors import FatalJudgeError, StoreError
 from labeler.judges import concurrency
 from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
-from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.folder import pending_keys
 from labeler.store.disk import DiskStore
@@ -193,8 +192,6 @@ def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
 
 
 # Failures that are kept, and those that are not
-
-
 
 
 def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(

@@ -163,8 +163,6 @@ def test_probabilities_are_those_of_the_answer_that_counts() -> None:
     assert found.distribution == pytest.approx({1: 0.25, 2: 0.75})
 
 
-
-
 def test_steps_and_scores_are_paid_from_one_budget() -> None:
     """What the steps cost is not there for the rows."""
     with Provider(count_tokens=True) as provider:
