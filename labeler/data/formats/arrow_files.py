@@ -101,7 +101,7 @@ def table_rows(value: object) -> Iterator[dict[str, Any]]:
         table = pa.table(value)
         check_schema("the table", table.schema)
         for batch in table.to_batches(max_chunksize=BATCH):
-            yield from map(plain_row, _in_microseconds(batch).to_pylist())
+            yield from _in_microseconds(batch).to_pylist()
 
 
 def rereadable(value: object) -> object:
