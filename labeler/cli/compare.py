@@ -184,12 +184,12 @@ def diff(
     Compared are the labels of the very same sentences: of two judges, prompts, trials or dates.
     """
     from labeler import api
-    from labeler.comparing.diff import open_diff
+    from labeler.comparing.diff import diff_labels
 
     _check_sides(a, b, sides)
     _check_page([a, b], html, json=as_json, rows=rows)
     outcomes = api.checked_outcomes(a), api.checked_outcomes(b)
-    found = open_diff(*outcomes, metrics, names=(a, b), **asdict(sides))
+    found = diff_labels(*outcomes, metrics, names=(a, b), top=top, **asdict(sides))
     notify_repeated(found.counts.duplicates)
     if html is not None:
         from labeler.report.comparison_pages import write_diff
@@ -202,9 +202,9 @@ def diff(
         for record in found:
             print_json(record.as_json(pairs))
     elif as_json:
-        print_json(found.summary(top).as_json() | {"labeler": __version__})
+        print_json(found.as_json() | {"labeler": __version__})
     else:
-        print_found(found.summary(top), _MORE_DIFF, details=details)
+        print_found(found, _MORE_DIFF, details=details)
 
 
 @expand_options
