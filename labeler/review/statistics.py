@@ -47,13 +47,12 @@ class ReviewStatistics:
     def __init__(self, session: ReviewSession) -> None:
         self._session, self._labels = session, session.labels
         self._drawn = session.keys if session.settings.queue == "random" else ()
+        metrics = session.labels.metrics
         # People do not correct claims.
-        self._correctable = [
-            metric for metric in session.metrics if metric.profile.output is GPTLabelingOutput
-        ]
-        self._names = [*(metric.id for metric in session.metrics), OVERALL]
-        self._words = {metric.id: plain_name(metric) for metric in session.metrics}
-        self._correctable_names = frozenset([*(m.id for m in self._correctable), OVERALL])
+        self._correctable = [one for one in metrics if one.profile.output is GPTLabelingOutput]
+        self._correctable_names = frozenset([*(one.id for one in self._correctable), OVERALL])
+        self._words = {one.id: plain_name(one) for one in metrics}
+        self._words[OVERALL] = "answers supported overall"
         self._lock = threading.Lock()
         self._latest: tuple[Snapshot, View] | None = None
         self._records: dict[str, LabelRecord] = {}
@@ -181,7 +180,7 @@ class ReviewStatistics:
         """The judge's means; their intervals take long, and no judgment changes them."""
         return {
             name: self._estimated(name, {}, random_sample=False).plain.as_json()
-            for name in self._names
+            for name in self._words
         }
 
     def _estimated(
@@ -207,12 +206,12 @@ class ReviewStatistics:
         return [
             {
                 "metric": name,
-                "words": self._words.get(name, "answers supported overall"),
+                "words": words,
                 "judge": self._judge_means[name],
                 "estimate": estimates[name].as_json() if name in estimates else None,
                 "overlaid": self._overlaid(name, changed),
             }
-            for name in self._names
+            for name, words in self._words.items()
         ]
 
     def _corrected(
@@ -247,7 +246,7 @@ class ReviewStatistics:
         side = read_side(records, lambda record: Judged.of(record, fields, in_full=True))
         people = People(human, side)
         keys, found = self._labels.keys, {}
-        for name in self._names:
+        for name in self._words:
             if name not in self._correctable_names:
                 continue
             # From people's own verdicts where these define the metric, as labeler agree has it;
