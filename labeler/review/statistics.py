@@ -110,7 +110,7 @@ class ReviewStatistics:
             "metrics": [] if is_blind else self._metric_means(corrections, estimates),
             "annotators": _annotators([one for one in latest if one.key in self._labels.places]),
             "among": [one.as_json() for one in agreement.among] if agreement else [],
-            "notes": [*self._mixed(), *self._skipped(drawn), *notes],
+            "notes": [*self._notes_on_all(drawn), *notes],
         }
 
     def _by_key(self, corrections: Sequence[Correction]) -> dict[str, list[Correction]]:
@@ -124,15 +124,6 @@ class ReviewStatistics:
             ):
                 by_key[one.key].append(one)
         return by_key
-
-    def _mixed(self) -> Iterator[str]:
-        """Note that the labels have several signatures."""
-        signatures = len(self._labels.signatures)
-        if signatures > 1:
-            yield (
-                f"these labels were made in {signatures} ways, and every figure is over "
-                "all of them together: review a file of one way for figures of that way"
-            )
 
     def _notes(
         self, judged: ByKey, drawn: ByKey, estimates: Mapping[str, Corrected]
@@ -150,11 +141,15 @@ class ReviewStatistics:
         for warning, names in concerned.items():
             yield f"{', '.join(names)}: {warning}"
 
-    def _skipped(self, judged: ByKey) -> Iterator[str]:
-        """Note that drawn records were skipped, so the judged ones are not a random sample."""
-        last = max((n for n, key in enumerate(self._drawn) if key in judged), default=0)
-        skipped = sum(key not in judged for key in self._drawn[:last])
-        if skipped:
+    def _notes_on_all(self, drawn: ByKey) -> Iterator[str]:
+        """Note labels of several signatures, and skipped records, which spoil a random sample."""
+        if (signatures := len(self._labels.signatures)) > 1:
+            yield (
+                f"these labels were made in {signatures} ways, and every figure is over "
+                "all of them together: review a file of one way for figures of that way"
+            )
+        last = max((n for n, key in enumerate(self._drawn) if key in drawn), default=0)
+        if skipped := sum(key not in drawn for key in self._drawn[:last]):
             noun = "record was" if skipped == 1 else "records were"
             yield (
                 f"{skipped} {noun} drawn before the last judged one and not judged, left for later "
