@@ -187,7 +187,7 @@ def corrected(
     people, judged, rest = human[:size].tolist(), judge[:size].tolist(), judge[size:].tolist()
     each = QUESTIONS.get(name)
     groups = None if each is None else questions_of(len(judge), each).tolist()
-    yield "PPI++", ppi_mean(people, judged, rest, bounds=(0, 1), groups=groups)
+    yield "PPI++", ppi_mean(people, judged, rest, is_share=True, groups=groups)
     yield "published", published(people, judged, rest)
     if name.startswith("0 or 1"):
         yield "error-corrected", corrected_proportion(people, judged, rest, groups=groups)
@@ -195,7 +195,7 @@ def corrected(
 
 def published(people: Sequence[float], judged: Sequence[float], rest: Sequence[float]) -> Corrected:
     """Return the PPI++ mean with the normal interval of its paper, cut to 0 and 1."""
-    found = ppi_mean(people, judged, rest, bounds=(0, 1))
+    found = ppi_mean(people, judged, rest, is_share=True)
     trust = found.weight or 0.0
     errors = np.array(people) - trust * np.array(judged)
     mean = errors.mean() + trust * np.mean(rest)

@@ -171,7 +171,7 @@ def _judge_only(sample: Sequence[tuple[float, float]], alone: Sequence[float]) -
 
 def _ppi(sample: Sequence[tuple[float, float]], alone: Sequence[float]) -> Corrected:
     people, judged = zip(*sample, strict=True)
-    return ppi_mean(people, judged, alone, bounds=(0, 1), random_sample=True)
+    return ppi_mean(people, judged, alone, is_share=True, random_sample=True)
 
 
 def _error_corrected(sample: Sequence[tuple[float, float]], alone: Sequence[float]) -> Corrected:

@@ -89,7 +89,7 @@ def estimated(people: Floats, judge: Floats, chosen: Judged) -> Estimate:
         people[drawn].tolist(),
         judge[drawn].tolist(),
         judge[~drawn].tolist(),
-        bounds=(0, 1),
+        is_share=True,
     )
     return Estimate(float(found.value or 0), found.interval, warned=False)
 

@@ -78,4 +78,4 @@ def assert_metric(
     base = None if against is None else as_outcomes(against)
     missed = check_gates(as_outcomes(labels), demands, base, settings).results.missed
     if missed:
-        raise AssertionError(visible("\n".join(one.details_with_worst for one in missed)))
+        raise AssertionError(visible("\n".join(one.details for one in missed)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,11 @@ gc.disable()
 
 # Before anything of ours is imported, and for the whole session.
 AUDIT.install()
+
+# Hundreds of tests make a store, which waits for the disk at each step: memory is a disk, too.
+MEMORY = Path("/dev/shm")  # noqa: S108 - each session makes a folder of its own there
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # Each of the commands that tests start would otherwise compile the whole package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

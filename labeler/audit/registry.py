@@ -13,7 +13,6 @@ from labeler.catalog import Catalog, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,
-    GPTLabelingOutput,
     SecondOpinion,
     SentenceSupport,
 )
@@ -32,6 +31,18 @@ class Subject:
         record: the label record.
         second_opinion: the label of another judge, if there is one.
 
+    Attributes:
+        label: the label.
+        judged: the verdict on each response sentence.
+        supported: the verdicts on those that are judged supported.
+        unsupported: the others.
+        relevant: document sentences judged relevant.
+        utilized: document sentences judged utilized.
+        documents: keys of the document sentences, in reading order.
+        document_set: the same as a set.
+        evidence: keys of the sentences that may support: of documents, tool outputs and turns.
+        supporting: document sentences in the support of a supported response sentence.
+
     Example:
         >>> subject = labeler.audit.Subject(labels["pilot-boat-half"])
         >>> subject.texts["b"], sorted(subject.relevant)
@@ -39,14 +50,20 @@ class Subject:
     """
 
     def __init__(self, record: LabelRecord, second_opinion: SecondOpinion | None = None) -> None:
-        self.record, self.second_opinion = record, second_opinion
+        label, example = record.label, record.example
+        self.record, self.second_opinion, self.label = record, second_opinion, label
+        self.judged = label.sentence_support_information
+        self.supported = tuple(entry for entry in self.judged if entry.fully_supported)
+        self.unsupported = tuple(entry for entry in self.judged if not entry.fully_supported)
+        self.relevant = frozenset(label.all_relevant_sentence_keys)
+        self.utilized = frozenset(label.all_utilized_sentence_keys)
+        self.documents = tuple(example.document_keys())
+        self.document_set = frozenset(self.documents)
+        self.evidence = tuple(sentence.key for sentence in example.evidence_sentences())
+        named = (key for entry in self.supported for key in self.named(entry))
+        self.supporting = self.document_set.intersection(named)
         self._words: dict[str, list[str]] = {}
         self._figures: dict[str, set[str]] = {}
-
-    @property
-    def label(self) -> GPTLabelingOutput:
-        """The label."""
-        return self.record.label
 
     @cached_property
     def disagreements(self) -> dict[str, float]:
@@ -65,56 +82,10 @@ class Subject:
         sentences = [*example.evidence_sentences(), *example.response, *(example.reference or ())]
         return {sentence.key: sentence.text for sentence in sentences}
 
-    @cached_property
-    def judged(self) -> tuple[SentenceSupport, ...]:
-        """The verdict on each response sentence."""
-        return self.label.sentence_support_information
-
-    @cached_property
-    def relevant(self) -> frozenset[str]:
-        """Document sentences judged relevant."""
-        return frozenset(self.label.all_relevant_sentence_keys)
-
-    @cached_property
-    def utilized(self) -> frozenset[str]:
-        """Document sentences judged utilized."""
-        return frozenset(self.label.all_utilized_sentence_keys)
-
-    @cached_property
-    def documents(self) -> tuple[str, ...]:
-        """Keys of the document sentences, in reading order."""
-        return tuple(self.record.example.document_keys())
-
-    @cached_property
-    def document_set(self) -> frozenset[str]:
-        """Keys of the document sentences, as a set."""
-        return frozenset(self.documents)
-
-    @cached_property
-    def evidence(self) -> tuple[str, ...]:
-        """Keys of the sentences that may support: of documents, tool outputs and earlier turns."""
-        return tuple(sentence.key for sentence in self.record.example.evidence_sentences())
-
     @staticmethod
     def named(entry: SentenceSupport) -> tuple[str, ...]:
         """Return the sentences in the support of a verdict, without special strings."""
         return tuple(k for k in entry.supporting_sentence_keys if k not in SPECIAL_SUPPORT)
-
-    @cached_property
-    def supporting(self) -> frozenset[str]:
-        """Document sentences in the support of a supported response sentence."""
-        named = frozenset(key for entry in self.supported for key in self.named(entry))
-        return named & self.document_set
-
-    @cached_property
-    def supported(self) -> tuple[SentenceSupport, ...]:
-        """The verdicts on response sentences that are judged supported."""
-        return tuple(entry for entry in self.judged if entry.fully_supported)
-
-    @cached_property
-    def unsupported(self) -> tuple[SentenceSupport, ...]:
-        """The verdicts on response sentences that are judged unsupported."""
-        return tuple(entry for entry in self.judged if not entry.fully_supported)
 
     @cached_property
     def claims(self) -> dict[str, Claim]:

@@ -135,7 +135,7 @@ def check(
 def _print(verdicts: GateResults, *, details: bool) -> None:
     if details:
         ordered = sorted(verdicts, key=lambda one: one.passed)
-        print_lines([verdicts.conclusion, *(one.details_with_worst for one in ordered)])
+        print_lines([verdicts.conclusion, *(one.details for one in ordered)])
     else:
         print_display(verdicts)
 

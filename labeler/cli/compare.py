@@ -184,12 +184,12 @@ def diff(
     Compared are the labels of the very same sentences: of two judges, prompts, trials or dates.
     """
     from labeler import api
-    from labeler.comparing.diff import open_diff
+    from labeler.comparing.diff import diff_labels
 
     _check_sides(a, b, sides)
     _check_page([a, b], html, json=as_json, rows=rows)
     outcomes = api.checked_outcomes(a), api.checked_outcomes(b)
-    found = open_diff(*outcomes, metrics, names=(a, b), **asdict(sides))
+    found = diff_labels(*outcomes, metrics, names=(a, b), top=top, **asdict(sides))
     notify_repeated(found.counts.duplicates)
     if html is not None:
         from labeler.report.comparison_pages import write_diff
@@ -202,9 +202,9 @@ def diff(
         for record in found:
             print_json(record.as_json(pairs))
     elif as_json:
-        print_json(found.summary(top).as_json() | {"labeler": __version__})
+        print_json(found.as_json() | {"labeler": __version__})
     else:
-        print_found(found.summary(top), _MORE_DIFF, details=details)
+        print_found(found, _MORE_DIFF, details=details)
 
 
 @expand_options
@@ -334,7 +334,7 @@ def calibrated(
 def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> HumanLabels:
     """Read human labels, from rows of their own or from corrections of the chosen labels."""
     from labeler import api
-    from labeler.comparing.human_labels import labels_of, read_human_labels
+    from labeler.comparing.human_labels import labels_of_corrections, read_human_labels
     from labeler.comparing.sides import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
@@ -353,7 +353,7 @@ def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> H
     read = read_corrections(human)
     for where in read.torn:
         notify(f"{where}: cut off, as by a crash, and left out")
-    found = labels_of(
+    found = labels_of_corrections(
         read.events,
         api.checked_outcomes(labels),
         choice=Choice(labels, chosen.a_signature, chosen.trial),

@@ -11,7 +11,7 @@ from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_table import not_finite_notes
 from labeler.comparing.gates import IN_BASE, Demand, Gate, GateSettings, listed, measure_gates
-from labeler.comparing.pairs import QuestionPairs, pair_by_question
+from labeler.comparing.pairs import pair_by_question
 from labeler.comparing.verdicts import GateRecords, GateResults, Note, Verdict, judge
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModels, joined, mixture
@@ -214,87 +214,23 @@ def check_drops(
     """
     found: list[Verdict] = []
     for gate in gates:
-        for paired in _paired(gate.metric, new, base):
-            rows = [pair.drop(gate.metric, paired.label) for pair in paired.pairs]
+        for rows, notes in _drops(gate.metric, new, base):
             low, high = gate.metric.range or (0.0, 1.0)
             drops = (abs(row.metrics[gate.metric.id].value or 0.0) for row in rows)
             span = max([high - low, *drops])
             metric = replace(gate.metric, bounded=False, scale=(-span, span))
-            notes = tuple(_notes(paired))
             found += check_rows(rows, [replace(gate, metric=metric)], settings, notes)
     return found
 
 
-class _Pair(NamedTuple):
-    """A row and the one of its id in the base."""
-
-    id: str
-    new: MetricsRow | None
-    base: MetricsRow | None
-
-    @property
-    def labels(self) -> tuple[MetricsRow, MetricsRow] | None:
-        """The new row and that of the base, if both have a label."""
-        if self.new is None or self.base is None or self.new.failed or self.base.failed:
-            return None
-        return self.new, self.base
-
-    @property
-    def missing(self) -> str | None:
-        """The reason why there is no pair of labels of one question; ``None`` if there is one."""
-        if self.labels:
-            new, base = self.labels
-            return None if new.question == base.question else OTHER_QUESTION
-        if self.new is None:
-            return "only_in_base"
-        if self.new.failed:
-            return self.new.failed
-        return f"{self.base.failed}{IN_BASE}" if self.base else "only_in_new"
-
-    def drop(self, metric: Metric, label: str | None) -> MetricsRow:
-        """Return the drop of a metric as a row of its own."""
-        row = self.new or self.base
-        found = MetricsRow(
-            self.id,
-            {metric.id: Ratio.missing(self.missing or "")},
-            label,
-            versions="",
-            failed=self.missing,
-            metadata=row.metadata if row else {},
-            answered=self.new.answered if self.new else None,
-        )
-        if self.missing or self.labels is None:
-            return found
-        new, base = (row.metrics[metric.id] for row in self.labels)
-        if new.value is None or base.value is None:
-            value = Ratio.missing(new.undefined or f"{base.undefined}{IN_BASE}")
-        else:
-            sign = 1 if metric.higher_is_better else -1
-            drop = sign * (base.exact - new.exact)
-            value = Ratio(drop.numerator, drop.denominator)
-        return replace(found, metrics={metric.id: value}, question=self.labels[0].question)
+_Side = dict[str, MetricsRow]
+"""Rows of one judge configuration by id."""
 
 
-class _Paired(NamedTuple):
-    """The pairs of one judge configuration.
-
-    Attributes:
-        label: printed signature of the new labels.
-        base_label: printed signature of the labels of the base.
-        pairs: the pairs.
-        by_question: those that are paired by question.
-    """
-
-    label: str | None
-    base_label: str | None
-    pairs: list[_Pair]
-    by_question: QuestionPairs
-
-
-def _paired(
+def _drops(
     metric: Metric, new: Sequence[MetricsRow], base: Sequence[MetricsRow]
-) -> Iterator[_Paired]:
-    """Yield the pairs of each judge configuration."""
+) -> Iterator[tuple[list[MetricsRow], list[Note]]]:
+    """Yield the drops of each judge configuration as rows of their own, with notes on them."""
     ours, theirs = _by_label(metric, new), _by_label(metric, base)
     if len(ours) == len(theirs) == 1:
         matched = dict(zip(ours, theirs, strict=True))
@@ -314,33 +250,70 @@ def _paired(
         )
         by_question = pair_by_question(asked, asks, failed)
         after = {by_question.in_a(name): row for name, row in after.items()}
-        names = sorted({*after, *before})
-        pairs = [_Pair(name, after.get(name), before.get(name)) for name in names]
-        _check_pairs(pairs)
-        yield _Paired(label, base_label, pairs, by_question)
+        rows = [
+            _drop(metric, label, name, after.get(name), before.get(name))
+            for name in sorted({*after, *before})
+        ]
+        _check_pairs(after, before, rows)
+        notes = map(Note, filter(None, (by_question.warning(len(asked)), by_question.note())))
+        yield rows, [*notes, *_notes(after, before, label, base_label)]
 
 
-def _check_pairs(pairs: Sequence[_Pair]) -> None:
+def _drop(
+    metric: Metric, label: str | None, name: str, new: MetricsRow | None, base: MetricsRow | None
+) -> MetricsRow:
+    """Return the drop of a metric as a row; without two labels of one question a failed one."""
+    value, question, missing = None, 0, None
+    if new is None:
+        missing = "only_in_base"
+    elif new.failed:
+        missing = new.failed
+    elif base is None:
+        missing = "only_in_new"
+    elif base.failed:
+        missing = f"{base.failed}{IN_BASE}"
+    elif new.question != base.question:
+        missing = OTHER_QUESTION
+    else:
+        value, question = _difference(metric, new, base), new.question
+    row = new or base
+    return MetricsRow(
+        name,
+        {metric.id: Ratio.missing(missing or "") if value is None else value},
+        label,
+        versions="",
+        failed=missing,
+        metadata=row.metadata if row else {},
+        question=question,
+        answered=new.answered if new else None,
+    )
+
+
+def _difference(metric: Metric, row: MetricsRow, base_row: MetricsRow) -> Ratio:
+    new, base = row.metrics[metric.id], base_row.metrics[metric.id]
+    if new.value is None or base.value is None:
+        return Ratio.missing(new.undefined or f"{base.undefined}{IN_BASE}")
+    drop = base.exact - new.exact if metric.higher_is_better else new.exact - base.exact
+    return Ratio(drop.numerator, drop.denominator)
+
+
+def _check_pairs(new: _Side, base: _Side, rows: Sequence[MetricsRow]) -> None:
     """Require an id on both sides, and of labels one with the same question.
 
     Raises:
         UsageError: these are other rows.
     """
-    if pairs and not any(pair.new and pair.base for pair in pairs):
-        new = [pair.id for pair in pairs if pair.new]
-        base = [pair.id for pair in pairs if pair.base]
-        if new and base:
-            raise UsageError(
-                f"new labels and base have no id in common: the new labels have {_some(new)}, the "
-                f"base has {_some(base)}; rows are paired by id: give both sides the same rows "
-                "under the same ids (--id)"
-            )
-    labeled = [pair for pair in pairs if pair.labels]
-    if labeled and all(pair.missing for pair in labeled):
+    if new and base and not new.keys() & base.keys():
         raise UsageError(
-            f"new labels and base share {_some([pair.id for pair in labeled])}, but ask different "
-            "questions under each: these are other rows; give both sides the same rows under the "
-            "same ids (--id)"
+            f"new labels and base have no id in common: the new labels have {_some(sorted(new))}, "
+            f"the base has {_some(sorted(base))}; rows are paired by id: give both sides the same "
+            "rows under the same ids (--id)"
+        )
+    others = [row.id for row in rows if row.failed == OTHER_QUESTION]
+    if others and all(row.failed for row in rows):
+        raise UsageError(
+            f"new labels and base share {_some(others)}, but ask different questions under each: "
+            "these are other rows; give both sides the same rows under the same ids (--id)"
         )
 
 
@@ -351,9 +324,7 @@ def _some(ids: Sequence[str]) -> str:
     return f"{len(ids)} id{'s' * (len(ids) != 1)} ({listed_ids}{more})"
 
 
-def _by_label(
-    metric: Metric, rows: Iterable[MetricsRow]
-) -> dict[str | None, dict[str, MetricsRow]]:
+def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:
     """Return the rows by judge configuration and id; a label goes before a failure."""
     found: dict[str | None, dict[str, MetricsRow]] = {}
     unsigned: dict[str, MetricsRow] = {}
@@ -369,20 +340,16 @@ def _by_label(
     return {label: {**unsigned, **side} for label, side in found.items()} or {None: unsigned}
 
 
-def _notes(paired: _Paired) -> Iterator[Note]:
-    """Yield notes on pairing, on differences in making, on models, and on selected corrections."""
-    label, base_label, pairs, by_question = paired
-    labeled = sum(1 for pair in pairs if pair.base and not pair.base.failed)
-    yield from map(Note, filter(None, (by_question.warning(labeled), by_question.note())))
+def _notes(new: _Side, base: _Side, label: str | None, base_label: str | None) -> Iterator[Note]:
+    """Yield notes on differences in making, on models, and on selected corrections."""
     if label != base_label:
         yield Note(
             f"the base was labeled otherwise: {base_label or 'no label'}",
             "the base has labels of another judge, prompt or settings, which can explain a change",
         )
-    new, base = (
-        joined(row.answered.name for row in side if row and row.answered)
-        for side in ((pair.new for pair in pairs), (pair.base for pair in pairs))
+    answered, before = (
+        joined(row.answered.name for row in side.values() if row.answered) for side in (new, base)
     )
-    if new and base and (new != base or mixture([new])):
-        yield Note(f"answered by {new}, in the base by {base}")
+    if answered and before and (answered != before or mixture([answered])):
+        yield Note(f"answered by {answered}, in the base by {before}")
     yield from map(Note, selection_warnings([base_label]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -61,13 +61,6 @@ _RANKED = frozenset({"context_precision", "context_utilization_precision"})
 """Metrics that depend on the order of the documents."""
 
 
-class _Options(NamedTuple):
-    """Settings of the statistics."""
-
-    level: float
-    top: int
-
-
 def compare(
     a: Iterable[AnyOutcome] | CountedRows,
     b: Iterable[AnyOutcome] | CountedRows,
@@ -107,8 +100,8 @@ def compare(
         >>> row.metric.id, row.pairs
         ('adherence', 14)
     """
-    options = _Options(level, top)
-    (found,) = _compare([a, b], metrics, names, options, side_options(sides, compare))
+    options = side_options(sides, compare)
+    (found,) = _compare([a, b], metrics, names, options, level=level, top=top)
     return found
 
 
@@ -151,20 +144,22 @@ def compare_runs(
     names = tuple(LETTERS[: len(runs)]) if names is None else names
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
-    options = _Options(level, top)
-    return Comparisons(_compare(runs, metrics, names, options, side_options(sides, compare_runs)))
+    options = side_options(sides, compare_runs)
+    return Comparisons(_compare(runs, metrics, names, options, level=level, top=top))
 
 
 def _compare(
     runs: Sequence[Iterable[AnyOutcome] | CountedRows],
     metrics: str | Iterable[str] | None,
     names: Sequence[str],
-    options: _Options,
     sides: SideOptions,
+    *,
+    level: float,
+    top: int,
 ) -> list[Comparison]:
     """Compare the first run with each other one, as one family of tests."""
-    check_level(options.level)
-    count_of("top", options.top)
+    check_level(level)
+    count_of("top", top)
     chosen = select_metrics(metrics)
     runs = [run.chosen(metrics) if isinstance(run, CountedRows) else run for run in runs]
     for run in runs:
@@ -180,10 +175,10 @@ def _compare(
         for joined in every
         for own in [joined.measurable(chosen) if metrics is None else chosen]
     ]
-    found = _family(every, asked, options, by=sides.by)
+    found = _family(every, asked, sides.by, level=level, top=top)
     if sides.by is None:
         return found
-    wholes = _family(every, asked, options, by=None)
+    wholes = _family(every, asked, None, level=level, top=top)
     return [replace(one, whole=whole) for one, whole in zip(found, wholes, strict=True)]
 
 
@@ -246,42 +241,18 @@ class _Asked(NamedTuple):
         return cls(metric, place, max(1.0, max(values) - min(values)) if values else 1.0)
 
 
-class _Tested(NamedTuple):
-    """A row without its adjustment.
-
-    Attributes:
-        row: the row.
-        changed: ids of the pairs with a value on one side only, and the side.
-    """
-
-    row: MetricComparison
-    changed: frozenset[tuple[str, float]]
-
-    @property
-    def tests(self) -> Sequence[tuple[Hashable, float | Undefined]]:
-        """Keys and p values of the tests of values and of definedness.
-
-        Equal and complementary metrics share the first, metrics whose definedness changes in the
-        same pairs the second.
-        """
-        row = self.row
-        return (
-            ((row.group, row.metric.quantity), row.p),
-            ((row.group, self.changed), row.definedness.p),
-        )
-
-
 def _family(
     every: Sequence[Pairs[Measured]],
     asked: Sequence[Sequence[_Asked]],
-    options: _Options,
-    *,
     by: str | None,
+    *,
+    level: float,
+    top: int,
 ) -> list[Comparison]:
     """Compare all pairs, or those of each group, and adjust the p values of all together."""
     tested = [
         [
-            _compared(group, one, part, options)
+            _compared(group, one, part, level=level, top=top)
             for group, part in (_grouped(joined) if by else [(None, joined.pairs)])
             for one in own
         ]
@@ -291,7 +262,7 @@ def _family(
         (n, key): p
         for n, run in enumerate(tested)
         for one in run
-        for key, p in one.tests
+        for key, p in _tests(one)
         if not isinstance(p, Undefined)
     }
     adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
@@ -299,8 +270,8 @@ def _family(
     for n, (joined, run) in enumerate(zip(every, tested, strict=True)):
         own = {key: p for (number, key), p in adjusted.items() if number == n}
         sides = (joined.a, joined.b, joined.counts)
-        one = Comparison(*sides, (), len(adjusted), by, options.level, LETTERS[n + 1])
-        alpha = error_rate(options.level)
+        one = Comparison(*sides, (), len(adjusted), by, level, LETTERS[n + 1])
+        alpha = error_rate(level)
         rows = (_judged(each, own, alpha, same_judge=one.same_judge) for each in run)
         found.append(replace(one, rows=tuple(rows)))
     return found
@@ -314,8 +285,8 @@ def _grouped(joined: Pairs[Measured]) -> list[tuple[str | None, Sequence[Pair[Me
 
 
 def _compared(
-    group: str | None, asked: _Asked, pairs: Sequence[Pair[Measured]], options: _Options
-) -> _Tested:
+    group: str | None, asked: _Asked, pairs: Sequence[Pair[Measured]], *, level: float, top: int
+) -> MetricComparison:
     """Compare one metric, without the adjustment for the other metrics."""
     equal: list[_Values] = []
     others: list[_Values] = []
@@ -330,7 +301,8 @@ def _compared(
     differences = [b - a for _, a, b in valued]
     clusters, units = _clusters(valued)
     changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
-    row = MetricComparison(
+    changed = zip(found, changes, strict=True)
+    return MetricComparison(
         metric=asked.metric,
         group=group,
         pairs=len(valued),
@@ -343,7 +315,7 @@ def _compared(
         difference=mean_difference(differences),
         span=asked.span,
         interval=untested
-        or paired_interval(differences, groups=units, span=asked.span, level=options.level),
+        or paired_interval(differences, groups=units, span=asked.span, level=level),
         p=untested or paired_test(differences, groups=units, span=asked.span),
         p_adjusted=Undefined("not_tested"),
         definedness=Definedness(
@@ -351,14 +323,13 @@ def _compared(
             changes.count(1.0),
             untested or paired_test(changes, groups=_clusters(found)[1]),
             Undefined("not_tested"),
+            frozenset((one[0].id, change) for one, change in changed if change),
         ),
         judge_inconsistency=_inconsistency(equal),
         not_finite=tuple(pair.id for pair, *both in found if NOT_FINITE in both)[:_LISTED],
         verdict="not tested",
-        moved=_moved(valued, options.top),
+        moved=_moved(valued, top),
     )
-    changed = zip(found, changes, strict=True)
-    return _Tested(row, frozenset((one[0].id, change) for one, change in changed if change))
 
 
 _Values = tuple[Pair[Measured], float | str, float | str]
@@ -432,14 +403,23 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
     )
 
 
+def _tests(row: MetricComparison) -> Iterator[tuple[Hashable, float | Undefined]]:
+    """Yield keys and p values of the tests of values and of definedness.
+
+    Equal and complementary metrics share the first, metrics whose definedness changes in the same
+    pairs the second.
+    """
+    yield (row.group, row.metric.quantity), row.p
+    yield (row.group, row.definedness.changed), row.definedness.p
+
+
 def _judged(
-    tested: _Tested, adjusted: Mapping[Hashable, float], alpha: float, *, same_judge: bool
+    row: MetricComparison, adjusted: Mapping[Hashable, float], alpha: float, *, same_judge: bool
 ) -> MetricComparison:
     """Fill in the adjusted p values of a row, and its verdict."""
     p, of_definedness = (
-        p if isinstance(p, Undefined) else adjusted[key] for key, p in tested.tests
+        found if isinstance(found, Undefined) else adjusted[key] for key, found in _tests(row)
     )
-    row = tested.row
     return replace(
         row,
         p_adjusted=p,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -39,7 +39,6 @@ LETTERS = string.ascii_uppercase
 """Letters of the sets of labels; A is the base."""
 UNTESTED = "equal_retrieval"
 """Why nothing is tested where all pairs have equal retrieval."""
-_FIGURES = ("mean_a", "mean_b", "difference", "interval", "p", "p_adjusted")
 _INCONSISTENT = "judge_inconsistency"
 _VERDICTS = {
     "not significant after Holm": "not certain",
@@ -150,12 +149,14 @@ class Definedness(Brief):
         only_b: pairs with a value on side B only.
         p: of the test that neither side has values more often.
         p_adjusted: by Holm's method, with the other tests of the comparison.
+        changed: ids of these pairs: 1 for a value on side B only, -1 on side A only.
     """
 
     only_a: int
     only_b: int
     p: float | Undefined
     p_adjusted: float | Undefined
+    changed: frozenset[tuple[str, float]] = field(repr=False)
 
     @property
     def differs(self) -> bool:
@@ -272,36 +273,29 @@ class MetricComparison(Brief):
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form; an undefined figure is null, its reason in ``undefined``."""
-        figures: dict[str, object] = {name: getattr(self, name) for name in _FIGURES}
-        reasons = {name: one.reason for name, one in figures.items() if isinstance(one, Undefined)}
+        shown = {name: _plain(value) for name, value in vars(self).items() if name != "metric"}
+        reasons = {
+            name: value.reason for name, value in vars(self).items() if isinstance(value, Undefined)
+        }
         return {
             "metric": self.metric.id,
             "version": self.metric.version,
             "higher_is_better": self.metric.higher_is_better,
-            "group": self.group,
+            **shown,
             "verdict": _INCONSISTENT if self.verdict == "judge inconsistency" else self.verdict,
-            "pairs": self.pairs,
-            "questions": self.questions,
-            "undefined_pairs": self.undefined_pairs,
-            "undefined_a": self.undefined_a,
-            "undefined_b": self.undefined_b,
-            "not_finite": list(self.not_finite),
-            "definedness": {
-                name: _plain(getattr(self.definedness, name))
-                for name in ("only_a", "only_b", "p", "p_adjusted")
-            },
-            _INCONSISTENT: (inconsistency := self.judge_inconsistency) and asdict(inconsistency),
-            "span": self.span,
-            **{name: _plain(one) for name, one in figures.items()},
             "undefined": reasons,
-            "moved": [asdict(record) for record in self.moved],
         }
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Interval):
-        return asdict(value)
-    return None if isinstance(value, Undefined) else value
+    """Return a JSON value: null for an undefined figure, an object of the fields of a result."""
+    if isinstance(value, Undefined):
+        return None
+    if isinstance(value, tuple):
+        return [*map(_plain, value)]
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if one.repr}
+    return value
 
 
 @dataclass(frozen=True, repr=False)

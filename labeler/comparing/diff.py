@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, compress
-from typing import Any
+from typing import Any, NamedTuple
 
 from typing_extensions import Unpack
 
@@ -33,14 +33,13 @@ from labeler.comparing.flips import (
     decision_flips,
 )
 from labeler.comparing.options import SideKeywords, side_options
-from labeler.comparing.pairs import Pair, PairCounts, Pairs, others_of, read_pairs
+from labeler.comparing.pairs import Pair, PairCounts, others_of, read_pairs
 from labeler.comparing.sides import Side
 from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
 from labeler.sentences.display import (
     NONE,
-    Brief,
     Column,
     Display,
     Displayed,
@@ -68,40 +67,158 @@ _SHOWN_FLIPS = 12
 _SIGNS = {"gained": "+", "lost": "-", "changed": "~"}
 
 
-@dataclass(frozen=True, repr=False)
-class LabelDiff(Displayed):
-    """The differences between two sets of labels, and the changes of the metrics.
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A compressed record and its metrics; two are equal if their labels are."""
 
-    Attributes:
-        a: the labels to start from.
-        b: the labels that are compared with them.
-        counts: the numbers of pairs and of other records.
-        by: name of the metadata column that records are grouped by, or ``None``.
-        flipped: records with a flip.
-        flips: numbers of flips, of all records first, then by group.
-        metrics: changes of the metrics, in the same order.
-        records: the records that changed most, the largest change first; records without a flip
-            and without a change are omitted.
-    """
+    label: str
+    content: bytes = field(repr=False, compare=False)
+    ratios: tuple[Ratio, ...] = field(repr=False, compare=False)
 
-    a: Side[Any]
-    b: Side[Any]
-    counts: PairCounts
-    by: str | None
+    def record(self) -> LabelRecord:
+        return LabelRecord.model_validate_json(zlib.decompress(self.content))
+
+
+def _packer(metrics: Sequence[Metric]) -> Callable[..., _Packed]:
+    """Return a function that measures and compresses records."""
+    shared: dict[object, Ratio] = {}  # there are few distinct ratios, and many records
+
+    def packed(record: LabelRecord, *, sentences: bool = True) -> _Packed:
+        counted = tally(record)
+        ratios = (metric.ratio(counted, record.id) for metric in metrics)
+        kept = tuple(shared.setdefault(ratio.parts, ratio) for ratio in ratios)
+        label = digest(record.label.model_dump())
+        if not sentences:
+            bare = record.example.model_copy(update={"documents": (), "response": ()})
+            record = record.model_copy(update={"example": bare})
+        return _Packed(label, zlib.compress(record.model_dump_json().encode(), _FAST), kept)
+
+    return packed
+
+
+class _Sums(NamedTuple):
+    """Sums over the records of a diff; see :class:`LabelDiff`."""
+
     flipped: int
     flips: tuple[FlipCount, ...]
     metrics: tuple[MetricDiff, ...]
     records: tuple[RecordDiff, ...]
 
+
+@dataclass(frozen=True, repr=False)
+class LabelDiff(Displayed):
+    """The differences between two sets of labels, and the changes of the metrics.
+
+    Iterate over it for the differences of every pair, in A's order. Sums are made at their first
+    use; with more than :data:`MAX_GROUPS` groups they raise a ``UsageError``.
+
+    Attributes:
+        a: the labels to start from.
+        b: the labels that are compared with them.
+        counts: the numbers of pairs and of other records.
+        compared: the metrics that are compared.
+        by: name of the metadata column that records are grouped by, or ``None``.
+        top: number of the records that changed most to list.
+    """
+
+    a: Side[_Packed]
+    b: Side[_Packed]
+    counts: PairCounts
+    compared: tuple[Metric, ...]
+    by: str | None
+    top: int
+    _shown: tuple[bool, ...]
+    """True for each of the measured metrics that is compared."""
+    _pairs: tuple[Pair[_Packed], ...]
+
     @property
-    def groups(self) -> tuple[str | None, ...]:
-        """``None`` for all records, then the groups."""
-        return tuple(dict.fromkeys(count.group for count in self.flips))
+    def flipped(self) -> int:
+        """Number of records with a flip."""
+        return self._sums.flipped
+
+    @property
+    def flips(self) -> tuple[FlipCount, ...]:
+        """Numbers of flips, of all records first, then by group."""
+        return self._sums.flips
+
+    @property
+    def metrics(self) -> tuple[MetricDiff, ...]:
+        """Changes of the metrics, in the same order."""
+        return self._sums.metrics
+
+    @property
+    def records(self) -> tuple[RecordDiff, ...]:
+        """The records that changed most, the largest change first, without unchanged ones."""
+        return self._sums.records
+
+    def __iter__(self) -> Iterator[RecordDiff]:
+        for pair in self._pairs:
+            a, b = self.labels(pair.id)
+            tallies = tally(a), tally(b)
+            yield RecordDiff(
+                id=pair.id,
+                group=pair.group,
+                flips=tuple(decision_flips(a.example, (a.label, b.label), tallies)),
+                changes=tuple(MetricChange.of(*change) for change in self._changes(pair)),
+                decisions=count_decisions(*tallies),
+            )
+
+    def _changes(self, pair: Pair[_Packed]) -> Iterator[tuple[str, Ratio, Ratio]]:
+        """Yield each metric's id and both ratios."""
+        a, b = (compress(kept.value.ratios, self._shown) for kept in (pair.a, pair.b))
+        return zip((metric.id for metric in self.compared), a, b, strict=True)
 
     @property
     def pairs(self) -> dict[str, int]:
         """Number of records with a value on both sides, by metric."""
-        return {row.metric.id: row.pairs for row in self.metrics if row.group is None}
+        found = dict.fromkeys((metric.id for metric in self.compared), 0)
+        for pair in self._pairs:
+            for name, a, b in self._changes(pair):
+                found[name] += a.value is not None and b.value is not None
+        return found
+
+    def labels(self, name: str) -> tuple[LabelRecord, LabelRecord]:
+        """Return both labels of a record."""
+        a, b = (side.value(name).record() for side in (self.a, self.b))
+        sentences = {"documents": a.example.documents, "response": a.example.response}
+        return a, b.model_copy(update={"example": b.example.model_copy(update=sentences)})
+
+    @cached_property
+    def _sums(self) -> _Sums:
+        totals: dict[str | None, Totals] = {None: Totals(None, self.compared)}
+        most: list[tuple[Fraction, int, int, RecordDiff]] = []
+        flipped = 0
+        for place, record in enumerate(self):
+            for group in {None, record.group}:
+                if group not in totals:
+                    self._check_groups(len(totals))
+                    totals[group] = Totals(group, self.compared)
+                totals[group].add(record)
+            flipped += bool(record.flips)
+            if record.flips or record.size:
+                # Of two equal changes the earlier one ranks higher.
+                heapq.heappush(most, (record.size, len(record.flips), -place, record))
+                if len(most) > self.top:
+                    heapq.heappop(most)
+        ordered = [totals[group] for group in sorted(totals, key=lambda group: group or "")]
+        return _Sums(
+            flipped,
+            tuple(count for part in ordered for count in part.flips()),
+            tuple(row for part in ordered for row in part.metrics()),
+            tuple(entry[-1] for entry in sorted(most, reverse=True)),
+        )
+
+    def _check_groups(self, count: int) -> None:
+        if count > MAX_GROUPS:
+            raise UsageError(
+                f"column {self.by!r:.80} has more than {MAX_GROUPS:,} values to group by; name "
+                "one with fewer"
+            )
+
+    @property
+    def groups(self) -> tuple[str | None, ...]:
+        """``None`` for all records, then the groups."""
+        return tuple(dict.fromkeys(count.group for count in self.flips))
 
     @property
     def conclusion(self) -> str:
@@ -155,8 +272,8 @@ class LabelDiff(Displayed):
         others = (f"of these with another {parts}: {count}" for parts, count in unlike)
         return [self.counts.in_words(), *others]
 
-    def _changed_most(self) -> Iterator[str]:
-        """Yield the records that changed most, with the first metric that did."""
+    def _changed_most(self, *, details: bool = False) -> Iterator[str]:
+        """Yield the records that changed most, with the first metric that did, or with all."""
         metrics = dict.fromkeys(row.metric for row in self.metrics)
         ordered = dict.fromkeys([*headline_metrics(metrics), *metrics])
         if self.records:
@@ -170,6 +287,8 @@ class LabelDiff(Displayed):
                 one = changes[first.id]
                 words += f", {plain_name(first)} {figure(one.a)} → {figure(one.b)}"
             yield f"  {shortened(record.id)}: {words}"
+            if details:
+                yield from (f"    {line}" for line in _differing(record) if line)
 
     def in_full(self) -> Iterator[Section]:
         """Yield the sides, for all and each group flips and changes, and the largest changes."""
@@ -182,7 +301,9 @@ class LabelDiff(Displayed):
             heading = None if group is None else f"{self.by}: {group}"
             yield Section(heading, grids, [*_undefined(rows)])
         aliases = alias_note(row.metric for row in self.metrics)
-        yield Section(lines=[*_largest(self), "", *aliases, f"labeler:{__version__}"])
+        yield Section(
+            lines=[*self._changed_most(details=True), "", *aliases, f"labeler:{__version__}"]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -201,152 +322,6 @@ class LabelDiff(Displayed):
             "metrics": [row.as_json() for row in self.metrics],
             "records": [record.as_json(self.pairs) for record in self.records],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    """A compressed record and its metrics; two are equal if their labels are."""
-
-    label: str
-    content: bytes = field(repr=False, compare=False)
-    ratios: tuple[Ratio, ...] = field(repr=False, compare=False)
-
-    def record(self) -> LabelRecord:
-        return LabelRecord.model_validate_json(zlib.decompress(self.content))
-
-
-def _packer(metrics: Sequence[Metric]) -> Callable[..., _Packed]:
-    """Return a function that measures and compresses records."""
-    shared: dict[object, Ratio] = {}  # there are few distinct ratios, and many records
-
-    def packed(record: LabelRecord, *, sentences: bool = True) -> _Packed:
-        counted = tally(record)
-        ratios = (metric.ratio(counted, record.id) for metric in metrics)
-        kept = tuple(shared.setdefault(ratio.parts, ratio) for ratio in ratios)
-        label = digest(record.label.model_dump())
-        if not sentences:
-            bare = record.example.model_copy(update={"documents": (), "response": ()})
-            record = record.model_copy(update={"example": bare})
-        return _Packed(label, zlib.compress(record.model_dump_json().encode(), _FAST), kept)
-
-    return packed
-
-
-@dataclass(frozen=True, repr=False)
-class Differences(Brief):
-    """Two sides that were read and paired, to be iterated over record by record.
-
-    Attributes:
-        metrics: the metrics that are compared.
-        by: name of the metadata column that records are grouped by, or ``None``.
-    """
-
-    metrics: tuple[Metric, ...]
-    by: str | None
-    _shown: tuple[bool, ...]
-    """True for each of the measured metrics that is compared."""
-    _pairs: Pairs[_Packed]
-
-    @property
-    def counts(self) -> PairCounts:
-        """The numbers of pairs and of other records."""
-        return self._pairs.counts
-
-    def __iter__(self) -> Iterator[RecordDiff]:
-        for pair in self._pairs:
-            a, b = self.labels(pair.id)
-            tallies = tally(a), tally(b)
-            yield RecordDiff(
-                id=pair.id,
-                group=pair.group,
-                flips=tuple(decision_flips(a.example, (a.label, b.label), tallies)),
-                changes=tuple(MetricChange.of(*change) for change in self._changes(pair)),
-                decisions=count_decisions(*tallies),
-            )
-
-    def _changes(self, pair: Pair[_Packed]) -> Iterator[tuple[str, Ratio, Ratio]]:
-        """Yield each metric's id and both ratios."""
-        a, b = (compress(kept.value.ratios, self._shown) for kept in (pair.a, pair.b))
-        return zip((metric.id for metric in self.metrics), a, b, strict=True)
-
-    @property
-    def pairs(self) -> dict[str, int]:
-        """Number of records with a value on both sides, by metric."""
-        found = dict.fromkeys((metric.id for metric in self.metrics), 0)
-        for pair in self._pairs:
-            for name, a, b in self._changes(pair):
-                found[name] += a.value is not None and b.value is not None
-        return found
-
-    def labels(self, name: str) -> tuple[LabelRecord, LabelRecord]:
-        """Return both labels of a record."""
-        a, b = (side.value(name).record() for side in (self._pairs.a, self._pairs.b))
-        sentences = {"documents": a.example.documents, "response": a.example.response}
-        return a, b.model_copy(update={"example": b.example.model_copy(update=sentences)})
-
-    def summary(self, top: int = TOP) -> LabelDiff:
-        """Add all records up.
-
-        Args:
-            top: number of the records that changed most to keep.
-
-        Raises:
-            UsageError: there are more than :data:`MAX_GROUPS` groups.
-        """
-        totals: dict[str | None, Totals] = {None: Totals(None, self.metrics)}
-        most: list[tuple[Fraction, int, int, RecordDiff]] = []
-        flipped = 0
-        for place, record in enumerate(self):
-            for group in {None, record.group}:
-                if group not in totals:
-                    self._check_groups(len(totals))
-                    totals[group] = Totals(group, self.metrics)
-                totals[group].add(record)
-            flipped += bool(record.flips)
-            if record.flips or record.size:
-                # Of two equal changes the earlier one ranks higher.
-                heapq.heappush(most, (record.size, len(record.flips), -place, record))
-                if len(most) > top:
-                    heapq.heappop(most)
-        ordered = [totals[group] for group in sorted(totals, key=lambda group: group or "")]
-        return LabelDiff(
-            a=self._pairs.a,
-            b=self._pairs.b,
-            counts=self._pairs.counts,
-            by=self.by,
-            flipped=flipped,
-            flips=tuple(count for part in ordered for count in part.flips()),
-            metrics=tuple(row for part in ordered for row in part.metrics()),
-            records=tuple(entry[-1] for entry in sorted(most, reverse=True)),
-        )
-
-    def _check_groups(self, count: int) -> None:
-        if count > MAX_GROUPS:
-            raise UsageError(
-                f"column {self.by!r:.80} has more than {MAX_GROUPS:,} values to group by; name "
-                "one with fewer"
-            )
-
-
-def open_diff(
-    a: Iterable[AnyOutcome],
-    b: Iterable[AnyOutcome],
-    metrics: str | Iterable[str] | None = None,
-    *,
-    names: tuple[str, str] = ("A", "B"),
-    **sides: Unpack[SideKeywords],
-) -> Differences:
-    """Read two sides and pair their records, to iterate over every record.
-
-    See :func:`diff_labels` for the arguments and exceptions.
-    """
-    chosen = select_metrics(metrics)
-    options = side_options(sides, diff_labels)
-    packed = _packer(chosen)
-    keep = (packed, partial(packed, sentences=False))
-    (pairs,) = read_pairs([a, b], keep, options, names=names)
-    shown = tuple(chosen if metrics is not None else pairs.measurable(chosen))
-    return Differences(shown, options.by, tuple(one in shown for one in chosen), pairs)
 
 
 def diff_labels(
@@ -376,12 +351,13 @@ def diff_labels(
             :class:`labeler.comparing.options.SideOptions`.
 
     Returns:
-        Flipped decisions by field, and each metric's change as an exact fraction.
+        The difference of each pair, flipped decisions by field, and each metric's change as an
+        exact fraction.
 
     Raises:
         UsageError: a side has no label that fits the choice, or two different ones of a record; no
-            record has a label on both sides for the same sentences; no label has the column, or it
-            has more than :data:`MAX_GROUPS` values; or ``top`` is negative.
+            record has a label on both sides for the same sentences; no label has the column; or
+            ``top`` is negative.
         UnknownName: there is no such metric.
 
     Example:
@@ -391,7 +367,15 @@ def diff_labels(
         True
     """
     count_of("top", top)
-    return open_diff(a, b, metrics, names=names, **sides).summary(top)
+    chosen = select_metrics(metrics)
+    options = side_options(sides, diff_labels)
+    packed = _packer(chosen)
+    keep = (packed, partial(packed, sentences=False))
+    (pairs,) = read_pairs([a, b], keep, options, names=names)
+    compared = tuple(chosen if metrics is not None else pairs.measurable(chosen))
+    shown = tuple(metric in compared for metric in chosen)
+    found = (pairs.a, pairs.b, pairs.counts)
+    return LabelDiff(*found, compared, options.by, top, shown, pairs.pairs)
 
 
 # Details as text.
@@ -427,26 +411,19 @@ def _undefined(rows: Sequence[MetricDiff]) -> Iterator[str]:
             yield f"{row.metric.id} over {row.pairs} pairs; undefined in {'; in '.join(reasons)}"
 
 
-def _largest(found: LabelDiff) -> Iterator[str]:
-    """Yield the records that changed most, with the decisions and metrics that did."""
-    if found.records:
-        yield "changed most, from A to B:"
-    for record in found.records:
-        flips = "1 flip" if len(record.flips) == 1 else f"{len(record.flips)} flips"
-        yield f"  {shortened(record.id)}: {flips}"
-        fields: dict[str, list[str]] = {}
-        for flip in sorted(record.flips, key=lambda flip: FIELDS.index(flip.field)):
-            fields.setdefault(flip.field, []).append(f"{_SIGNS[flip.direction]}{flip.key}")
-        signs = (
-            f"{name.replace('_', ' ')} {_first(own, _SHOWN_FLIPS, ' ', ' and')}"
-            for name, own in fields.items()
-        )
-        moved = [one for one in record.changes if one.change]
-        moved.sort(key=lambda one: -abs(one.change or Fraction()))
-        values = [f"{one.metric} {number(one.a)} → {number(one.b)}" for one in moved]
-        for line in ("; ".join(signs), _first(values, _SHOWN_METRICS, ", ", ", and")):
-            if line:
-                yield f"    {line}"
+def _differing(record: RecordDiff) -> Iterator[str]:
+    """Yield a line of the decisions that differ, and one of the metrics."""
+    fields: dict[str, list[str]] = {}
+    for flip in sorted(record.flips, key=lambda flip: FIELDS.index(flip.field)):
+        fields.setdefault(flip.field, []).append(f"{_SIGNS[flip.direction]}{flip.key}")
+    yield "; ".join(
+        f"{name.replace('_', ' ')} {_first(own, _SHOWN_FLIPS, ' ', ' and')}"
+        for name, own in fields.items()
+    )
+    moved = [one for one in record.changes if one.change]
+    moved.sort(key=lambda one: -abs(one.change or Fraction()))
+    values = [f"{one.metric} {number(one.a)} → {number(one.b)}" for one in moved]
+    yield _first(values, _SHOWN_METRICS, ", ", ", and")
 
 
 def _first(parts: Sequence[str], most: int, comma: str, last: str) -> str:

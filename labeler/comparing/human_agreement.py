@@ -323,7 +323,7 @@ def estimate(
         by_people,
         [values[name] for name in human],
         rest,
-        bounds=(0, 1) if _is_share(metric, values.values()) else None,
+        is_share=_is_share(metric, values.values()),
         groups=_groups(asked, [*human, *alone]),
         random_sample=random_sample,
     )

@@ -29,13 +29,13 @@ from labeler.calculators import METRICS, SummaryRow, select_metrics, summarize
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.catalog import near
 from labeler.comparing.sides import Choice
+from labeler.data.corrections import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.applying import Applied, usable
-from labeler.data.corrections.correction import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.file import independent
-from labeler.data.formats.csv_files import read_csv
+from labeler.data.formats.text_files import read_csv
 from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
-from labeler.errors import BadRow
+from labeler.errors import BadRow, UsageError
 from labeler.labels.answering import configuration
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -110,7 +110,8 @@ def read_human_labels(path: str | Path) -> HumanLabels:
         >>> human = labeler.comparing.read_human_labels(folder / "people.csv")
     """
     name = str(path).lower().removesuffix(".gz")
-    rows = _csv_rows(path) if name.endswith(".csv") else _json_rows(path)
+    json_rows = ((line.where, parse_object(line)) for line in read_lines(path))
+    rows = _csv_rows(path) if name.endswith(".csv") else json_rows
     found: dict[tuple[str, str, str | None, str], HumanLabel] = {}
     repeated, ignored = 0, dict[str, None]()
     for where, row in rows:
@@ -124,19 +125,13 @@ def read_human_labels(path: str | Path) -> HumanLabels:
     return HumanLabels(tuple(found.values()), repeated, tuple(ignored))
 
 
-def _contradiction(known: HumanLabel, label: HumanLabel) -> BadRow:
+def _contradiction(known: HumanLabel, label: HumanLabel) -> UsageError:
     who = f"annotator {label.annotator!r:.40}" if label.annotator else "the same unnamed annotator"
-    return BadRow(
+    return UsageError(
         f"{label.where}: record {label.id!r:.80}: {who} gives {label.field} the value "
         f"{label.value:g} here and {known.value:g} at {known.where}; keep one of the two, or name "
         "the annotators",
-        reason="contradiction",
     )
-
-
-def _json_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for line in read_lines(path):
-        yield line.where, parse_object(line)
 
 
 def _csv_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -144,42 +139,34 @@ def _csv_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for row in read_csv(str(path)):
         if isinstance(row.fields, BadRow):
             raise row.fields
-        yield (
-            row.where,
-            {
-                name: from_cell(cell if name == "id" else cell.strip()) or None
-                for name, cell in row.fields.items()
-            },
-        )
+        cells = ((name, c if name == "id" else c.strip()) for name, c in row.fields.items())
+        yield row.where, {name: from_cell(cell) or None for name, cell in cells}
 
 
 def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:
     """Return the judged fields of a row with their values, and the other columns.
 
     Raises:
-        BadRow: the row judges nothing, or a field does not exist.
+        UsageError: the row judges nothing, or a field does not exist.
     """
     if "field" in row:
         field = row["field"]
         if not isinstance(field, str) or not _is_field(field):
-            raise BadRow(
+            raise UsageError(
                 f"{where}{_of(row)}: 'field' is {_shown(field)}"
                 f"{_fields_like(*[field] if isinstance(field, str) else [])}",
-                reason="unknown_field",
             )
         if row.get("value") is None:
-            raise BadRow(
+            raise UsageError(
                 f"{where}{_of(row)}: no 'value' for {field!r}; leave the row out where nobody "
                 "judged",
-                reason="missing_field",
             )
         return {field: row["value"]}, [name for name in row if name not in _FRAME]
     if row.get("kind") == "correction":
-        raise BadRow(
+        raise UsageError(
             f"{where}{_of(row)}: a correction of a label; the labels that it speaks of are needed "
-            "to read it: labeler.comparing.human_labels.labels_of, or "
+            "to read it: labeler.comparing.human_labels.labels_of_corrections, or "
             "'labeler agree --human'",
-            reason="wrong_type",
         )
     judged = {name: value for name, value in row.items() if _is_field(name)}
     others = [name for name in row if name not in _FRAME and name not in judged]
@@ -187,10 +174,9 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
         others.remove("answer")
         return {RESPONSE_FIELDS[0]: row["answer"]} if row["answer"] is not None else {}, others
     if not judged:
-        raise BadRow(
+        raise UsageError(
             f"{where}{_of(row)}: no judgment in this line; give 'field' and 'value', or a column "
             f"named after a field{_fields_like(*others)}",
-            reason="missing_field",
         )
     return {name: value for name, value in judged.items() if value is not None}, others
 
@@ -224,12 +210,11 @@ def _labels(row: Mapping[str, Any], cells: Mapping[str, Any], where: str) -> Ite
     """Yield the judgments of a row.
 
     Raises:
-        BadRow: its id, sentence, annotator or a value is missing or wrong.
+        UsageError: its id, sentence, annotator or a value is missing or wrong.
     """
     if row.get("id") is None:
-        raise BadRow(
+        raise UsageError(
             f"{where}: no 'id'; a row needs the id of the record that it speaks of",
-            reason="missing_field",
         )
     name = id_of({"id": row["id"]}, where)
     where_of = f"{where} ({name!r:.80})"
@@ -247,9 +232,7 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str | None:
     if given is None or given == "":
         return None
     if isinstance(given, bool) or not isinstance(given, str | int):
-        raise BadRow(
-            f"{where}: {name!r} must be a text, got {type(given).__name__}", reason="wrong_type"
-        )
+        raise UsageError(f"{where}: {name!r} must be a text, got {type(given).__name__}")
     return str(given)
 
 
@@ -257,29 +240,24 @@ def _check_sentence(field: str, sentence: str | None, where: str) -> None:
     """Reject a sentence field without a fitting key, and a record field with one."""
     if field not in SENTENCE_FIELDS:
         if sentence is not None:
-            raise BadRow(
+            raise UsageError(
                 f"{where}: {field!r} speaks of the whole record, and 'sentence' is "
                 f"{sentence!r:.40}; leave it empty",
-                reason="wrong_type",
             )
         return
-    wanted = "document" if field in DOCUMENT_FIELDS else "response"
-    example = "0a" if wanted == "document" else "a"
-    got = _place(sentence)
-    if got != wanted:
-        raise BadRow(
+    wanted, example = ("response", "a") if field in RESPONSE_FIELDS else ("document", "0a")
+    if _place(sentence) != wanted:
+        raise UsageError(
             f"{where}: {field!r} speaks of a sentence of a {wanted}, and 'sentence' is "
-            f"{sentence!r:.40}; give its key, such as {example} (labeler show prints all)",
-            reason="wrong_key",
+            f"{sentence!r:.40}; give its key, such as {example} (labeler show prints all)"
         )
 
 
 def _place(sentence: str | None) -> str | None:
     """Return the kind of text that a key belongs to; ``None`` if it is not a key."""
-    try:
-        return None if sentence is None else _PLACES[position(sentence).part]
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return _PLACES[position(sentence or "").part]
+    return None
 
 
 def _value(field: str, given: object, where: str) -> float:
@@ -294,9 +272,8 @@ def _value(field: str, given: object, where: str) -> float:
         scale = "; bring other scales to it: 1 to 4 as (value - 1) / 3"
         if is_verdict:
             allowed, scale = "yes or no (true, false, 1, 0)", ""
-        raise BadRow(
+        raise UsageError(
             f"{where}: {field!r} is {_shown(given)}; allowed: {allowed}{scale}",
-            reason="wrong_value",
         )
     return value
 
@@ -318,7 +295,7 @@ class CorrectedLabels(NamedTuple):
     blind: int
 
 
-def labels_of(
+def labels_of_corrections(
     corrections: Iterable[Correction],
     records: Iterable[AnyOutcome],
     *,

@@ -15,7 +15,7 @@ from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.comparing.compare import Measured
 from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison
 from labeler.comparing.comparison_text import in_order, sections
-from labeler.comparing.diff import Differences, LabelDiff
+from labeler.comparing.diff import LabelDiff
 from labeler.comparing.flips import DIRECTIONS, FIELDS, MetricDiff, RecordDiff
 from labeler.comparing.pairs import Pair
 from labeler.comparing.sides import Side
@@ -327,12 +327,12 @@ _LONGEST_QUESTION = 200
 
 
 def write_diff(
-    found: Differences, path: str | Path, *, records: int = DIFF_RECORDS
+    found: LabelDiff, path: str | Path, *, records: int = DIFF_RECORDS
 ) -> tuple[int, int]:
     """Write a diff as a page; the file appears when it is complete.
 
     Args:
-        found: both sides, paired.
+        found: the diff.
         path: the file.
         records: number of the records that changed most to include.
 
@@ -342,15 +342,15 @@ def write_diff(
     Raises:
         UsageError: the file cannot be written.
     """
-    total = found.summary(records)
+    found = replace(found, top=records)
     text = render_page(
-        "diff.html.j2", _diff_values(total), styles=DIFF_STYLES, scripts=DIFF_SCRIPTS
+        "diff.html.j2", _diff_values(found), styles=DIFF_STYLES, scripts=DIFF_SCRIPTS
     ).text
     head, _, tail = text.partition(RECORDS_PLACEHOLDER)
     questions: list[str] = []
 
     def views() -> Iterator[View]:
-        for record in total.records:
+        for record in found.records:
             view = _changed_record(found, record)
             questions.append(view["view"]["question"][:_LONGEST_QUESTION])
             yield view
@@ -358,19 +358,19 @@ def write_diff(
     with replaced(Path(path)) as file:
         file.write(head)
         file.writelines(data_block(*chunk) for chunk in chunks_of(views()))
-        file.write(data_block("index", _diff_index(found, total, questions)))
+        file.write(data_block("index", _diff_index(found, questions)))
         file.write(tail)
-    shown = len(total.records)
-    return shown, max(0, total.flipped - shown)
+    shown = len(found.records)
+    return shown, max(0, found.flipped - shown)
 
 
 # Data of the list of records of a diff.
 
 
-def _diff_index(found: Differences, total: LabelDiff, questions: list[str]) -> View:
-    records = total.records
+def _diff_index(found: LabelDiff, questions: list[str]) -> View:
+    records = found.records
     return {
-        "metrics": [metric.id for metric in found.metrics],
+        "metrics": [metric.id for metric in found.compared],
         "fields": [[field, field.replace("_", " ")] for field in FIELDS],
         "chunk_size": CHUNK_SIZE,
         "records": {
@@ -380,7 +380,7 @@ def _diff_index(found: Differences, total: LabelDiff, questions: list[str]) -> V
             "question": questions,
             "changes": {
                 metric.id: [_float(record.changes[place].change) for record in records]
-                for place, metric in enumerate(found.metrics)
+                for place, metric in enumerate(found.compared)
             },
         },
     }
@@ -396,7 +396,7 @@ def _float(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _changed_record(found: Differences, record: RecordDiff) -> View:
+def _changed_record(found: LabelDiff, record: RecordDiff) -> View:
     a, b = found.labels(record.id)
     flips = [
         {**flip.as_json(), "keys_gained": flip.gained, "keys_lost": flip.lost}

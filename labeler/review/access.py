@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from labeler.data.corrections.correction import Judgment, one_line
+from labeler.data.corrections import Judgment, one_line
 from labeler.errors import describe_faults
 from labeler.sentences.example import Frozen
 

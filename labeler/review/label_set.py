@@ -14,8 +14,8 @@ from labeler.calculators import Metric, measure
 from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.row_facts import DistinctRows, Identity
 from labeler.comparing.human_labels import OVERALL
+from labeler.data.corrections import Queue
 from labeler.data.corrections.applying import corrected_signature
-from labeler.data.corrections.correction import Queue
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
@@ -57,6 +57,7 @@ class LabelSet:
         doubt: Callable[[LabelRecord], float] | None = None,
         name: str = "labels",
     ) -> None:
+        self.metrics = tuple(metrics)
         self._measurer, self._doubt, self._name = Measurer(metrics), doubt, name
         self.places: dict[str, int] = {}
         """The place of each label by key."""

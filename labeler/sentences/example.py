@@ -38,16 +38,17 @@ class Example(Frozen):
     """One input row.
 
     Attributes:
-        id: names the row.
+        id: names the row in outputs and errors; not part of a label's key.
         question: as the user asked it.
-        documents: retrieved texts, in retrieval order.
+        documents: retrieved texts (chunks), in retrieval order; an empty one keeps its index.
         response: what the system answered.
         reference: the answer that was expected, if there is one.
-        metadata: all other columns, for grouping.
+        metadata: all other columns, for grouping; never shown to a judge.
         documents_sentences: the sentences of each document, for the splitter ``given``.
         response_sentences: the sentences of the response, for the splitter ``given``.
-        history: the earlier turns of the conversation, ``{"role": …, "text": …}`` each.
-        tool_outputs: what tools returned, texts or ``{"name": …, "text": …}``.
+        history: the earlier turns of the conversation, ``{"role": …, "text": …}`` each, in any form
+            of :mod:`labeler.sentences.conversation`; read when a prompt shows them, else metadata.
+        tool_outputs: what tools returned, texts or ``{"name": …, "text": …}``; likewise.
 
     Example:
         >>> row = labeler.Example(id="1", question="Why?", documents=("It is so.",), response="So.")
@@ -56,26 +57,15 @@ class Example(Frozen):
     """
 
     id: str
-    """Id of the row in outputs and errors. Not part of a label's key."""
     question: str
-    """The user's question."""
     documents: tuple[str, ...]
-    """Retrieved documents (chunks) in retrieval order; an empty one keeps its index."""
     response: str
-    """The generated answer to be judged."""
     reference: str | None = None
-    """The ground-truth answer, if any."""
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """All other columns of the row, for grouping. Never shown to a judge."""
     documents_sentences: tuple[tuple[str, ...], ...] | None = None
-    """Given sentences of the documents, one tuple per document, for the ``given`` splitter."""
     response_sentences: tuple[str, ...] | None = None
-    """Given sentences of the response, for the ``given`` splitter."""
     history: Any = None
-    """The earlier turns as the row gives them; see :mod:`labeler.sentences.conversation`. Read when
-    a prompt shows them; metadata otherwise."""
     tool_outputs: Any = None
-    """What tools returned, likewise."""
 
 
 # A dataclass instead of a pydantic model: a record has dozens of sentences, and a model is three

@@ -16,8 +16,17 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 from labeler.sentences.citations import without_markers
-from labeler.sentences.words import NAME_LETTERS, surface_words
+from labeler.sentences.words import NAME_LETTERS, read_table, surface_words
 
+_WORDS = read_table(__file__, "numbers")
+
+
+def _by_word(table: str) -> dict[str, int]:
+    return {word: int(value) for value, words in _WORDS[table].items() for word in words.split()}
+
+
+_SCALES, _MYRIADS = _by_word("scales"), _by_word("myriads")
+_MULTIPLES = _SCALES | _MYRIADS
 _SPACES = "\u00a0\u2007\u2009\u202f'’٬_"
 """Characters between groups of three digits, besides a plain space."""
 _SPELLED = (
@@ -29,8 +38,7 @@ _SPELLED = (
 _FREE = rf"(?<![\d{NAME_LETTERS}])(?<![{NAME_LETTERS}]-)"
 _FIGURE = re.compile(
     rf"{_FREE}(?P<digits>{_SPELLED})"
-    r"(?:\s?(?:(?P<scale>k|m|mn|bn|b|thousand|million|billion|trillion|lakhs?|crores?|mio|mrd|millionen|milliarden"
-    r"|millions|millones|milliards?|milioni|млн|млрд|тыс|लाख|करोड़)\b|(?P<myriad>[万萬億亿만억])))?",
+    rf"(?:\s?(?:(?P<scale>{'|'.join(_SCALES)})\b|(?P<myriad>[{''.join(_MYRIADS)}])))?",
     re.IGNORECASE,
 )
 _ANY = re.compile(_SPELLED)
@@ -59,18 +67,6 @@ _SIGNS = {
 _COMMA_GROUPS = re.compile(
     rf"\b(?:the|of|and|with|this)\b|(?:(?![{NAME_LETTERS}])[^\W\d_]){{2}}", re.IGNORECASE
 )
-_MYRIADS = {"万": 10**4, "萬": 10**4, "만": 10**4, "億": 10**8, "亿": 10**8, "억": 10**8}
-_SCALES = {
-    **dict.fromkeys(("k", "thousand", "тыс"), 10**3),
-    **dict.fromkeys(("lakh", "lakhs", "लाख"), 10**5),
-    **dict.fromkeys(("m", "mn", "million", "mio", "millionen", "millions"), 10**6),
-    **dict.fromkeys(("millones", "milioni", "млн"), 10**6),
-    **dict.fromkeys(("crore", "crores", "करोड़"), 10**7),
-    **dict.fromkeys(("b", "bn", "billion", "mrd", "milliarden", "milliard", "milliards"), 10**9),
-    "млрд": 10**9,
-    "trillion": 10**12,
-    **_MYRIADS,
-}
 # References and list markers claim nothing: "document 2", "step 3", "(4)", "[5]", "6)", "7.".
 _REFERENCE = re.compile(
     r"(?:\b(?:documents?|docs?|sentences?|passages?|contexts?|steps?|sections?|figures?|fig|tables?"
@@ -87,37 +83,15 @@ _CONVERTED = re.compile(
     r"(?P<kept>\d\s?[\u00b0\u00ba]?\w{1,12}\s?)"
     r"\((?:about\s|approximately\s|around\s|~\s?)?-?\d[\d.,]*\s?[\u00b0\u00ba]?[\w/]{1,12}\)"
 )
-_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = (
-    *("ten", "eleven", "twelve", "thirteen", "fourteen"),
-    *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_ONES, _TEENS, _TENS = (_WORDS["cardinals"][name].split() for name in ("ones", "teens", "tens"))
 _CARDINALS = (
     {"zero": 0}
     | {word: n for n, word in enumerate((*_ONES, *_TEENS), 1)}
     | {word: 10 * n for n, word in enumerate(_TENS, 2)}
 )
-_KNOWN_WORDS = {word: str(value) for word, value in _CARDINALS.items()} | {
-    word: value
-    for value, words in {
-        "1": "once first single",
-        "2": "twice second both pair couple double",
-        "3": "third triple",
-        "4": "fourth",
-        "5": "fifth",
-        "6": "sixth",
-        "7": "seventh",
-        "8": "eighth",
-        "9": "ninth",
-        "10": "tenth",
-        "12": "dozen",
-        "50": "half",
-        "100": "hundred",
-        "1000": "thousand",
-        "1000000": "million",
-    }.items()
-    for word in words.split()
+_KNOWN_WORDS = {
+    **{word: str(value) for word, value in _CARDINALS.items()},
+    **{word: str(value) for word, value in _by_word("known").items()},
 }
 # "one" alone is more often a pronoun than a number.
 _NUMBER_WORD = re.compile(
@@ -242,7 +216,7 @@ def _values(match: re.Match[str], marks: str) -> tuple[str, ...]:
         # "1 250" may be two numbers.
         return (*values, match["digits"]) if match["digits"].count(" ") == 1 else values
     scaled = [
-        _text(Decimal(value) * _SCALES[scale.lower()])
+        _text(Decimal(value) * _MULTIPLES[scale.lower()])
         for value in values
         if "," not in value and value.count(".") <= 1
     ]

@@ -24,6 +24,7 @@ from labeler.sentences.words import (
     SCAFFOLD,
     STOP_WORDS,
     names,
+    read_patterns,
     read_table,
     stems,
     surface_words,
@@ -188,37 +189,18 @@ _LONGEST = 400
 """Characters in which a sentence has to say that it has no answer."""
 
 
-class _Wording(NamedTuple):
-    """The expressions, compiled when the first response is read."""
-
-    english: re.Pattern[str]
-    others: re.Pattern[str]
-    contrast: re.Pattern[str]
-    polite: re.Pattern[str]
-    topics: Collection[str]
-    english_denials: Collection[str]
-    denials: frozenset[str]
-    syllables: Collection[str]
-
-
 @cache
-def _wording() -> _Wording:
-    read = read_table("abstention")
+def _wording() -> dict[str, re.Pattern[str]]:
+    """Return the expressions, compiled when the first response is read."""
+    return read_patterns(__file__, "abstention", re.IGNORECASE)
 
-    def compiled(name: str) -> re.Pattern[str]:
-        text = "|".join(read[name])
-        for part in ("source", "say", "facts"):
-            text = text.replace(part.upper(), read[part])
-        return re.compile(text, re.IGNORECASE)
 
-    english, others, contrast, polite = map(compiled, ("english", "others", "contrast", "polite"))
-    lists = read["topics"], read["english_denials"], frozenset(read["denials"]), read["syllables"]
-    return _Wording(english, others, contrast, polite, *lists)
+_WORDS: dict[str, list[str]] = read_table(__file__, "abstention")["words"]
 
 
 def may_abstain(text: str) -> bool:
     """Return False for most texts in which no sentence abstains, and for none in which one does."""
-    return any(map(text.lower().replace("\u2019", "'").__contains__, _wording().topics))
+    return any(map(text.lower().replace("\u2019", "'").__contains__, _WORDS["topics"]))
 
 
 def abstains(text: str) -> bool:
@@ -226,22 +208,21 @@ def abstains(text: str) -> bool:
     text = text[:_LONGEST].replace("\u2019", "'")
     if not may_abstain(text):
         return False
-    wording, lowered = _wording(), text.lower()
-    found = None
-    if any(map(lowered.__contains__, wording.english_denials)):
-        found = wording.english.search(text)
+    wording, lowered, found = _wording(), text.lower(), None
+    if any(map(lowered.__contains__, _WORDS["english_denials"])):
+        found = wording["english"].search(text)
     if not found and (
-        not wording.denials.isdisjoint(re.findall(r"\w+", lowered))
-        or any(map(lowered.__contains__, wording.syllables))
+        not set(re.findall(r"\w+", lowered)).isdisjoint(_WORDS["denials"])
+        or any(map(lowered.__contains__, _WORDS["syllables"]))
     ):
-        found = wording.others.search(text)
+        found = wording["others"].search(text)
     if not found:
         return False
-    contrast = wording.contrast.search(text, found.end())
+    contrast = wording["contrast"].search(text, found.end())
     rest = text[contrast.end() :].strip(" ,.") if contrast else ""
     return not rest or is_polite(rest)
 
 
 def is_polite(text: str) -> bool:
     """Return True if a sentence apologizes, asks back, or names who may know."""
-    return bool(_wording().polite.search(text))
+    return bool(_wording()["polite"].search(text))

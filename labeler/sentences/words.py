@@ -34,17 +34,35 @@ NAME_LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 _GLUED = re.compile(rf"(?<=[{_MARKS}]|[^\W\d_{NAME_LETTERS}])(?=\d)")
 
 
-def read_table(name: str) -> dict[str, Any]:
-    """Read one of the TOML files next to this one, such as ``english``."""
-    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+def read_table(module: str, name: str) -> dict[str, Any]:
+    """Read a TOML file that stands next to a module, such as ``english``."""
+    return tomllib.loads(Path(module).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def read_words(name: str) -> dict[str, frozenset[str]]:
-    """Return the sets of words of a TOML file next to this one, by name."""
-    return {key: frozenset(words.split()) for key, words in read_table(name).items()}
+def read_words(module: str, name: str) -> dict[str, frozenset[str]]:
+    """Return the sets of words of a TOML file that stands next to a module, by name."""
+    return {key: frozenset(words.split()) for key, words in read_table(module, name).items()}
 
 
-_ENGLISH = read_words("english")
+def read_patterns(module: str, name: str, flags: int = 0) -> dict[str, re.Pattern[str]]:
+    """Compile the expressions of a TOML file that stands next to a module, by name.
+
+    An expression is a text, in which line breaks mean nothing, or a list of alternatives. Names in
+    capitals stand for the entries of the table ``parts``.
+    """
+    read = read_table(module, name)
+    parts = sorted(read["parts"].items(), key=lambda part: -len(part[0]))
+    found = {}
+    for key, given in read.items():
+        if not isinstance(given, dict):
+            text = given if isinstance(given, str) else "|".join(given)
+            for part, own in parts:
+                text = text.replace(part.upper(), own)
+            found[key] = re.compile(text.replace("\n", ""), flags)
+    return found
+
+
+_ENGLISH = read_words(__file__, "english")
 STOP_WORDS = _ENGLISH["stop"]
 NEGATORS = _ENGLISH["negators"]
 _UNTOUCHED = STOP_WORDS | NEGATORS

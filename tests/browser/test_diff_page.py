@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.driving import PHONE, Visits, expect, faults
-from labeler.comparing.diff import open_diff
+from labeler.comparing.diff import diff_labels
 from labeler.labels.record import LabelRecord
 from labeler.report.comparison_pages import write_diff
 from support.labeled import record
@@ -28,7 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     a = [record(id=f"row-{n}", relevant=["0a", "0b"]) for n in range(RECORDS)]
     b = [record(id=f"row-{n}", relevant=["0a"]) for n in range(RECORDS)]
     b[7] = record(id="row-7", relevant=["0a", "0b"], support={"a": ["0a"], "b": []})
-    write_diff(open_diff(a, b), path)
+    write_diff(diff_labels(a, b), path)
     return path.as_uri()
 
 
@@ -100,7 +100,7 @@ def test_strangers_texts_are_inert(visits: Visits, tmp_path: Path) -> None:
     """Nothing of them runs, loads or breaks out, in the list or in a record; all are shown."""
     path = tmp_path / "hostile.html"
     a = [one for one in hostile_records() if isinstance(one, LabelRecord)]
-    found = open_diff(a, map(_doubted, a), by=hostile_column(), names=(PAYLOADS[0], PAYLOADS[2]))
+    found = diff_labels(a, map(_doubted, a), by=hostile_column(), names=(PAYLOADS[0], PAYLOADS[2]))
     assert write_diff(found, path) == (len(a), 0)
     page = visits.open(path.as_uri())
     shown = page.locator("tbody [data-record]")
@@ -129,7 +129,7 @@ def test_records_beyond_the_first_ones_are_counted(visits: Visits, tmp_path: Pat
     path = tmp_path / "few.html"
     a = [record(id=f"row-{n}", relevant=["0a", "0b"]) for n in range(5)]
     b = [record(id=f"row-{n}", relevant=["0a"]) for n in range(5)]
-    written = write_diff(open_diff(a, b), path, records=2)
+    written = write_diff(diff_labels(a, b), path, records=2)
     assert written == (2, 3)
     page = visits.open(path.as_uri())
     expect(page.locator(".notice")).to_contain_text("3 are left out")

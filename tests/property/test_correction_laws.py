@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.calculators.rater_agreement import verdicts_of
+from labeler.data.corrections import Correction, Judgment, differences, judgment_of
 from labeler.data.corrections.applying import apply_corrections, corrected
-from labeler.data.corrections.correction import Correction, Judgment, differences, judgment_of
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.calculators import select_metrics
-from labeler.comparing.diff import diff_labels, open_diff
+from labeler.comparing.diff import diff_labels
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, response_key
 from support.labeled import output, record, verbatim
@@ -61,7 +61,7 @@ def answers(keys: list[str], size: int) -> st.SearchStrategy[dict[str, Any]]:
 def test_backwards_every_flip_and_change_is_reversed(pair: tuple[LabelRecord, LabelRecord]) -> None:
     """B against A loses what A against B gains."""
     a, b = pair
-    (there,), (back,) = open_diff([a], [b], OF_TRACE), open_diff([b], [a], OF_TRACE)
+    (there,), (back,) = diff_labels([a], [b], OF_TRACE), diff_labels([b], [a], OF_TRACE)
     opposite = {"gained": "lost", "lost": "gained", "changed": "changed"}
     assert [(f.field, f.key, opposite[f.direction]) for f in there.flips] == [
         (f.field, f.key, f.direction) for f in back.flips

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeler.data.corrections.correction import Correction, Judgment
+from labeler.data.corrections import Correction, Judgment
 from labeler.labels.record import LabelRecord
 
 EARLY, LATE = "2026-11-22T10:00:00+00:00", "2026-11-22T11:00:00+00:00"

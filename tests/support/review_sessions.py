@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labeler.calculators import Metric, select_metrics
-from labeler.data.corrections.correction import Judgment, Queue
+from labeler.data.corrections import Judgment, Queue
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
 from labeler.review.access import ReviewAnswer
@@ -38,7 +38,7 @@ def a_session(
     label_set = LabelSet(records or labels(), metrics)
     settings = ReviewSettings(name, annotator, fixed=blind, queue=queue, blind=blind)
     log = CorrectionsLog(CorrectionsFile(folder / "labels.corrections.jsonl"))
-    return ReviewSession(label_set, range(len(label_set)), log, settings, metrics)
+    return ReviewSession(label_set, range(len(label_set)), log, settings)
 
 
 def own(**changes: object) -> Judgment:

@@ -90,7 +90,7 @@ def test_ppi_without_people_is_undefined(people: Sequence[float], reason: str) -
 def test_a_share_is_cut_to_its_bounds() -> None:
     """Value and interval of a share never leave 0 to 1, if it is said that it is one."""
     sample = ((1, 1, 1, 1, 1, 0), (1, 1, 0, 1, 1, 0), (1,) * 10)
-    free, cut = ppi_mean(*sample), ppi_mean(*sample, bounds=(0, 1))
+    free, cut = ppi_mean(*sample), ppi_mean(*sample, is_share=True)
     assert free.value == pytest.approx(1.0317, abs=1e-4)
     assert ends(free)[1] > 1
     assert (cut.value, ends(cut)[1]) == (1.0, 1.0)
@@ -214,12 +214,12 @@ def test_a_plain_mean_has_the_interval_of_summaries() -> None:
 
 def test_few_human_labels_get_wilsons_interval_of_as_much_information() -> None:
     """Of the same mean, without a judge that varies; a published one of ten claims too much."""
-    found = ppi_mean(PEOPLE, (1,) * 10, (1,) * 100, bounds=(0, 1))
+    found = ppi_mean(PEOPLE, (1,) * 10, (1,) * 100, is_share=True)
     assert found.value == 0.7
     # .21 / (.21 / 9) = 9 effective records, Student's quantile 2.2621572 of 9 degrees of freedom
     assert ends(found) == pytest.approx(wilson_ends(0.7, 9, 2.2621572), abs=1e-7)
     assert found.as_json()["small_sample"] is True
-    same = ppi_mean((1,) * 10, (1,) * 10, (1,) * 100, bounds=(0, 1))
+    same = ppi_mean((1,) * 10, (1,) * 10, (1,) * 100, is_share=True)
     assert ends(same) == pytest.approx(wilson_ends(1, 10, 2.2621572), abs=1e-7)
 
 
@@ -247,10 +247,10 @@ def test_the_variance_follows_the_weight_that_each_record_makes() -> None:
 def test_copies_of_records_in_one_group_tell_nothing_new() -> None:
     """Each record three times: the interval is that of the records, and not three times as sure."""
     judge = (1, 0, 1, 1, 0, 1, 1, 1, 1, 0)
-    once = ppi_mean(PEOPLE, judge, ALONE, bounds=(0, 1))
+    once = ppi_mean(PEOPLE, judge, ALONE, is_share=True)
     mine, theirs, rest = PEOPLE * 3, judge * 3, ALONE * 3
     groups = [*range(10)] * 3 + [*range(10, 110)] * 3
-    thrice = ppi_mean(mine, theirs, rest, bounds=(0, 1), groups=groups)
+    thrice = ppi_mean(mine, theirs, rest, is_share=True, groups=groups)
     assert ends(thrice) == pytest.approx(ends(once), abs=1e-3)
     assert thrice.interval is not None
     assert thrice.interval.method == "ppi++_wilson_groups"

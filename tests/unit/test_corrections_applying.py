@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from labeler.calculators import measure, select_metrics, summarize
+from labeler.data.corrections import Correction, Differences, differences, judgment_of
 from labeler.data.corrections.applying import Applied, apply_corrections, corrected
-from labeler.data.corrections.correction import Correction, Differences, differences, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label

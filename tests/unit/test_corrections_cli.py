@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labeler.api import read_records, write_labels
-from labeler.data.corrections.correction import Correction
+from labeler.data.corrections import Correction
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
 from support.command import Command

@@ -172,7 +172,7 @@ def test_a_whole_line_without_its_end_counts(file: CorrectionsFile) -> None:
 
 _KILLED = """
 import os, sys
-from labeler.data.corrections.correction import Correction
+from labeler.data.corrections import Correction
 from labeler.data.corrections.file import CorrectionsFile
 write = os.write
 def dying(descriptor, content):
@@ -197,7 +197,7 @@ def test_a_process_killed_while_adding_loses_its_own_line_alone(file: Correction
 
 _MANY = """
 import sys
-from labeler.data.corrections.correction import Correction
+from labeler.data.corrections import Correction
 from labeler.data.corrections.file import CorrectionsFile
 file, one = CorrectionsFile(sys.argv[1]), Correction.model_validate_json(sys.argv[2])
 for n in range(200):

@@ -17,7 +17,7 @@ from labeler.api import write_labels
 from labeler.calculators import METRICS
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
-from labeler.comparing.diff import diff_labels, open_diff
+from labeler.comparing.diff import diff_labels
 from labeler.comparing.flips import DecisionFlip, MetricChange, RecordDiff
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
@@ -44,7 +44,7 @@ def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: 
 
 def diff_record(a: LabelRecord, b: LabelRecord, metrics: str | Sequence[str] = "all") -> RecordDiff:
     """The difference of two labels."""
-    (found,) = open_diff([a], [b], metrics)
+    (found,) = diff_labels([a], [b], metrics)
     return found
 
 
@@ -173,7 +173,7 @@ def test_a_column_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert len(diff_labels(*two_sides(), by="set").groups) == 3
     monkeypatch.setattr("labeler.comparing.diff.MAX_GROUPS", 1)
     with pytest.raises(UsageError, match="more than 1 values"):
-        diff_labels(*two_sides(), by="set")
+        _ = diff_labels(*two_sides(), by="set").metrics
 
 
 def test_records_that_changed_most_come_first() -> None:
@@ -213,7 +213,7 @@ def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
 def test_every_pair_can_be_gone_through() -> None:
     """Also those without a flip, in A's order; both labels come back whole."""
     a, b = two_sides()
-    found = open_diff(a, b)
+    found = diff_labels(a, b)
     assert [one.id for one in found] == ["r0", "r1", "r2"]
     assert found.labels("r0") == (a[0], b[0])
 
@@ -330,7 +330,7 @@ def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)><!--records-->"
     facts: dict[str, Any] = {"metadata": {evil: evil}}
     path = tmp_path / "diff.html"
-    found = open_diff(
+    found = diff_labels(
         [judged(evil, **facts)],
         [judged(evil, support=_HALF, model=evil, **facts)],
         by=evil,
@@ -354,7 +354,7 @@ def test_rows_measure_each_label_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counting = replace(METRICS["adherence"], compute=compute)
     monkeypatch.setattr(METRICS, "_entries", METRICS._entries | {"counted": counting})
     labels = [judged(f"r{n}") for n in range(5)]
-    found = open_diff(labels, labels, "counted")
+    found = diff_labels(labels, labels, "counted")
     rows = [record.as_json(found.pairs) for record in found]
     assert (len(rows), len(asked)) == (5, 10)
 

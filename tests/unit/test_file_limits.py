@@ -17,7 +17,7 @@ import pytest
 import labeler
 from labeler.api import open_rows
 from labeler.data import lines, parsing
-from labeler.data.formats import csv_files, json_files
+from labeler.data.formats import text_files
 from labeler.data.label_files import read_outcomes
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
@@ -33,11 +33,11 @@ GOOD = {"question": "q?", "documents": ["d."], "response": "r."}
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that a test reaches soon."""
-    for module in (lines, json_files):
+    for module in (lines, text_files):
         monkeypatch.setattr(module, "LONGEST_LINE", LIMIT)
     monkeypatch.setattr(lines, "_LONGEST_WIDE_LINE", LIMIT // 4)
     monkeypatch.setattr(lines, "_BUFFER", 512)
-    monkeypatch.setattr(csv_files, "_LONGEST_ROW", LIMIT)
+    monkeypatch.setattr(text_files, "_LONGEST_ROW", LIMIT)
 
 
 def row(number: int, size: int = 0, fill: str = "x") -> str:
@@ -142,9 +142,9 @@ def test_a_line_without_end_takes_bounded_memory(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more than a few times the limit, however long the line is."""
-    for module in (lines, json_files):
+    for module in (lines, text_files):
         monkeypatch.setattr(module, "LONGEST_LINE", 1 << 20)
-    monkeypatch.setattr(csv_files, "_LONGEST_ROW", 1 << 20)
+    monkeypatch.setattr(text_files, "_LONGEST_ROW", 1 << 20)
     head = {"rows.json": '["', "rows.csv": 'id,question,documents,response\n1,"'}.get(name, '{"')
     path = write(tmp_path / name, head + "x" * (1 << 25))
     tracemalloc.start()

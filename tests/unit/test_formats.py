@@ -27,8 +27,7 @@ from hypothesis import strategies as st
 
 from labeler.api import open_rows
 from labeler.data import lines
-from labeler.data.formats import arrow_files, json_files, plain, plain_row, read_file
-from labeler.data.formats.objects import table_of
+from labeler.data.formats import arrow_files, plain, plain_row, read_file, text_files
 from labeler.data.lines import open_bytes
 from labeler.data.rows import RowStream, identified
 from labeler.data.written_values import is_missing
@@ -273,7 +272,7 @@ def test_an_array_is_read_piece_by_piece(
     r"""Wherever a piece ends, within a text or behind a backslash too."""
     odd = GOOD | {"question": '\\"] ,[{\\\\"', "response": "é\\"}
     path = write_text(tmp_path / "rows.json", json.dumps([odd, OTHER, odd | {"id": "3"}]))
-    monkeypatch.setattr(json_files, "_PIECE", size)
+    monkeypatch.setattr(text_files, "_PIECE", size)
     assert contents(open_rows(path)) == contents(open_rows([odd, OTHER, odd | {"id": "3"}]))
 
 
@@ -282,14 +281,14 @@ def test_an_array_is_not_in_memory_as_a_whole(
 ) -> None:
     """The first row is there when little more than it was read."""
     path = write_text(tmp_path / "rows.json", json.dumps([GOOD] * 5000))
-    monkeypatch.setattr(json_files, "_PIECE", 64)
+    monkeypatch.setattr(text_files, "_PIECE", 64)
     opened: list[Any] = []
 
     def spy(name: str) -> Any:
         opened.append(open_bytes(name))
         return opened[-1]
 
-    monkeypatch.setattr(json_files, "open_bytes", spy)
+    monkeypatch.setattr(text_files, "open_bytes", spy)
     rows = read_file(str(path))
     next(rows)
     assert opened[0].raw.tell() <= lines._BUFFER * 2 < path.stat().st_size
@@ -652,7 +651,6 @@ def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_rows_that_are_no_table_are_kept_as_they_are() -> None:
     """A generator is read once and kept."""
-    assert table_of([GOOD]) is None
     rows = open_rows(row for row in [GOOD])
     assert contents(rows) == contents(rows) == contents(open_rows([GOOD]))
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from labeler.audit import findings_of, suspicion_score
-from labeler.data.corrections.correction import Correction, Judgment, judgment_of
+from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.plugins.label_studio.exporting import labeling_configuration, task_of

@@ -138,13 +138,6 @@ def loaded(
 # Places
 
 
-def test_few_requests_go_before_the_first_label() -> None:
-    """Their answers tell whether key, model and address are any good."""
-    load, _ = loaded(200)
-    assert load.server.sent[7] == 0
-    assert load.server.sent[8] >= 0.1
-
-
 def test_places_double_up_to_what_the_user_allows() -> None:
     """A server that never complains is used to the full."""
     load, seconds = loaded(5000)
@@ -167,7 +160,7 @@ def test_places_grow_one_by_one(between: float) -> None:
 
 @pytest.mark.parametrize(
     ("burst", "headers", "jitter"),
-    [(10, False, 0.5), (10, True, 0.0), (50, False, 0.0), (50, True, 0.5)],
+    [(10, True, 0.0), (50, False, 0.5)],
 )
 def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
     """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
@@ -183,7 +176,7 @@ undisturbed = cache(loaded)
 """The same, once for all tests."""
 
 
-@pytest.mark.parametrize(("noise", "least"), [(0.001, 0.95), (0.01, 0.9), (0.05, 0.75)])
+@pytest.mark.parametrize(("noise", "least"), [(0.01, 0.9), (0.05, 0.75)])
 def test_rate_limits_of_others_hardly_slow_a_run(noise: float, least: float) -> None:
     """They come at any load, so fewer requests in flight would not avoid them."""
     _, alone = undisturbed(5000)
@@ -249,7 +242,7 @@ def test_a_named_pause_concerns_one_record_while_others_get_answers() -> None:
 
 def test_changes_of_the_level_are_reported_once_a_minute() -> None:
     """One line each."""
-    load, seconds = loaded(6000, rate=50, burst=50)
+    load, seconds = loaded(3000, rate=50, burst=50)
     reported = [text for text in load.notices if text.startswith("the server limits the rate")]
     assert 1 <= len(reported) <= 1 + seconds / 60
     assert re.search(r"continuing with \d+ requests in flight", reported[0])
@@ -288,26 +281,6 @@ def test_one_episode_costs_once() -> None:
         return pace.level.limit
 
     assert served(work) == 18  # half of 16 and a slot for each answer, once
-
-
-def test_a_judge_that_tells_nothing_is_held_to_the_places() -> None:
-    """It needs to know nothing of all this."""
-
-    async def work() -> int:
-        pace, out, most = Pace(4, clock=now), 0, 0
-
-        async def job() -> None:
-            nonlocal out, most
-            async with pace.slot():
-                out += 1
-                most = max(most, out)
-                await asyncio.sleep(1)
-                out -= 1
-
-        await asyncio.gather(*(job() for _ in range(40)))
-        return most
-
-    assert served(work) == 4
 
 
 def test_a_pausing_job_frees_its_slot() -> None:
@@ -451,16 +424,6 @@ def test_a_wait_for_ones_own_limits_is_reported_once() -> None:
     (notice,) = load.notices
     assert notice.startswith("the run is at its own limit of requests or tokens a minute")
     assert loaded(12, limits=Limits(tokens_per_minute=60_000))[0].notices == []
-
-
-def test_a_pause_beyond_the_limit_ends_the_run() -> None:
-    """The error names the time."""
-
-    async def work() -> None:
-        Pace(1, Limits(longest_wait=120), clock=now).pause(121)
-
-    with pytest.raises(RunPaused, match="asks to wait 121 s, until 20"):
-        served(work)
 
 
 def test_a_wait_that_the_headers_ask_for_is_reported_and_may_be_too_long() -> None:
@@ -676,14 +639,12 @@ def paying(
     return work()
 
 
-def test_the_worst_case_must_fit() -> None:
-    """Three cheap answers fit although their worst cases together would not."""
-    assert run(paying("1", *[("0.5", "0.2")] * 9)) == (Decimal("0.6"), 3)
-
-
-def test_an_unknown_cost_counts_as_the_worst() -> None:
-    """A server that tells no usage cannot make a run overspend."""
-    assert run(paying("1", *[("0.3", None)] * 9)) == (Decimal("0.9"), 3)
+@pytest.mark.parametrize(
+    ("worst", "actual", "spent"), [("0.5", "0.2", "0.6"), ("0.3", None, "0.9")]
+)
+def test_the_worst_case_must_fit(worst: str, actual: str | None, spent: str) -> None:
+    """Three cheap answers fit, though not their worst cases; an unknown cost is the worst."""
+    assert run(paying("1", *[(worst, actual)] * 9)) == (Decimal(spent), 3)
 
 
 def test_after_the_first_refusal_smaller_ones_are_refused_too() -> None:

@@ -175,12 +175,6 @@ def test_first_rows_are_held_no_longer_than_they_are_read() -> None:
     assert stream.first == []
 
 
-def test_all_rows_lack_a_field_that_the_prompt_shows() -> None:
-    """It is named with its remedy."""
-    with pytest.raises(BadRows, match=r"columns={'reference': 'COLUMN'}"):
-        RowStream(open_rows([row(1), row(2)]), {"reference"})
-
-
 ROW: dict[str, Any] = {"question": "Q?", "documents": ["D is E."], "response": "D is E."}
 
 
@@ -301,13 +295,6 @@ def test_documents_in_one_text_stop_the_run_with_the_separator(tmp_path: Path) -
         labeler.label([plain], judge="embedded", store=store)
     (row_read,) = labeler.open_rows([plain], split_documents=r"\n\n")
     assert row_read.content.documents == ("One.", "Two.")  # type: ignore[union-attr]
-
-
-def test_one_row_with_the_field_is_enough() -> None:
-    """The others are failures in their places."""
-    rows = [*others(2, documents="passages"), {**ROW, "id": "good"}]
-    found = labeler.label(rows, judge="embedded", store=labeler.MemoryStore())
-    assert [outcome.kind for outcome in found] == ["failure", "failure", "label"]
 
 
 def test_a_reference_that_no_row_has_stops_what_needs_one() -> None:

@@ -20,8 +20,6 @@ from labeler.comparing.checking import check_drops
 from labeler.comparing.diff import diff_labels
 from labeler.comparing.gates import Gate
 from labeler.errors import UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
 from labeler.labels.schemas import load_schema
@@ -313,18 +311,6 @@ def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
     assert decode(record.key, encode(record)) == record
     with pytest.raises(DamagedRecord, match="of key"):
         decode("0" * 64, encode(record))
-
-
-def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
-    """It is neither kept nor taken for questions."""
-    with pytest.raises(TypeError, match="a QuestionsAnswer was asked for"):
-        request_for(samples.keyed_example()).violations(samples.keyed_example())
-
-
-def test_a_judge_that_only_labels_ends_the_run() -> None:
-    """Before anything is sent."""
-    with pytest.raises(UsageError, match="cannot write questions"):
-        require_answers(EmbeddedJudge(), QuestionsKind())
 
 
 GOOD = "The tower of Rome is 90 meters high."

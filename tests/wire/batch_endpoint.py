@@ -74,19 +74,6 @@ def never(share: float = 0.0) -> Course:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a batch may be.
-
-    Attributes:
-        lines: requests in a file.
-        size: bytes of a file.
-    """
-
-    lines: int = 50_000
-    size: int = 200_000_000
-
-
-@dataclass(frozen=True)
 class Line:
     """One request of a batch."""
 
@@ -175,79 +162,25 @@ def _succeeded(result: Json) -> bool:
 # What makes a file invalid
 
 
-def problems(batch: Batch, limits: Limits) -> Iterator[Json]:
+def problems(batch: Batch) -> Iterator[Json]:
     """Why a batch fails validation: entries for its ``errors``; its lines are read meanwhile."""
-    if len(batch.content) > limits.size:
-        yield _problem("file_too_large", f"The file has more than {limits.size} bytes.")
-        return
     texts = [line for line in batch.content.split(b"\n") if line.strip()]
     if not texts:
         yield _problem("empty_file", "The file holds no request.")
-    if len(texts) > limits.lines:
-        yield _problem("too_many_tasks", f"The file has more than {limits.lines} requests.")
-        return
-    reader = _Reader(batch.endpoint)
+    ids, models = set[str](), set[str]()
     for number, text in enumerate(texts, 1):
-        try:
-            batch.lines.append(reader.read(text))
-        except _BadLine as bad:
-            yield _problem(bad.code, str(bad), bad.param, number)
+        value = json.loads(text)
+        line = Line(value["custom_id"], value["body"])
+        models.add(line.body["model"])
+        is_sound = (value["method"], value["url"]) == ("POST", batch.endpoint) and len(models) == 1
+        if not is_sound or line.custom_id in ids:
+            yield _problem("invalid_request", "It does not go with its batch.", number)
+        ids.add(line.custom_id)
+        batch.lines.append(line)
 
 
-class _BadLine(Exception):
-    def __init__(self, code: str, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.param = param
-
-
-class _Reader:
-    """Reads the lines of one batch, which must agree with each other."""
-
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
-        self._ids: set[str] = set()
-        self._model: str | None = None
-
-    def read(self, text: bytes) -> Line:
-        """Read a line.
-
-        Raises:
-            _BadLine: it is no request, or does not go with the lines before it.
-        """
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise _BadLine("invalid_json_line", "This line is no JSON object.")
-        line = Line(self._custom_id(value.get("custom_id")), self._body(value.get("body")))
-        if value.get("method") != "POST":
-            raise _BadLine("invalid_method", "method must be POST.", "method")
-        if value.get("url") != self._endpoint:
-            raise _BadLine("url_mismatch", f"url must be {self._endpoint}, as the batch's.", "url")
-        return line
-
-    def _custom_id(self, custom_id: object) -> str:
-        if not isinstance(custom_id, str) or not custom_id:
-            raise _BadLine("missing_required_parameter", "custom_id is required.", "custom_id")
-        if custom_id in self._ids:
-            raise _BadLine("duplicate_custom_id", "Its custom_id was used before.", "custom_id")
-        self._ids.add(custom_id)
-        return custom_id
-
-    def _body(self, body: object) -> Json:
-        model = body.get("model") if isinstance(body, dict) else None
-        if not isinstance(body, dict) or not isinstance(model, str):
-            raise _BadLine("missing_required_parameter", "A body with a model is required.", "body")
-        self._model = self._model or model
-        if model != self._model:
-            raise _BadLine("model_mismatch", "A batch asks one model.", "body.model")
-        return body
-
-
-def _problem(code: str, message: str, param: str | None = None, number: int | None = None) -> Json:
-    return {"code": code, "message": message, "param": param, "line": number}
+def _problem(code: str, message: str, number: int | None = None) -> Json:
+    return {"code": code, "message": message, "param": None, "line": number}
 
 
 # The endpoint
@@ -264,7 +197,6 @@ class Batches:
         sheet: makes what a line's answer goes to.
         courses: one for all batches, or one for each in the order of their creation, after which
             they complete as usual.
-        limits: what a batch may be.
         seed: decides the order of output files.
     """
 
@@ -275,7 +207,6 @@ class Batches:
         sheet: Callable[[], Sheet],
         *,
         courses: Course | Iterable[Course] = (),
-        limits: Limits = Limits(),
         seed: int = 0,
     ) -> None:
         self.all: dict[str, Batch] = {}
@@ -287,7 +218,6 @@ class Batches:
         self._sheet = sheet
         self._every = courses if isinstance(courses, Course) else Course()
         self._courses = iter(()) if isinstance(courses, Course) else iter(courses)
-        self._limits = limits
         self._seed = seed
 
     def take(self, course: Course, batch_id: str | None = None) -> None:
@@ -378,7 +308,7 @@ class Batches:
 
     def _validate(self, batch: Batch) -> bool:
         """Read its file; whether it goes on."""
-        if errors := list(problems(batch, self._limits)):
+        if errors := list(problems(batch)):
             self._fail(batch, errors)
             return False
         batch.become("in_progress")

@@ -33,7 +33,6 @@ from wire.accounts import Accounts, Book, Tokens
 from wire.batch_endpoint import (
     Batches,
     Course,
-    Limits,
     completes,
     expires,
     fails,
@@ -79,7 +78,6 @@ __all__ = [
     "Call",
     "Course",
     "Json",
-    "Limits",
     "ModelCard",
     "Provider",
     "Rates",
@@ -125,7 +123,6 @@ def done_but(told: str | Behavior) -> DoneBut:
 
 Step = str | Behavior | DoneBut
 Script = Iterable[Step] | Callable[[Call], Step | None]
-_LIMITS = Limits()
 _NO_RATES = Rates()
 Handler = Callable[[Call], Json | bytes] | Callable[[Call], Awaitable[Json]]
 
@@ -141,7 +138,6 @@ class Provider:
             ``{"POST /v1/batches": [done_but("500")]}``.
         models: which exist; ``None`` for any name.
         batches: how batches go on: one course for all, or one for each, see :class:`Course`.
-        limits: how large a batch may be.
         rates: how much it takes in a time.
         modes: how a schema may be sent: strict, schema, tools, json or prompt.
         latency: seconds before each completion or embedding, or a function of the call.
@@ -158,7 +154,6 @@ class Provider:
         at: Mapping[str, Script] | None = None,
         models: Iterable[ModelCard] | None = None,
         batches: Course | Iterable[Course] = (),
-        limits: Limits = _LIMITS,
         rates: Rates = _NO_RATES,
         modes: Collection[str] = ("strict",),
         latency: float | Callable[[Call], float] = 0.0,
@@ -185,7 +180,7 @@ class Provider:
         self.files = Files()
         """Uploaded files and those of batches."""
         self.batches = Batches(
-            self.files, self._answer_line, self._sheet, courses=batches, limits=limits, seed=seed
+            self.files, self._answer_line, self._sheet, courses=batches, seed=seed
         )
         """Batches; ``batches.take(course)`` and ``batches.take(course, id)`` change their way."""
         self._scripts = {f"POST {COMPLETIONS}": _picker(script)}

@@ -12,7 +12,6 @@ import pytest
 
 import labeler
 from labeler.api import MemoryStore
-from labeler.errors import UsageError
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.labels_object import Labels
@@ -142,20 +141,6 @@ def test_a_budget_caps_answers_by_their_sentences(
     assert [call.body.get("max_completion_tokens") for call in provider.calls] == caps
 
 
-def test_a_judge_that_costs_nothing_keeps_any_budget() -> None:
-    """The smallest one does not stop the embedded judge."""
-    outcomes = labeler.label(rows(5), judge="embedded", store=MemoryStore(), budget=0.01)
-    assert reasons(outcomes) == ["label"] * 5
-
-
-def test_a_budget_below_one_answer_asks_for_nothing() -> None:
-    """Every row says so."""
-    with Provider(count_tokens=True) as provider:
-        outcomes = run(provider, rows(5), judge=BOUNDED, budget=0.001)
-    assert reasons(outcomes) == ["budget"] * 5
-    assert provider.calls == []
-
-
 @pytest.mark.parametrize(
     "usage",
     [
@@ -200,14 +185,6 @@ def test_usage_that_is_known_in_part_is_said_to_be_so(
         assert "$0.0010 and an unknown amount for requests of unknown usage by --price" in err
         _, _, err = labeler_command(*labeling(provider, given, "--price", "1,2"))
         assert "unknown" not in err
-
-
-def test_a_judge_alone_needs_no_bounds() -> None:
-    """What a budget needs is asked for only where there is one."""
-    with Provider() as provider:
-        assert reasons(run(provider, rows(2))) == ["label"] * 2
-        with pytest.raises(UsageError, match="needs a price"):
-            run(provider, rows(2), budget=1)
 
 
 def test_the_estimate_is_of_the_size_that_the_provider_counts() -> None:

@@ -16,18 +16,17 @@ import pytest
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.limits import Limits
 from labeler.judges.pace import CURRENT, Pace
-from labeler.judges.pricing import Price
+from labeler.judges.pricing import Price, price_of
 from labeler.plugins.similarity import openai_embedder
 from labeler.plugins.similarity.embedders import (
     Embedded,
     as_vector,
-    embedding_price,
     flat_price,
 )
 from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 from wire.behaviors import body
 from wire.embeddings_endpoint import vector
-from wire.provider import Behavior, Call, Json, ModelCard, Provider, error, page
+from wire.provider import Behavior, Call, Json, Provider, error, page
 
 KEY = "sk-SENTINEL-0123456789"
 ROUTE = "POST /v1/embeddings"
@@ -116,19 +115,6 @@ def test_only_what_is_set_is_sent() -> None:
     assert plain == expected
     assert chosen == {**expected, "dimensions": 8}
     assert found.vectors == (as_vector(vector("one", 8)),)
-
-
-def test_nothing_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No address, no proxy, no header, no organization."""
-    for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-SENTINEL")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-sentinel: 1")
-    with Provider() as provider:
-        assert reasons(embed(embedder_of(provider), "one")) == ["vector"]
-        headers = provider.requests[0].headers
-    assert "x-sentinel" not in headers
-    assert "openai-organization" not in headers
 
 
 def test_an_empty_text_is_not_sent() -> None:
@@ -301,13 +287,6 @@ def test_what_concerns_every_text_ends_the_run(behavior: Behavior, reason: str) 
         chain = chain.__cause__ or chain.__context__
 
 
-def test_an_unknown_model_ends_the_run() -> None:
-    """As the server itself says it."""
-    no_such = pytest.raises(FatalJudgeError, match="no such model")
-    with Provider(models=[ModelCard("other")]) as provider, no_such:
-        embed(embedder_of(provider), "one")
-
-
 @pytest.mark.parametrize(("behavior", "reason"), LATER_FATAL.values(), ids=LATER_FATAL.keys())
 def test_eight_texts_alike_end_the_run(
     behavior: Behavior, reason: str, texts_per_request: Callable[[int], None]
@@ -354,13 +333,13 @@ def test_a_stopped_run_sends_nothing() -> None:
 
 def test_the_table_knows_the_price_of_embeddings() -> None:
     """Of texts alone; a chat model's is none, nor is that of a server that it does not know."""
-    price = embedding_price("text-embedding-3-small")
+    price = price_of("text-embedding-3-small", has_answers=False)
     assert isinstance(price, Price)
     assert price.tiers[0].output == 0
     assert price.tiers[0].input == Decimal("0.02")
     assert "text-embedding-3-small" in price.source
-    assert embedding_price("gpt-4o-mini") is None
-    assert embedding_price("text-embedding-3-small", "http://127.0.0.1:1/v1") is None
+    assert price_of("text-embedding-3-small") is price_of("gpt-4o-mini", has_answers=False) is None
+    assert price_of("text-embedding-3-small", "http://127.0.0.1:1/v1", has_answers=False) is None
 
 
 # Settings

@@ -5,15 +5,9 @@ The tests of judges, batches and embedders show its answers, faults and limits.
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import http.client
 import json
-import math
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,14 +18,11 @@ from wire.provider import (
     FAULTS,
     Call,
     Json,
-    Limits,
     ModelCard,
     Provider,
-    Rates,
     faulty,
     format_problems,
 )
-from wire.rates import Bucket
 
 STRICT: Json = {
     "type": "json_schema",
@@ -136,98 +127,6 @@ def test_wrong_requests_are_refused(
     assert reply.body["error"].get("param") == param
 
 
-def line(name: str, **changed: Any) -> Json:
-    """One request of a batch."""
-    body = request_of(record(name))
-    return {"custom_id": name, "method": "POST", "url": COMPLETIONS, "body": body, **changed}
-
-
-def jsonl(*lines: Json) -> bytes:
-    """An input file."""
-    return b"".join(json.dumps(each).encode() + b"\n" for each in lines)
-
-
-GOOD = jsonl(*map(line, ("r1", "r2")))
-FLAWS: dict[str, tuple[bytes, str]] = {
-    "no JSON": (b'{"custom_id": \n', "invalid_json_line"),
-    "no object": (b"[]\n", "invalid_json_line"),
-    "used before": (jsonl(line("r1")), "duplicate_custom_id"),
-    "no id": (jsonl(line("r2", custom_id=None)), "missing_required_parameter"),
-    "a GET": (jsonl(line("r2", method="GET")), "invalid_method"),
-    "elsewhere": (jsonl(line("r2", url="/v1/embeddings")), "url_mismatch"),
-    "no body": (jsonl(line("r2", body=None)), "missing_required_parameter"),
-    "two models": (jsonl(line("r2", body=request_of(model="other"))), "model_mismatch"),
-}
-
-
-@pytest.mark.parametrize(
-    ("content", "limits", "error"),
-    [
-        *((jsonl(line("r1")) + flaw, Limits(), (code, 2)) for flaw, code in FLAWS.values()),
-        (b"\n", Limits(), ("empty_file", None)),
-        (GOOD, Limits(lines=1), ("too_many_tasks", None)),
-        (GOOD, Limits(size=len(GOOD) - 1), ("file_too_large", None)),
-        (GOOD, Limits(2, len(GOOD)), None),
-    ],
-    ids=[*FLAWS, "empty", "lines", "size", "at the limits"],
-)
-def test_a_batch_with_a_flaw_fails(
-    content: bytes, limits: Limits, error: tuple[str, int | None] | None
-) -> None:
-    """The error names the line, and nothing of it is executed; at the limits it passes."""
-    with Provider(limits=limits) as provider, client_of(provider) as client:
-        file = client.files.create(file=("in.jsonl", content), purpose="batch")
-        batch = client.batches.create(
-            input_file_id=file.id, endpoint=COMPLETIONS, completion_window="24h"
-        )
-        for _ in range(3):
-            batch = client.batches.retrieve(batch.id)
-        executed = len(provider.batch_lines)
-    found = batch.errors.data if batch.errors else []
-    assert [(one.code, one.line) for one in found or []] == ([error] if error else [])
-    assert (batch.status, executed) == (("failed", 0) if error else ("completed", 2))
-
-
-def test_an_answer_is_charged_when_it_was_sent_to_its_end() -> None:
-    """Refusals and broken labels cost; errors, half answers and answers without usage do not."""
-    costly = ["ok", "refusal", "truncated", "malformed", "unknown-key", "drift"]
-    free = ["429", "500", "503", "reset", "close", "short", "no-usage", "html"]
-    for behaviors, times in ((costly, len(costly)), (free, 0)):
-        with Provider(behaviors) as provider:
-            for _ in behaviors:
-                with contextlib.suppress(OSError, http.client.HTTPException):
-                    ask(provider, request_of(record("r1")))
-            assert list(provider.paid.values()) == ([times] if times else [])
-            assert provider.tokens == (10_000 * times, 10 * times)
-            assert provider.stats()["paid"]["duplicates"] == max(0, times - 1)
-
-
-def test_requests_and_tokens_above_the_rate_are_refused() -> None:
-    """With the time to wait; a prompt counts with its cap, and one that never passes has none."""
-    with Provider(rates=Rates(1 / 3600, burst=1)) as provider:
-        replies = [ask(provider, request_of()) for _ in range(2)]
-        assert (provider.limited, provider.paid.total()) == (1, 1)
-    assert [reply.status for reply in replies] == [200, 429]
-    assert 3500 < int(replies[1].headers["retry-after"]) <= 3600
-    with Provider(rates=Rates(tokens_per_minute=10_000)) as provider:
-        sizes = (5_000, 5_000, 20_000)
-        _, late, never = (ask(provider, request_of(max_completion_tokens=n)) for n in sizes)
-    assert (late.status, late.body["error"]["type"]) == (429, "tokens")
-    assert ("retry-after" in late.headers, "retry-after" in never.headers) == (True, False)
-
-
-def test_a_bucket_fills_with_the_time() -> None:
-    """Never beyond its size; what is missing takes its time."""
-    now = [0.0]
-    bucket = Bucket(2, 10, lambda: now[0])
-    bucket.take(10)
-    assert (bucket.wait(4), bucket.wait(11), bucket.until_full) == (2, math.inf, 5)
-    now[0] = 3
-    assert (bucket.level, bucket.wait(6), bucket.wait(7)) == (6, 0, 0.5)
-    now[0] = 100
-    assert bucket.level == 10
-
-
 def test_a_stated_share_of_calls_misbehaves() -> None:
     """By the record and how often it was asked, not by the order; none at 0, every one at 1."""
     bodies = (json.dumps(request_of(record(f"r{number}"))).encode() for number in range(500))
@@ -240,31 +139,3 @@ def test_a_stated_share_of_calls_misbehaves() -> None:
     assert again == {name: first for name, (first, _) in picked.items()}
     assert set(map(faulty(1), calls)) == set(FAULTS)
     assert set(map(faulty(0), calls)) == {None}
-
-
-@pytest.fixture
-def served() -> Iterator[Callable[..., str]]:
-    """Starts the provider as a program, and gives its address; ends it after the test."""
-    started: list[subprocess.Popen[str]] = []
-
-    def serve(*options: str) -> str:
-        program = [sys.executable, str(Path(__file__).with_name("provider.py")), *options]
-        started.append(subprocess.Popen(program, stdout=subprocess.PIPE, text=True))
-        assert started[-1].stdout is not None
-        return started[-1].stdout.readline().strip()
-
-    yield serve
-    for process in started:
-        with process:
-            process.terminate()
-
-
-def test_it_runs_in_a_process_of_its_own(served: Callable[..., str]) -> None:
-    """Its first line is its address, and its counters can be read from outside."""
-    far = served("ok", "500", "--requests-per-second", "0.001", "--burst", "3", "--count-tokens")
-    replies = [ask(far, request_of()) for _ in range(4)]
-    stats = ask(far, path="/stats", key="").body
-    assert [reply.status for reply in replies] == [200, 500, 200, 429]
-    assert (stats["calls"], stats["limited"], stats["in_flight"]) == (4, 1, 0)
-    assert stats["paid"] == {"records": 1, "answers": 2, "duplicates": 1}
-    assert stats["tokens"]["prompt"] == 2 * replies[0].body["usage"]["prompt_tokens"]

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from math import inf
@@ -24,7 +23,6 @@ from labeler.errors import FatalJudgeError, StoreError
 from labeler.judges import concurrency
 from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
-from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.folder import pending_keys
 from labeler.store.disk import DiskStore
@@ -123,18 +121,6 @@ def test_a_storm_of_rate_limits_loses_no_record(header: Any) -> None:
     assert set(provider.paid.values()) == {1}
 
 
-def test_a_rate_limit_without_end_gives_records_up_and_keeps_none_of_it() -> None:
-    """Only past the longest outage that is waited out; the next run asks for them."""
-    store = MemoryStore()
-    with Provider(lambda call: "429" if call.number > 4 else None) as provider:
-        outcomes = run(provider, rows(8), store=store, concurrency=1, max_outage=0.2)
-    assert Counter(reasons(outcomes)) == {"label": 3, "rate_limit": 5}
-    assert not any(o.lasting for o in outcomes if isinstance(o, LabelFailure))
-    with Provider() as provider:
-        assert reasons(run(provider, rows(8), store=store)) == ["label"] * 8
-        assert len(provider.calls) == 5
-
-
 # Outages
 
 
@@ -206,16 +192,6 @@ def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
 
 
 # Failures that are kept, and those that are not
-
-
-def test_rows_of_the_same_sentences_share_one_failure() -> None:
-    """It is paid for once and told of each."""
-    same = [{**rows(1)[0], "id": name} for name in ("one", "two", "three")]
-    with Provider(lambda _: "refusal") as provider:
-        outcomes = run(provider, same)
-        assert (reasons(outcomes), len(provider.calls)) == (["refusal"] * 3, 1)
-    told = [o for o in outcomes if isinstance(o, LabelFailure)]
-    assert [(o.id, o.attempts) for o in told] == [("one", 1), ("two", 0), ("three", 0)]
 
 
 def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(
@@ -308,18 +284,6 @@ def test_a_signal_ends_the_wait_for_another_run(tmp_path: Path) -> None:
         assert second.process.wait(timeout=30) == 128 + signal.SIGTERM
         held.going.set()
         assert first.end().code == 0
-
-
-def test_a_signal_ends_a_pause_that_the_server_asked_for(tmp_path: Path) -> None:
-    """Three hours are not waited out."""
-    given = row_file(tmp_path, rows(40))
-    with Provider(lambda call: "429-wait-long" if call.number > 5 else None) as provider:
-        asking = process(labeling(provider, given, "--concurrency", 2))
-        with running(asking, tmp_path) as paused:
-            assert paused.says("asks to wait 10800 s: going on at")
-            paused.process.send_signal(signal.SIGINT)
-            assert paused.process.wait(timeout=30) == 128 + signal.SIGINT
-        assert stored(tmp_path / ".labeler") == provider.paid.total() == 4
 
 
 def test_a_signal_ends_the_wait_for_a_server_that_is_away(tmp_path: Path) -> None:

@@ -110,22 +110,21 @@ def ppi_mean(
     judge: Sequence[float],
     judge_alone: Sequence[float],
     *,
-    bounds: tuple[float, float] | None = None,
+    is_share: bool = False,
     groups: Groups = None,
     random_sample: bool = False,
 ) -> Corrected:
     """Return the PPI++ estimate of the mean of human values.
 
     The judge has the weight with the shortest published interval. The interval here also holds for
-    few human labels: with the jackknife's variance, Student's quantile and, between bounds,
-    Wilson's form.
+    few human labels: with the jackknife's variance, Student's quantile and, for shares, Wilson's
+    form.
 
     Args:
         people: human values of the sample.
         judge: the judge's values of the same records, in the same order.
         judge_alone: the judge's values of all other records.
-        bounds: lowest and highest possible mean, such as 0 and 1 for shares; value and interval
-            are clipped to them.
+        is_share: True for a mean between 0 and 1; value and interval are clipped to them.
         groups: group of each record, such as its question, the sample first.
         random_sample: True if the sample is known to be random.
 
@@ -141,12 +140,12 @@ def ppi_mean(
     if judge_alone:
         mean += trust * fmean(judge_alone)
     found = ppi_variance(people, judge, judge_alone, groups=groups)
-    interval = None if found is None else _student_interval(mean, *found, bounds)
+    interval = None if found is None else _student_interval(mean, *found, is_share=is_share)
     if interval and groups is not None:
         interval = replace(interval, method=f"{interval.method}_groups")
     return Corrected(
         method="ppi++",
-        value=_cut(mean, bounds),
+        value=_cut(mean) if is_share else mean,
         interval=interval,
         undefined=None,
         labeled=len(people),
@@ -164,25 +163,21 @@ def ppi_mean(
     )
 
 
-def _student_interval(
-    mean: float, variance: float, count: int, bounds: tuple[float, float] | None
-) -> Interval:
+def _student_interval(mean: float, variance: float, count: int, *, is_share: bool) -> Interval:
     """Return an interval of a PPI++ mean that holds for few human labels.
 
-    Between bounds it is Wilson's for the effective number of yes-or-no records, as for other
-    means: near a bound the estimate is skewed. Without an observed spread it counts as many
-    yes-or-no records as there are human labels, or groups with some.
+    For shares it is Wilson's for the effective number of yes-or-no records, as for other means:
+    near 0 and 1 the estimate is skewed. Without an observed spread it counts as many yes-or-no
+    records as there are human labels, or groups with some.
     """
     quantile, small = quantile_of(LEVEL, count), is_small(count)
-    if bounds is None:
+    if not is_share:
         half = quantile * math.sqrt(variance)
         return Interval(mean - half, mean + half, LEVEL, "ppi++_t", small)
-    low, width = bounds[0], bounds[1] - bounds[0]
-    share = (_cut(mean, bounds) - low) / width
-    spread, seen = share * (1 - share), variance / width**2
-    trials = max(1.0, spread / seen) if spread and seen > SAME**2 else float(count)
-    begin, end = wilson_ends(share, trials, quantile)
-    return Interval(low + width * begin, low + width * end, LEVEL, "ppi++_wilson", small)
+    share = _cut(mean)
+    spread = share * (1 - share)
+    trials = max(1.0, spread / variance) if spread and variance > SAME**2 else float(count)
+    return Interval(*wilson_ends(share, trials, quantile), LEVEL, "ppi++_wilson", small)
 
 
 def _best_weight(
@@ -267,7 +262,7 @@ def corrected_proportion(
     interval = _interval_of_proportion(counts, group_effect(records, groups) if groups else None)
     return Corrected(
         method="error-corrected",
-        value=_cut(raw, (0, 1)) if interval else None,
+        value=_cut(raw) if interval else None,
         interval=interval,
         undefined=None if interval else "judge_errs_otherwise_elsewhere",
         labeled=len(people),
@@ -301,17 +296,16 @@ def _columns(
 def _undefined_reason(counts: _Counts) -> str | None:
     """Return the reason why the corrected proportion is undefined, or ``None``."""
     _, judged, both_yes, human_yes, both_no, human_no = counts
-    if not human_yes + human_no:
-        return "no_human_labels"
-    if not judged:
-        return "no_unlabeled_records"
-    if not human_yes:
-        return "no_human_yes"
-    if not human_no:
-        return "no_human_no"
-    # sensitivity + specificity > 1, in whole numbers
-    better = both_yes * human_no + both_no * human_yes
-    return None if better > human_yes * human_no else "judge_no_better_than_chance"
+    reasons = {
+        "no_human_labels": not human_yes + human_no,
+        "no_unlabeled_records": not judged,
+        "no_human_yes": not human_yes,
+        "no_human_no": not human_no,
+        # sensitivity + specificity > 1, in whole numbers
+        "judge_no_better_than_chance": both_yes * human_no + both_no * human_yes
+        <= human_yes * human_no,
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
 
 
 def _interval_of_proportion(counts: _Counts, effect: tuple[float, int] | None) -> Interval | None:
@@ -344,7 +338,7 @@ def _interval_of_proportion(counts: _Counts, effect: tuple[float, int] | None) -
     low, high = middle + shift - half, middle + shift + half
     if low >= 1 or high <= 0:
         return None
-    return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), LEVEL, method, small)
+    return Interval(_cut(low), _cut(high), LEVEL, method, small)
 
 
 def _sample_warnings(labeled: int, *, random_sample: bool) -> Iterator[str]:
@@ -399,8 +393,8 @@ def _proportion_warnings(counts: _Counts, raw: float, *, random_sample: bool) ->
         )
 
 
-def _cut(value: float, bounds: tuple[float, float] | None) -> float:
-    return value if bounds is None else float(min(bounds[1], max(bounds[0], value)))
+def _cut(share: float) -> float:
+    return float(min(1, max(0, share)))
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from labeler.data.corrections.correction import (
+from labeler.data.corrections import (
     Correction,
     Differences,
     Judgment,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from labeler.data.corrections.correction import Correction
+from labeler.data.corrections import Correction
 from labeler.data.lines import STDIO, Line, flush_directory, is_gzipped, read_lines
 from labeler.errors import StoreError, UsageError, validation_faults
 

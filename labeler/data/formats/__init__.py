@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -82,13 +84,13 @@ def json_rows(lines: Iterable[Line]) -> Iterator[Raw]:
 
 READERS: Catalog[Reader] = Catalog("format", group="rows")
 READERS.add("jsonl", read_json_lines)
-READERS.add("json", "labeler.data.formats.json_files:read_json")
-READERS.add("csv", "labeler.data.formats.csv_files:read_csv")
-READERS.add("tsv", "labeler.data.formats.csv_files:read_tsv")
+READERS.add("json", "labeler.data.formats.text_files:read_json")
+READERS.add("csv", "labeler.data.formats.text_files:read_csv")
+READERS.add("tsv", "labeler.data.formats.text_files:read_tsv")
 READERS.add("parquet", "labeler.data.formats.parquet_files:read_parquet")
 READERS.add("arrow", "labeler.data.formats.arrow_files:read_arrow")
-READERS.add("dataset", "labeler.data.formats.hugging_face:read_saved")
-READERS.add("hub", "labeler.data.formats.hugging_face:read_hub")
+READERS.add("dataset", "labeler.data.formats:read_saved")
+READERS.add("hub", "labeler.data.formats:read_hub")
 
 _BY_SUFFIX = {
     ".jsonl": "jsonl",
@@ -122,16 +124,17 @@ _BINARY = {
 }
 """Kinds of files that hold no rows, by their first bytes."""
 _LONGEST_MAGIC = max(map(len, _BINARY))
-_SAVED = ("state.json", "dataset_dict.json")
-"""Files that mark a folder as a data set saved by the Hugging Face library."""
-
-HUB = "hf:"
+_STATE, _SPLITS = "state.json", "dataset_dict.json"
+"""Files of a folder that the Hugging Face library saved: of a data set, and of several splits."""
+_HUB = "hf:"
 """Prefix of the name of a data set on the Hugging Face hub."""
+_HUB_FORM = "hf:OWNER/NAME, hf:OWNER/NAME/CONFIG or hf:OWNER/NAME/CONFIG:SPLIT"
+_HUB_NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:/([\w.-]+))?(?::([\w.-]+))?")
 
 
 def format_of(name: str) -> str:
     """Return the format of a file by its name; of a folder, the format of a saved data set."""
-    if name.startswith(HUB):
+    if name.startswith(_HUB):
         return "hub"
     if not is_remote(name) and Path(name).is_dir():
         return "dataset"
@@ -147,9 +150,9 @@ def row_files(name: str) -> list[str]:
     without such files, or with a saved data set, stands for itself.
     """
     folder = path_in("rows", name)
-    if name.startswith(HUB) or is_remote(name) or not folder.is_dir():
+    if name.startswith(_HUB) or is_remote(name) or not folder.is_dir():
         return [name]
-    if any((folder / saved).is_file() for saved in _SAVED):
+    if any((folder / saved).is_file() for saved in (_STATE, _SPLITS)):
         return [name]
     suffixes = {*_BY_SUFFIX, *_SPREADSHEETS}
     hidden = (".", "~$")  # Excel's lock files begin with the latter
@@ -163,7 +166,7 @@ def _suffix(name: str) -> str:
 
 def is_rereadable(name: str) -> bool:
     """Return True if a source can be read twice, unlike a pipe."""
-    return name.startswith(HUB) or is_remote(name) or Path(name).is_file() or Path(name).is_dir()
+    return name.startswith(_HUB) or is_remote(name) or Path(name).is_file() or Path(name).is_dir()
 
 
 def check_file(name: str, start: bytes = b"") -> None:
@@ -176,7 +179,7 @@ def check_file(name: str, start: bytes = b"") -> None:
     Raises:
         UsageError: it is a spreadsheet, another binary file, or UTF-16.
     """
-    if name.startswith(HUB):
+    if name.startswith(_HUB):
         return
     suffix = _suffix(name)
     if format_of(name) in _TEXT_FORMATS and Path(name).is_file():
@@ -320,3 +323,75 @@ def file_sources(paths: Iterable[str | Path]) -> Iterator[Source]:
             lines = list(read_lines(name))
             check_file(name, lines[0].content if lines else b"")
             yield Source(partial(json_rows, lines), lines.__len__)
+
+
+def read_saved(name: str) -> Iterator[Raw]:
+    """Read the rows of a folder written by ``save_to_disk``, without the Hugging Face library.
+
+    Raises:
+        UsageError: the folder holds no saved data set, or one with several splits.
+    """
+    from labeler.data.formats.arrow_files import read_arrow_files  # noqa: PLC0415 - loads pyarrow
+
+    folder = Path(name)
+    if (folder / _SPLITS).is_file():
+        splits = _listed(folder / _SPLITS, "splits")
+        shown = " or ".join(str(folder / one) for one in splits if isinstance(one, str))
+        shown = shown or "one of its folders"
+        raise UsageError(f"{folder} holds several splits: name one, {shown:.200}")
+    if not (folder / _STATE).is_file():
+        raise UsageError(
+            f"{folder} is a folder without {_STATE}: name files of rows, such as "
+            f"{folder / 'rows.jsonl'}, or a folder that save_to_disk of the Hugging Face library "
+            "wrote"
+        )
+    entries = _listed(folder / _STATE, "_data_files")
+    files = [entry.get("filename") for entry in entries if isinstance(entry, dict)]
+    for file in files:
+        if not isinstance(file, str) or Path(file).name != file or file in {"", ".", ".."}:
+            raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is not next to it")
+    return read_arrow_files(name, [str(folder / str(file)) for file in files])
+
+
+def _listed(path: Path, name: str) -> list[Any]:
+    """Return a list in an object of JSON by its name; empty without one."""
+    try:
+        value: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"cannot read {path}: {error}; save the data set again") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} holds no object; save the data set again")
+    found = value.get(name)
+    return found if isinstance(found, list) else []
+
+
+def read_hub(name: str) -> Iterator[Raw]:
+    """Read the rows of a data set on the hub, with the Hugging Face library and its cache.
+
+    Raises:
+        UsageError: the library is not installed, or the data set or split does not exist.
+    """
+    address = _HUB_NAME.fullmatch(name)
+    if not address:
+        raise UsageError(f"{name!r:.120} names no data set of the hub: write {_HUB_FORM}")
+    try:
+        import datasets  # noqa: PLC0415 - slow to load, rarely needed
+    except ImportError as error:
+        raise UsageError(
+            f"{name} needs the package datasets, which is not installed: {install_command('hub')}; "
+            f"or save the data set elsewhere and name its folder without {_HUB}"
+        ) from error
+    repository, config, split = address.groups()
+    try:
+        found = datasets.load_dataset(repository, config, split=split)
+    except Exception as error:  # the library forwards exceptions of many others
+        raise UsageError(
+            f"cannot load {name}: {type(error).__name__}: {str(error)[:300]}; write {_HUB_FORM}"
+        ) from error
+    if split is None and isinstance(found, dict):
+        if len(found) != 1:
+            have = ", ".join(f"{name}:{one}" for one in found)
+            raise UsageError(f"{name} has several splits: name one, as {have:.200}")
+        found = next(iter(found.values()))
+    for number, row in enumerate(found, start=1):
+        yield Raw(f"{name}:row {number}", plain_row(row))

@@ -11,10 +11,10 @@ from labeler.errors import BadRow, UsageError
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
 from labeler.labeling.cache import ServedLabels
+from labeler.labeling.estimate import Selection
 from labeler.labeling.failures import bad_row
 from labeler.labeling.options import RequestOptions, SameHost
 from labeler.labeling.pipeline import choose_mode, first_tasks
-from labeler.labeling.selection import Selection
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run

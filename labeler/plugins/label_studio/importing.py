@@ -20,8 +20,8 @@ from labeler import api
 from labeler.cli.files import reject_own_input
 from labeler.cli.review import SHOWN, Labels, more_lines, report_truncated
 from labeler.cli.terminal import notify, plural
+from labeler.data.corrections import Correction, Judgment, Opinion, Queue, differences
 from labeler.data.corrections.applying import labels_by_key
-from labeler.data.corrections.correction import Correction, Judgment, Opinion, Queue, differences
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.errors import UsageError, describe_faults, kind_of
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from labeler.sentences.citations import ENTRY, FOOTNOTE, HEADING, fence_kinds, is_indented_code
 from labeler.sentences.words import read_words
 
-WORDS = read_words("abbreviations")
+WORDS = read_words(__file__, "abbreviations")
 _BEGINNERS = WORDS["starters"] - {"I", "Sie", "Ihr", "Ihre", "Lei", "U"}
 """Words whose capital begins a sentence; the others have it inside one, too."""
 _OPEN_WORDS = (
