@@ -543,10 +543,6 @@ def test_outages_are_waited_out_for_half_an_hour() -> None:
     assert served(work) == [False, True, True, False, True, False]
 
 
-
-
-
-
 def test_a_cancelled_probe_lets_another_one_go() -> None:
     """A server that never answered is not waited for."""
 
