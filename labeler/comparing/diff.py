@@ -321,6 +321,7 @@ class LabelDiff(Displayed):
             "flips": [count.as_json() for count in self.flips],
             "metrics": [row.as_json() for row in self.metrics],
             "records": [record.as_json(self.pairs) for record in self.records],
+            "labeler": __version__,
         }
 
 

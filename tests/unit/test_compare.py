@@ -318,8 +318,8 @@ def test_the_whole_comes_before_the_group_that_moved_most() -> None:
     assert str(found.conclusion).startswith(f"{plain.conclusion}; largest change by domain: 12 few")
     assert str(found.conclusion).endswith(" in x, -1 (-1 to -.47)")
     assert next(found.regressions()) == next(plain.regressions())
-    published = found.as_json("0")
-    assert published["whole"] == plain.as_json("0")["comparisons"]
+    published = found.as_json()
+    assert published["whole"] == plain.as_json()["comparisons"]
     near = compare(a[12:], b[12:], "adherence", by="domain")
     assert str(near.conclusion).endswith(", not certain")
     assert "largest" not in str(compare(a, a, "adherence", by="domain").conclusion)
