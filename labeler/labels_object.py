@@ -13,8 +13,7 @@ from typing_extensions import Unpack
 from labeler.calculators.frame import UNKNOWN, Given
 from labeler.calculators.outcomes import as_outcomes, checked, source_state, stored_outcomes
 from labeler.catalog import named_keywords, with_named_keywords
-from labeler.data.label_files import is_store, is_table, parts_of
-from labeler.data.label_view import LabelView
+from labeler.data.label_files import LabelView, is_store, is_table, parts_of
 from labeler.data.lines import STDIO, is_gzipped, is_remote
 from labeler.errors import UsageError, path_in
 from labeler.labels.answering import RunCost

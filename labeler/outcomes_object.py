@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from labeler.calculators.summary_table import SummaryTable
     from labeler.comparing.gates import Demand, On
     from labeler.comparing.verdicts import GateResults
-    from labeler.data.label_view import Glance
+    from labeler.data.label_files import Glance
 
 T = TypeVar("T", bound=AnyOutcome)
 

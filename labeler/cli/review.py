@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from labeler import api
-from labeler.calculators import SummaryRow, select_metrics
+from labeler.calculators import select_metrics
 from labeler.calculators.headline import headline_metrics, in_words, plain_name
 from labeler.cli.files import check_label_target, outcomes_at
 from labeler.cli.terminal import Interrupted, notify, plural
@@ -25,11 +25,9 @@ from labeler.labels.record import LabelRecord
 from labeler.sentences.display import number
 
 if TYPE_CHECKING:
-    from labeler.review.plan_reading import PlanReading
-    from labeler.review.session import ReviewSession, ReviewSettings
+    from labeler.review.session import PlanReading, ReviewSession, ReviewSettings
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
-
 
 Plan = Annotated[
     str | None,
@@ -120,9 +118,7 @@ def _reading(plan: str, answers: str | None, annotator: str, labels: str | None)
     Raises:
         UsageError: the plan was made of other labels, or see :class:`PlanReading`.
     """
-    from pathlib import Path
-
-    from labeler.review.plan_reading import PlanReading
+    from labeler.review.session import PlanReading
 
     path = Path(answers or Path(plan).with_suffix(".answers.csv"))
     if path.suffix != ".csv" or path.absolute() == Path(plan).absolute():
@@ -189,9 +185,8 @@ def _session(
     places = queue_places(
         settings.queue, label_set.keys, size=sample, seed=seed, doubts=label_set.doubts
     )
-    session = ReviewSession(label_set, places, log, settings, metrics)
-    known = sum(key in label_set.places for key, _ in snapshot.current)
-    _describe(session, known)
+    session = ReviewSession(label_set, places, log, settings)
+    _describe(session, sum(key in label_set.places for key, _ in snapshot.current))
     return session
 
 
@@ -333,29 +328,28 @@ def _conclusion(applied: Applied, changes: Sequence[MeanChange]) -> str:
     """Return how many labels people changed, and what that did to the first metric."""
     changed = f"{len(applied.changed)} of {plural(applied.records, 'label')} changed by people"
     by_metric = {one.before.metric: one for one in reversed(changes)}
-    moved = [
-        f"{plain_name(metric)} {in_words(one.before)[0]} → {in_words(one.after)[0]}"
-        for metric in headline_metrics(by_metric)[:1]
-        for one in [by_metric[metric]]
-    ]
-    return f"{': '.join((changed, *moved))}."
+    for metric in headline_metrics(by_metric)[:1]:
+        before, after = (in_words(row)[0] for row in by_metric[metric])
+        changed += f": {plain_name(metric)} {before} → {after}"
+    return f"{changed}."
 
 
 def _summary(applied: Applied) -> Iterator[str]:
     """Yield lines about the applied and ignored corrections."""
-    fields = ", ".join(f"{name} {count}" for name, count in applied.by_field.items() if count)
-    yield f"verdicts changed: {fields or 'none'}; {applied.confirmed} labels judged and kept"
+    fields = _listed(applied.by_field) or "none"
+    yield f"verdicts changed: {fields}; {applied.confirmed} labels judged and kept"
     for change in applied.changed[:SHOWN]:
-        counts = change.differences.counts().items()
-        fields = ", ".join(f"{name} {count}" for name, count in counts if count)
-        yield f"  {change.id!r:.80}: {fields}; by {', '.join(change.annotators)}"
+        fields, people = _listed(change.differences.counts()), ", ".join(change.annotators)
+        yield f"  {change.id!r:.80}: {fields}; by {people}"
     yield from more_lines(len(applied.changed))
     yield f"corrections that counted: {applied.used}; that did not: {len(applied.ignored)}"
-    by_reason: dict[str, list[Ignored]] = {}
-    for ignored in applied.ignored:
-        by_reason.setdefault(ignored.why, []).append(ignored)
-    for reason, group in by_reason.items():
-        yield f"  {len(group)} {_REASONS[reason]}: {_list_ignored(group)}"
+    for reason, words in _REASONS.items():
+        if group := [ignored for ignored in applied.ignored if ignored.why == reason]:
+            yield f"  {len(group)} {words}: {_list_ignored(group)}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items() if count)
 
 
 def _mean_lines(changes: Sequence[MeanChange]) -> Iterator[str]:
@@ -364,15 +358,11 @@ def _mean_lines(changes: Sequence[MeanChange]) -> Iterator[str]:
     for label in labels:
         own = [change for change in changes if change.before.label == label]
         yield f"means before → after, of {label}:" if len(labels) > 1 else "means before → after:"
-        for before, after in own:
-            yield f"  {before.metric.id} {_mean(before)} → {_mean(after)}"
+        for change in own:
+            before, after = (f"{number(row.mean)} (n {row.defined})" for row in change)
+            yield f"  {change.before.metric.id} {before} → {after}"
     if not changes:
         yield "no mean changed"
-
-
-def _mean(row: SummaryRow) -> str:
-    """Return a mean and the number of labels that it is over."""
-    return f"{number(row.mean)} (n {row.defined})"
 
 
 def _selection_lines(applied: Applied) -> Iterator[str]:
@@ -397,7 +387,7 @@ def _list_ignored(ignored: list[Ignored]) -> str:
         f"{f' ({each.detail:.200})' if each.detail else ''}"
         for each in ignored[:SHOWN]
     ]
-    return ", ".join([*shown, *(["…"] if len(ignored) > SHOWN else [])])
+    return ", ".join(shown + ["…"] * (len(ignored) > SHOWN))
 
 
 def more_lines(count: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -95,27 +96,26 @@ class GateRecords:
     def of(self, gate: Gate, label: str | None, group: str | None) -> tuple[RecordValue, ...]:
         """Return the records of one judge configuration and group, the worst first.
 
+        Rows that failed before a judge was chosen are of every configuration.
+
         Args:
             gate: the gate.
             label: printed signature of the labels.
             group: name of the group.
         """
-        names = group_names(self._groups)
-        keys = [key for key in self._groups if group is None or names[key] == group]
-        own = [value for key in keys for value in self._own(gate, label, key)]
+        key = "" if group is None else self._keys[group]
+        own = self._found.get((gate, label, key), [])
+        # Of several configurations, one may have labeled a row that failed elsewhere, unnoticed.
+        if label is not None and (self._every or len(self._labels - {None}) <= 1):
+            known = {one.id for one in own}
+            unsigned = self._found.get((gate, None, key), [])
+            own = [*own, *(one for one in unsigned if one.id not in known)]
         return tuple(chain(*_worst_first(gate, own)))
 
-    def _own(self, gate: Gate, label: str | None, group: str) -> list[RecordValue]:
-        """Return the kept records, and those that failed before a judge was chosen."""
-        own = self._found.get((gate, label, group), [])
-        if label is None:
-            return own
-        unsigned = self._found.get((gate, None, group), [])
-        if len(self._labels - {None}) > 1 and not self._every:
-            # This configuration may have labeled a row that failed elsewhere, unnoticed here.
-            return own
-        known = {one.id for one in own}
-        return [*own, *(one for one in unsigned if one.id not in known)]
+    @cached_property
+    def _keys(self) -> dict[str, str]:
+        """Keys of groups by their names."""
+        return {name: key for key, name in group_names(self._groups).items()}
 
 
 def _worst_first(gate: Gate, records: Iterable[RecordValue]) -> tuple[list[RecordValue], ...]:

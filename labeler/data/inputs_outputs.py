@@ -1,16 +1,15 @@
 """Questions, answers and turns in the inputs and outputs of frameworks, of rows and of spans.
 
-Of a row whose question and response are turns of one list of messages, the last turn of the
-assistant is the response, the last turn of the user before it the question. The other turns are
-history, messages of tools are tool outputs. Messages of DeepEval also hold the documents and tools
-of a response.
-
 They are a text, JSON, or JSON in a text, in the shape of the framework. A value of unknown shape
-has no text: nothing is guessed from the names of other fields.
+has no text: nothing is guessed from the names of other fields. Of a row whose question and response
+are turns of one list of messages, the last turn of the assistant is the response, the last turn of
+the user before it the question. The other turns are history, messages of tools are tool outputs.
+Messages of DeepEval also hold the documents and tools of a response.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -52,10 +51,8 @@ def parsed(value: object) -> object:
     if is_missing(value):
         return None
     if value.lstrip()[:1] in {"{", "["}:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
     return value
 
 
@@ -84,11 +81,10 @@ def conversation(inputs: object) -> Talk:
     messages are not turns.
     """
     messages, given = messages_of(inputs)
-    asked = [n for n, one in enumerate(messages) if one.role == "user"]
-    last = max([n for n in asked if not messages[n].is_beside_results] or asked, default=-1)
-    question = messages[last].text if last >= 0 else None
+    asked = _asking(messages)
+    question = None if asked is None else messages[asked].text
     question = _text(question, _QUESTION) or question  # an object of inputs as a message
-    before = messages[:last] if last >= 0 else []
+    before = messages[: asked or 0]
     if not isinstance(inputs, list) and (named := _text(inputs, _QUESTION)) is not None:
         before = messages if named != question else before
         question = named
@@ -98,6 +94,12 @@ def conversation(inputs: object) -> Talk:
         tuple(one for one in messages if one.role == "tool"),
         tuple(media_of(given)),
     )
+
+
+def _asking(messages: Sequence[Message]) -> int | None:
+    """Return the place of the user's last message, of one next to tool results only without any."""
+    asked = [n for n, one in enumerate(messages) if one.role == "user"]
+    return max([n for n in asked if not messages[n].is_beside_results] or asked, default=None)
 
 
 def answer_of(outputs: object) -> str | None:
@@ -122,22 +124,13 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
         return value if value.strip() else None
     if not isinstance(value, Mapping) or not depth:
         return None
-    if (said := _message_text(value)) is not None:
-        return said or None
+    with contextlib.suppress(BadRow):  # perhaps a single message
+        return "\n".join(one.text for one in read_messages(value, "", "")) or None
     fields = [_unlisted(name, value[name]) for name in names if name in value]
     if not fields and len(value) == 1:
         fields = [field for field in value.values() if isinstance(field, str)]
     texts = (_text(field, names, depth - 1) for field in fields)
     return next((text for text in texts if text), None)
-
-
-def _message_text(value: Mapping[str, object]) -> str | None:
-    """Return the text of a single message; ``None`` if the value is none."""
-    try:
-        messages = read_messages(value, "", "")
-    except BadRow:
-        return None
-    return "\n".join(one.text for one in messages)
 
 
 def _unlisted(name: str, value: object) -> object:
@@ -150,10 +143,9 @@ def _unlisted(name: str, value: object) -> object:
     return value
 
 
-Turns = Sequence[object]
-
-
-def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> dict[str, Any]:
+def fields_of_turns(
+    turns: Sequence[object], field: str, where: str, *, answered: bool
+) -> dict[str, Any]:
     """Return the fields of a row that a list of messages holds.
 
     Args:
@@ -172,15 +164,15 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
         for message in read_messages(turn, f"{field}[{place}]", where)
     ]
     read = [message for _, message in found]
-    answer = len(read) if answered else _last(read, "assistant")
+    said = [place for place, one in enumerate(read) if one.role == "assistant"]
+    answer = len(read) if answered else max(said, default=None)
     if answer is None:
         raise BadRow(
             f"{where}: {field!r} has no turn of the assistant, which is the response",
             reason="missing_field",
             lacks=["response"],
         )
-    question = _last(read[:answer], "user", asks=True)
-    question = _last(read[:answer], "user") if question is None else question
+    question = _asking(read[:answer])
     if question is None:
         raise BadRow(
             f"{where}: {field!r} has no turn of the user with a text before the response, which is "
@@ -189,18 +181,19 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
             lacks=["question"],
         )
     fields: dict[str, Any] = {"question": read[question].text}
-    tools = [_fields(one) for one in read if one.role == "tool"]
+    tools: list[dict[str, Any]] = [
+        ({"name": one.name} if one.name else {}) | {"text": one.text}
+        for one in read
+        if one.role == "tool"
+    ]
     if not answered:
         fields["response"] = read[answer].text
-        said = found[answer][0]
-        more: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
+        given = found[answer][0]
+        more: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
         called = more.get("tools_called")
         calls = called if isinstance(called, list | tuple) else ()
-        tools += [
-            dict(call)
-            for call in calls
-            if isinstance(call, Mapping) and call.get("output") is not None
-        ]
+        outputs = (one for one in calls if isinstance(one, Mapping))
+        tools += [dict(one) for one in outputs if one.get("output") is not None]
         if more.get("retrieval_context"):
             fields["documents"] = more["retrieval_context"]
     history = [
@@ -210,18 +203,3 @@ def fields_of_turns(turns: Turns, field: str, where: str, *, answered: bool) -> 
     ]
     lists = {"history": history, "tool_outputs": tools}
     return fields | {name: found for name, found in lists.items() if found}
-
-
-def _last(read: Sequence[Message], role: str, *, asks: bool = False) -> int | None:
-    """Return the place of the last turn of a role; with ``asks``, not next to tool results."""
-    fitting = [
-        place
-        for place, one in enumerate(read)
-        if one.role == role and not (asks and one.is_beside_results)
-    ]
-    return fitting[-1] if fitting else None
-
-
-def _fields(message: Message) -> dict[str, Any]:
-    named = {"name": message.name} if message.name else {}
-    return {**named, "text": message.text}

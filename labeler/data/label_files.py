@@ -1,4 +1,7 @@
-"""Files of records and failures: JSON Lines or Parquet, written by commands and read by others."""
+"""Files of records and failures: JSON Lines or Parquet, written by commands and read by others.
+
+:class:`LabelView` is a file as a sequence that reads each record when it is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,30 @@ import contextlib
 import glob
 import gzip
 import logging
+import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import IO, Any, Literal, NamedTuple, TextIO, TypeVar, cast, overload
 
+import msgspec
 from pydantic import ValidationError
 
 from labeler.data.lines import (
+    BOM,
+    LONGEST_LINE,
     PATTERN,
     STDIO,
     Line,
+    bounded_lines,
     check_size,
+    file_errors,
     is_remote,
     parse_object,
     read_lines,
@@ -31,7 +42,7 @@ from labeler.data.lines import (
     without_checksum,
 )
 from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
-from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, parse_outcome, requested_kind
 from labeler.sentences.characters import plain_json, visible
 
 _LOG = logging.getLogger(__name__)
@@ -43,6 +54,11 @@ STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
 SHARDS = "shards"
 """Holds the stores of shards, inside the folder of a label store."""
+_LABEL = b'{"kind":"label",'
+_OTHERS = tuple(
+    b'{"kind":"%b",' % kind for kind in (b"score", b"steps", b"questions", b"retrieval")
+)
+"""Beginnings of lines whose kind is known without parsing them."""
 
 
 def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
@@ -129,12 +145,8 @@ def holds_numbers(name: str) -> bool:
             )
         return True
     if is_table(name):
-        from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
-
-        require_pyarrow(name)
-        from labeler.data.formats.parquet_files import column_names  # noqa: PLC0415 - loads pyarrow
-
-        return column_names(name) >= NUMBERS
+        names: frozenset[str] = _tables(name).column_names(name)
+        return names >= NUMBERS
     with contextlib.suppress(UsageError, BadRow):
         return any(parse_object(line).keys() >= NUMBERS for line in islice(read_lines(name), 1))
     return False
@@ -163,14 +175,24 @@ def lines_of(name: str) -> Iterator[Line]:
             f"{name} holds numbers, not labels: labeler metrics, check and compare read them; "
             "texts, explanations and probabilities, as needed here, are in the label file only"
         )
-    if not is_table(name):
-        return read_lines(name)
+    lines: Iterator[Line] = (
+        _tables(name).read_label_lines(name) if is_table(name) else read_lines(name)
+    )
+    return lines
+
+
+def _tables(name: str) -> Any:  # noqa: ANN401 - a module
+    """Return the module for tables of labels.
+
+    Raises:
+        UsageError: pyarrow, which it needs, is not installed.
+    """
     from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
 
     require_pyarrow(name)
-    from labeler.data.formats.parquet_files import read_label_lines  # noqa: PLC0415 - loads pyarrow
+    from labeler.data.formats import parquet_files  # noqa: PLC0415 - loads pyarrow
 
-    return read_label_lines(name)
+    return parquet_files
 
 
 def is_table(name: str | Path) -> bool:
@@ -194,9 +216,7 @@ def check_label_file(path: str | Path) -> None:
     if is_remote(name):
         raise UsageError(f"{name} is an address: write labels to a file, and copy it there")
     if is_table(name):
-        from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
-
-        require_pyarrow(name)
+        _tables(name)
     found = _OTHER_FORMATS.search(name)
     if found:
         raise UsageError(
@@ -236,40 +256,26 @@ def outcome_of(line: Line) -> AnyOutcome:
             f"{line.where}: not a label record: {faults}; if these are rows, label them first: "
             "labeler label ROWS -o labels.jsonl"
         ) from error
-    if not is_intact:
-        _check_changed(line, outcome, is_signed=is_intact is not None)
-    return outcome
-
-
-def _check_changed(line: Line, outcome: AnyOutcome, *, is_signed: bool) -> None:
-    """Check a record that this program did not write as it is.
-
-    Raises:
-        UsageError: the record contradicts itself.
-    """
-    fault = None if isinstance(outcome, LabelFailure) else outcome.fault()
-    if fault:
+    if is_intact:
+        return outcome
+    if fault := None if isinstance(outcome, LabelFailure) else outcome.fault():
         raise UsageError(
             f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "
             "write it again from the store, or leave the line out"
         )
-    if is_signed:
-        _report_changed(line.where)
-
-
-_REPORTED: set[str] = set()
-"""Files whose first changed line was reported."""
-
-
-def _report_changed(where: str) -> None:
-    name = where.rpartition(":")[0]
-    if name not in _REPORTED:
+    name = line.where.rpartition(":")[0]
+    if is_intact is not None and name not in _REPORTED:
         _REPORTED.add(name)
         _LOG.warning(
             "%s: this line was changed after labeler wrote it; it keeps the rules of labels, so "
             "it counts as it stands; further changed lines of this file are not listed",
-            visible(where),
+            visible(line.where),
         )
+    return outcome
+
+
+_REPORTED: set[str] = set()
+"""Files whose first changed line was reported."""
 
 
 def to_line(outcome: AnyOutcome) -> str:
@@ -296,9 +302,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         sys.stdout.flush()
         return
     if is_table(path):
-        from labeler.data.formats.parquet_files import write_parquet  # noqa: PLC0415 - loads pyarrow
-
-        yield from write_parquet(outcomes, path)
+        yield from _tables(str(path)).write_parquet(outcomes, path)
         return
     with replaced(Path(path)) as file:
         for outcome in outcomes:
@@ -325,3 +329,167 @@ def replaced(path: Path) -> Iterator[TextIO]:
             raise UsageError(f"cannot write {path}: {error.strerror}; check the folder") from error
         with file:
             yield file
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+class _Made(msgspec.Struct):
+    judge: str
+    model: str
+
+
+class _Tokens(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class _Asked(msgspec.Struct):
+    attempts: int = 1
+    usage: _Tokens | None = None
+    host: str | None = None
+
+
+class Glance(msgspec.Struct):
+    """The few fields of an outcome that counts need, under the outcome's own names."""
+
+    kind: Literal["label", "failure"]
+    key: str = ""
+    row: str | None = msgspec.field(default=None, name="id")
+    example: _Named | None = None
+    reason: str = ""
+    attempts: int = 0
+    usage: _Tokens | None = None
+    signature: _Made | None = None
+    reply: _Asked = msgspec.field(default_factory=_Asked)
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id if self.example else self.row or ""
+
+
+_GLANCE = msgspec.json.Decoder(Glance)
+
+
+class _Places(NamedTuple):
+    """Where each label begins, the numbers of their lines, and how many outcomes are not labels."""
+
+    offsets: array[int]
+    numbers: array[int]
+    others: int
+
+
+class LabelView(Sequence[Outcome]):
+    """The labels and failures of a file of JSON Lines; memory holds 16 bytes for each.
+
+    The file is first read when it is asked for something.
+
+    Args:
+        path: the file; other outcomes in it, such as scores, are left out.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        with file_errors(str(path)), self.path.open("rb") as file:
+            self._state = _state(file)
+
+    @property
+    def others(self) -> int:
+        """Outcomes that were left out."""
+        return self._places.others
+
+    @cached_property
+    def _places(self) -> _Places:
+        begin, others = 0, 0
+        offsets, numbers = array("Q"), array("Q")
+        with file_errors(str(self.path)), self._opened() as file:
+            for number, content in enumerate(bounded_lines(file), start=1):
+                if not content.isspace():
+                    if self._is_label(self._line(content, number)):
+                        offsets.append(begin)
+                        numbers.append(number)
+                    else:
+                        others += 1
+                begin = file.tell()
+        return _Places(offsets, numbers, others)
+
+    def _is_label(self, line: Line) -> bool:
+        if line.content.startswith(_LABEL):
+            return True
+        if line.content.startswith(_OTHERS):
+            return False
+        return requested_kind(outcome_of(line)) in {"label", None}
+
+    def _line(self, content: bytes, number: int) -> Line:
+        line = content.removeprefix(BOM) if number == 1 else content
+        return Line(f"{self.path}:{number}", line)
+
+    def __len__(self) -> int:
+        return len(self._places.offsets)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        """Yield the outcomes in the order of the file.
+
+        Raises:
+            UsageError: the file has changed, or a line is not an outcome.
+        """
+        for line in self._lines(range(len(self))):
+            yield cast("Outcome", outcome_of(line))  # its kind was checked before
+
+    def glances(self) -> Iterator[Glance | Outcome]:
+        """Yield a few fields of each outcome, many times as fast as the outcomes.
+
+        Raises:
+            UsageError: the file has changed, or a line is not an outcome.
+        """
+        for line in self._lines(range(len(self))):
+            try:
+                yield _GLANCE.decode(line.content)
+            except (msgspec.MsgspecError, UnicodeError):  # what it refuses may be an outcome
+                yield cast("Outcome", outcome_of(line))
+
+    @overload
+    def __getitem__(self, place: int) -> Outcome: ...
+    @overload
+    def __getitem__(self, place: slice) -> LabelView: ...
+    def __getitem__(self, place: int | slice) -> Outcome | LabelView:
+        """Return an outcome, or a view of several.
+
+        Raises:
+            IndexError: the position is out of range.
+            UsageError: the file has changed, or a line is not an outcome.
+        """
+        if isinstance(place, slice):
+            part, (offsets, numbers, _) = copy(self), self._places
+            part._places = _Places(offsets[place], numbers[place], 0)  # noqa: SLF001 - its own class
+            return part
+        (line,) = self._lines([range(len(self))[place]])
+        return cast("Outcome", outcome_of(line))
+
+    def _lines(self, places: Iterable[int]) -> Iterator[Line]:
+        """Read the lines at some places."""
+        offsets, numbers, _ = self._places
+        with file_errors(str(self.path)), self._opened() as file:
+            for place in places:
+                file.seek(offsets[place])
+                yield self._line(file.readline(LONGEST_LINE + 1), numbers[place])
+
+    def _opened(self) -> IO[bytes]:
+        file = self.path.open("rb")
+        if _state(file) != self._state:
+            file.close()
+            raise UsageError(f"{self.path} has changed since it was opened: load it again")
+        return file
+
+
+def _state(file: IO[bytes]) -> tuple[int, int, int]:
+    """Return what changes when a file is written again."""
+    found = os.fstat(file.fileno())
+    return found.st_ino, found.st_size, found.st_mtime_ns

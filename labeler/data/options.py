@@ -30,7 +30,6 @@ from labeler.errors import UsageError, count_of, number_in
 if TYPE_CHECKING:
     from labeler.data.columns import Columns
     from labeler.data.formats import Raw, Source
-    from labeler.data.formats.objects import Table
     from labeler.data.rows import Rows
 
     RowSource: TypeAlias = object
@@ -246,13 +245,13 @@ class RowsOptions:
             return source
         if isinstance(source, str | Path):
             source = [source]
-        rows = list(source) if type(source) is list else _read(source)
+        from labeler.data.formats.objects import python_source, rows_in  # noqa: PLC0415 - loads pydantic
+
+        rows = list(source) if type(source) is list else rows_in(source)
         if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
             return self._rows(file_sources(rows), names=[str(path) for path in rows])
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        from labeler.data.formats.objects import python_source  # noqa: PLC0415 - loads pydantic
-
         return self._rows([python_source(rows)])
 
     def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
@@ -267,23 +266,6 @@ class RowsOptions:
         columns = self.chosen_columns()
         how |= {"id_from": self.id_columns, "columns": columns, "keep_thinking": self.keep_thinking}
         return Rows(sources, **how)
-
-
-def _read(source: "RowSource") -> "list[Any] | Table":
-    """Return the rows of an object from Python: its table, or the list of its items."""
-    from labeler.data.formats.objects import rows_of, table_of  # noqa: PLC0415 - loads pydantic
-
-    table = table_of(source)
-    if table is not None:
-        return table
-    if (rows := rows_of(source)) is not None:
-        return rows
-    if isinstance(source, Iterable):
-        return list(source)
-    raise UsageError(
-        "rows are files, a data frame, or examples, mappings or objects with fields, not "
-        f"{type(source).__name__}"
-    )
 
 
 def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:

@@ -134,7 +134,7 @@ def find_price(
     return price_of(model, base_url)
 
 
-def price_of(model: str, base_url: str | None = None) -> Price | None:
+def price_of(model: str, base_url: str | None = None, *, has_answers: bool = True) -> Price | None:
     """Return a model's price from the table of genai-prices, or ``None`` if it has none.
 
     The table resolves aliases: :attr:`Price.source` names the entry. If a price depends on the hour
@@ -144,6 +144,7 @@ def price_of(model: str, base_url: str | None = None) -> Price | None:
         model: the requested model.
         base_url: the server; ``None`` for OpenAI. A server that the table does not list has no
             price, whatever its models are called.
+        has_answers: False for a model whose input alone is charged, as of embeddings.
     """
     import genai_prices  # noqa: PLC0415 - loading its table takes 0.2 s
 
@@ -155,7 +156,7 @@ def price_of(model: str, base_url: str | None = None) -> Price | None:
             entry = genai_prices.calc_price(nothing, model, provider_id="openai")
     except (LookupError, ValueError):
         return None
-    found, tiers = entry.model, _tiers(entry.model, {})
+    found, tiers = entry.model, _tiers(entry.model, {}, has_answers=has_answers)
     if tiers is None:
         return None
     # Only the model's own provider charges batch prices.
@@ -234,13 +235,18 @@ def _rates(
     return Rates(uncached, output, read, write)
 
 
-def _tiers(model: ModelInfo, context: Mapping[str, str]) -> tuple[Rates, ...] | None:
+def _tiers(
+    model: ModelInfo, context: Mapping[str, str], *, has_answers: bool = True
+) -> tuple[Rates, ...] | None:
     """Return the highest rates of the next day; ``None`` if more than tokens is charged."""
     now = datetime.now(tz=UTC)
-    prices = [vars(model.get_prices(now + later, {**context})) for later in _DAY]
+    every = (vars(model.get_prices(now + later, {**context})) for later in _DAY)
+    prices = [{name: one for name, one in each.items() if one is not None} for each in every]
     for price in prices:
-        if None in map(price.get, _COLUMNS[:2]) or any(map(price.get, _ELSE_CHARGED)):
+        known = [column in price for column in _COLUMNS[:2]]
+        if known != [True, has_answers] or any(map(price.get, _ELSE_CHARGED)):
             return None
+        price.setdefault("output_mtok", Decimal(0))
     columns = [price.get(column) for price in prices for column in _COLUMNS]
     starts = {0} | {tier.start for column in columns for tier in getattr(column, "tiers", ())}
     return tuple(_dearest(prices, start) for start in sorted(starts))

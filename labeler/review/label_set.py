@@ -57,6 +57,7 @@ class LabelSet:
         doubt: Callable[[LabelRecord], float] | None = None,
         name: str = "labels",
     ) -> None:
+        self.metrics = tuple(metrics)
         self._measurer, self._doubt, self._name = Measurer(metrics), doubt, name
         self.places: dict[str, int] = {}
         """The place of each label by key."""

@@ -1,7 +1,13 @@
-"""A review session: the records in review order, who may see what, and the saved corrections.
+"""Sessions of the review app: a review of labels, and the reading of a plan of ``certify``.
 
-Blind review is enforced here and not in the page: until a person has judged a record, no response
-contains the judge's label or anything computed from it.
+A review has the records in review order, and saves corrections. Blind review is enforced here and
+not in the page: until a person has judged a record, no response contains the judge's label or
+anything computed from it.
+
+A reading has the sentences of a plan, and a CSV file of one person's answers: the plan with its
+``answer`` column filled in and the name of the person next to it, so ``labeler certify`` reads it
+as it reads a plan from a spreadsheet. It is written again with every answer, and replaces the
+earlier one only when it is complete.
 """
 
 from __future__ import annotations
@@ -11,12 +17,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, islice
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 
 from labeler.audit import CHECKS, examine
-from labeler.calculators import Metric, measure
+from labeler.calculators import measure
 from labeler.data.corrections import (
     Correction,
     Judgment,
@@ -27,11 +34,15 @@ from labeler.data.corrections import (
     judgment_of,
 )
 from labeler.data.corrections.file import CorrectionsFile, current
+from labeler.errors import UsageError
+from labeler.evidence.plan_files import ANSWERS, WORDS, read_header, read_rows, write_rows
+from labeler.evidence.units import COMPLETENESS
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.report.views import View, record_view
-from labeler.review.access import ReviewAnswer, Withdrawal
+from labeler.report.views import View, record_view, safe
+from labeler.review.access import PlanAnswer, ReviewAnswer, Withdrawal
 from labeler.review.label_set import LabelSet
+from labeler.sentences.characters import visible
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,10 @@ class ReviewSession:
         places: places of the labels to review, in order.
         log: corrections so far; new ones are added to it.
         settings: settings of the session.
-        metrics: metrics shown with each record.
+
+    Attributes:
+        keys: keys of the labels to review, in order.
+        saved: number of corrections saved in this session.
     """
 
     def __init__(
@@ -74,17 +88,11 @@ class ReviewSession:
         places: Sequence[int],
         log: CorrectionsLog,
         settings: ReviewSettings,
-        metrics: Sequence[Metric],
     ) -> None:
-        self.labels = labels
-        self.places = tuple(places)
-        self.log = log
-        self.settings = settings
-        self.metrics = tuple(metrics)
-        self.saved = 0
-        """Number of corrections saved in this session."""
+        self.labels, self.places = labels, tuple(places)
+        self.log, self.settings = log, settings
         self.keys = tuple(labels.keys[place] for place in self.places)
-        """Keys of the labels to review, in order."""
+        self.saved = 0
         self._writing = threading.Lock()
 
     def overview(self) -> View:
@@ -204,7 +212,7 @@ class ReviewSession:
         view = _without_verdicts(record)
         if not hidden:
             findings, doubt = examine(record)
-            metrics = measure(record, self.metrics).metrics
+            metrics = measure(record, self.labels.metrics).metrics
             view = record_view(record, metrics=metrics, findings=findings, doubt=doubt)
         return {
             "position": position,
@@ -250,20 +258,17 @@ def _opinion(
         return "agree", judgment_of(record.label)
     if faults := answer.judgment.check_against(record):
         raise HTTPException(422, f"the judgment does not fit the record: {'; '.join(faults)}")
-    own = _in_reading_order(answer.judgment)
+    given = answer.judgment
+    own = Judgment(
+        relevant=in_order(given.relevant),
+        utilized=in_order(given.utilized),
+        support={key: in_order(given.support[key]) for key in in_order(given.support)},
+        overall_supported=given.overall_supported,
+    )
     # A person's judgment decides every sentence, including those that the judge left out.
     judge_left_out = len(judged_sentences(record.label)) < len(record.example.response)
     differs = judge_left_out or differences(record.label, own)
     return ("disagree" if differs else "agree"), own
-
-
-def _in_reading_order(judgment: Judgment) -> Judgment:
-    return Judgment(
-        relevant=in_order(judgment.relevant),
-        utilized=in_order(judgment.utilized),
-        support={key: in_order(judgment.support[key]) for key in in_order(judgment.support)},
-        overall_supported=judgment.overall_supported,
-    )
 
 
 def _now() -> str:
@@ -290,7 +295,6 @@ KeyAndAnnotator = tuple[str, str]
 """A label key and an annotator."""
 
 
-@dataclass(frozen=True)
 class Snapshot:
     """The corrections of a file at one moment.
 
@@ -301,20 +305,13 @@ class Snapshot:
         drawn: keys of the labels that were ever drawn at random.
     """
 
-    events: Sequence[Correction]
-    current: Mapping[KeyAndAnnotator, Correction]
-    seen: frozenset[KeyAndAnnotator]
-    drawn: frozenset[str]
-
-    @classmethod
-    def of(cls, events: Sequence[Correction]) -> Snapshot:
-        """Index the corrections of a file."""
-        return cls(
-            events=events,
-            current={(event.key, event.annotator): event for event in current(events)},
-            seen=frozenset((event.key, event.annotator) for event in events),
-            drawn=drawn_at_random(events),
-        )
+    def __init__(self, events: Sequence[Correction]) -> None:
+        self.events = events
+        self.current: Mapping[KeyAndAnnotator, Correction] = {
+            (event.key, event.annotator): event for event in current(events)
+        }
+        self.seen = frozenset((event.key, event.annotator) for event in events)
+        self.drawn = drawn_at_random(events)
 
 
 class CorrectionsLog:
@@ -329,7 +326,7 @@ class CorrectionsLog:
         self._lock = threading.Lock()
         self._read_at: tuple[int, int] | None = None
         """Size and modification time when the file was last read."""
-        self._snapshot = Snapshot.of(())
+        self._snapshot = Snapshot(())
 
     def snapshot(self) -> Snapshot:
         """Return the corrections of the file as it is now."""
@@ -337,7 +334,7 @@ class CorrectionsLog:
             # Taken before reading, so a correction added meanwhile makes it differ again.
             state = self._state()
             if state != self._read_at:
-                self._snapshot = Snapshot.of(self.file.read().events)
+                self._snapshot = Snapshot(self.file.read().events)
                 self._read_at = state
             return self._snapshot
 
@@ -349,7 +346,7 @@ class CorrectionsLog:
             before, after = self._read_at, self._state()
             if after is not None and after[0] == (before[0] if before else 0) + size:
                 # Nobody else has written meanwhile, so the file need not be read again.
-                self._snapshot = Snapshot.of((*self._snapshot.events, correction))
+                self._snapshot = Snapshot((*self._snapshot.events, correction))
                 self._read_at = after
 
     def _state(self) -> tuple[int, int] | None:
@@ -358,3 +355,139 @@ class CorrectionsLog:
         except FileNotFoundError:
             return None
         return found.st_size, found.st_mtime_ns
+
+
+# Plans.
+
+_SHOWN = ("id", "sentence", "ask", "question", "text", "evidence")
+_MOST_ROWS = 100_000
+
+
+class PlanReading:
+    """A plan, and the answers to it.
+
+    Args:
+        plan: the plan, a CSV file that ``labeler certify`` wrote.
+        answers: file of the answers; one that exists is continued.
+        annotator: the person who reads.
+
+    Attributes:
+        choices: the possible answers.
+        saved: number of answers saved in this session.
+
+    Raises:
+        UsageError: a file cannot be read, is not a plan, or the answers belong to another plan.
+    """
+
+    def __init__(self, plan: str | Path, answers: str | Path, annotator: str) -> None:
+        self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
+        metric = read_header(plan).goal.metric
+        self.choices = [
+            one for key, one in WORDS.items() if key is not None or metric == COMPLETENESS
+        ]
+        self._rows = _rows(plan, ("id", "sentence", "text"))
+        if self.answers.exists():
+            self._continue(_rows(answers, ANSWERS))
+        # Sentences of earlier looks have their answers already.
+        self._open = [row for row in self._rows if row.get("look", "2")]
+        if not self._open:
+            raise UsageError(f"{plan}: no sentence to read; give the file that certify wrote last")
+        self.saved = 0
+        self._writing = threading.Lock()
+
+    @property
+    def left(self) -> int:
+        """Number of sentences without an answer."""
+        return sum(not row["answer"] for row in self._open)
+
+    @property
+    def progress(self) -> str:
+        """One sentence on the sentences that are left."""
+        return f"{self.left:,} of {len(self._open):,} sentences left to read"
+
+    def overview(self) -> View:
+        """Return the facts that the page starts with."""
+        return {
+            "annotator": visible(self.annotator),
+            "choices": self.choices,
+            "next_open": self._next_open(-1),
+        }
+
+    def show(self, position: int) -> View:
+        """Return a sentence, and whether it is read a second time (``again``).
+
+        Raises:
+            HTTPException: the position does not exist.
+        """
+        row = self._row(position)
+        return {
+            "position": position,
+            "size": len(self._open),
+            "left": self.left,
+            "next_open": self._next_open(position),
+            "again": row.get("reading") == "2",
+            "answer": visible(row["answer"]),
+            "texts": safe({name: row.get(name, "") for name in _SHOWN}),
+        }
+
+    def save(self, position: int, message: PlanAnswer) -> View:
+        """Save an answer, or withdraw it; it is in the file when this method returns.
+
+        Raises:
+            HTTPException: the answer is not one of :attr:`choices`, or the page is outdated.
+        """
+        row = self._row(position)
+        if (message.id, message.sentence) != (visible(row["id"]), visible(row["sentence"])):
+            raise HTTPException(409, "another sentence is at this position; load the page again")
+        if message.answer is not None and message.answer not in self.choices:
+            raise HTTPException(422, f"the answers are: {', '.join(self.choices)}")
+        with self._writing:
+            before = dict(row)
+            row["answer"] = message.answer or ""
+            row["annotator"] = self.annotator if message.answer else ""
+            try:
+                write_rows(self.answers, [*row], self._rows)
+            except BaseException:
+                row.update(before)
+                raise
+            self.saved += 1 if message.answer else -1
+        return self.show(position)
+
+    def _row(self, position: int) -> dict[str, str]:
+        if not 0 <= position < len(self._open):
+            raise HTTPException(404, f"there is no such sentence; there are {len(self._open)}")
+        return self._open[position]
+
+    def _next_open(self, position: int) -> int | None:
+        """Return the position of the next sentence without an answer, from the start at last."""
+        places = [*range(position + 1, len(self._open)), *range(max(position, 0))]
+        return next((place for place in places if not self._open[place]["answer"]), None)
+
+    def _continue(self, answered: Sequence[dict[str, str]]) -> None:
+        """Take over the answers of a file."""
+        rows = {_item(row): row for row in self._rows}
+        for row in answered:
+            if not row["answer"]:
+                continue
+            if _item(row) not in rows:
+                raise UsageError(
+                    f"{self.answers}: has sentence {row['sentence']!r:.40} of {row['id']!r:.80}, "
+                    f"which {self.plan} does not ask for; give the answers to this plan, or "
+                    "another file"
+                )
+            rows[_item(row)].update(answer=row["answer"], annotator=row["annotator"])
+
+
+def _item(row: dict[str, str]) -> tuple[str, str, str]:
+    return row["id"], row["sentence"], row.get("reading") or "1"
+
+
+def _rows(path: str | Path, needed: Sequence[str]) -> list[dict[str, str]]:
+    """Return the rows of a CSV file, each with an answer and an annotator, empty or not."""
+    read = (row for _, row in islice(read_rows(path, needed), _MOST_ROWS + 1))
+    rows = [row | {name: row.get(name, "") for name in ("answer", "annotator")} for row in read]
+    if not rows:
+        raise UsageError(f"{path}: no sentence to read; give the file that labeler certify wrote")
+    if len(rows) > _MOST_ROWS:
+        raise UsageError(f"{path}: more than {_MOST_ROWS:,} rows; nobody reads so many")
+    return rows

@@ -16,8 +16,7 @@ from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
 from labeler.data.corrections import Correction
 from labeler.labels.record import LabelRecord
 from labeler.review.app import Address, listening, review_server
-from labeler.review.plan_reading import PlanReading
-from labeler.review.session import ReviewSession
+from labeler.review.session import PlanReading, ReviewSession
 from labeler.sentences.characters import visible
 from support.payloads import PAYLOADS, hostile_records
 from support.review_sessions import a_session, labels

@@ -15,8 +15,8 @@ from injection.gullible import Line, honest, label, read
 from labeler.judges.prompting import Message, load_prompt
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.sentences.example import KeyedExample
-from support.samples import keyed_example
+from labeler.sentences.example import KeyedExample, key_sentences
+from support.samples import keyed_example, pieces
 
 Part = Literal["question", "document", "response", "inside document", "inside response"]
 PARTS: tuple[Part, ...] = (
@@ -58,11 +58,24 @@ class Trial(NamedTuple):
 
 
 CLEAN = keyed_example(question=QUESTION, documents=DOCUMENTS, response=RESPONSE)
+REFERENCE = ("The lighthouse was first lit in 1874.", "Its keeper rowed ashore.")
+
+
+def referenced(example: KeyedExample, reference: Sequence[str] = REFERENCE) -> KeyedExample:
+    """The record with a reference answer."""
+    return example.model_copy(update={"reference": key_sentences("ref.", pieces(reference))})
 
 
 def by(prompt: str) -> Render:
-    """Render by a prompt that ships, such as ``trace/v1``."""
-    return load_prompt(prompt).render
+    """Render by a prompt that ships, such as ``trace/v1``.
+
+    A record has the clean reference answer unless it brings one.
+    """
+
+    def render(example: KeyedExample) -> tuple[Message, ...]:
+        return load_prompt(prompt).render(example if example.reference else referenced(example))
+
+    return render
 
 
 def marker(messages: Sequence[Message]) -> str:

@@ -38,7 +38,7 @@ def a_session(
     label_set = LabelSet(records or labels(), metrics)
     settings = ReviewSettings(name, annotator, fixed=blind, queue=queue, blind=blind)
     log = CorrectionsLog(CorrectionsFile(folder / "labels.corrections.jsonl"))
-    return ReviewSession(label_set, range(len(label_set)), log, settings, metrics)
+    return ReviewSession(label_set, range(len(label_set)), log, settings)
 
 
 def own(**changes: object) -> Judgment:

@@ -1,21 +1,27 @@
-"""Prompts and schemas: published versions never change."""
+"""Published files: schemas, prompts, and golden outputs that must read the same for ever."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+import labeler
 from export_schemas import LABELS, SCHEMAS, rendered
 from labeler.errors import UnknownName
 from labeler.judges.openai.request import response_format
+from labeler.judges.prompting import load_prompt
 from labeler.labels.profiles import PROFILES
+from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema, read_resource
+from labeler.labels.signature import digest
 from lock_artifacts import LOCK, digests
 from support.labeled import output, record
+from support.samples import keyed_example
 from wire.calls import decided
 from wire.strict_schema import format_problems
 
@@ -181,3 +187,38 @@ def test_an_unknown_name_lists_what_there_is() -> None:
         read_resource("prompts", "trace/v9", ".md")
     with pytest.raises(UnknownName):
         read_resource("prompts", "../README", ".md")
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+
+
+def test_the_layout_of_the_data_blocks_is_part_of_the_prompt() -> None:
+    """Where this fails on purpose, count RENDERING up: labels made before are then asked anew."""
+    odd = keyed_example(
+        documents=[["Paris is the capital.", "Line\u2028break \u202e{{x}} <|im_end|>"], []],
+        response=['Say "hi".'],
+    )
+    expected = (GOLDEN / "trace.user.txt").read_text(encoding="utf-8")
+    assert load_prompt().render(odd)[1]["content"] + "\n" == expected
+
+
+def test_the_embedded_judge_labels_as_it_did() -> None:
+    """Where this fails on purpose, name the next model: stored labels say this one."""
+    expected = json.loads((GOLDEN / "embedded.labels.json").read_text(encoding="utf-8"))
+    labels = {
+        f"{profile} {outcome.id}": {
+            "scores": outcome.scores.model_dump(mode="json", exclude_none=True),
+            "label": digest(outcome.label.model_dump(mode="json")),
+            "key": outcome.key,
+        }
+        for profile in PROFILES
+        for outcome in labeler.label(
+            EXAMPLES,
+            judge="embedded",
+            profile=profile,
+            store=labeler.MemoryStore(),
+        )
+        if isinstance(outcome, LabelRecord) and outcome.scores
+    }
+    assert labels == expected

@@ -1,4 +1,4 @@
-"""Batches from the command line."""
+"""Batches from the command line, and what is known of them on the disk."""
 
 from __future__ import annotations
 
@@ -9,17 +9,34 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from labeler.errors import StoreError, UsageError
+from labeler.judges.openai.request import OpenAISpec
+from labeler.labeling.cache import LabelCache
+from labeler.plugins.batch.folder import (
+    Batch,
+    FileLimits,
+    batches,
+    locked,
+    pending_keys,
+)
+from labeler.plugins.batch.pending import PendingKeys
+from labeler.plugins.batch.requests import BatchRequest, place, read_request, write_batches
+from labeler.store import MemoryStore
+from support import samples
 from support.command import Command
+from support.records import sample_record
 from wire.provider import Provider, completes, expires, never
 from wire.runs import KEY, rows
 
 
-class Batch:
+class BatchCommand:
     """Runs ``labeler batch`` in this process."""
 
     def __init__(self, command: Command, url: str) -> None:
@@ -42,12 +59,14 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def command(labeler_command: Command, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Batch:
+def command(
+    labeler_command: Command, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> BatchCommand:
     """The command, in a folder of its own with two rows in ``rows.jsonl``."""
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     write_rows(*rows(2))
-    return Batch(labeler_command, provider.url)
+    return BatchCommand(labeler_command, provider.url)
 
 
 def write_rows(*given: object) -> None:
@@ -55,7 +74,7 @@ def write_rows(*given: object) -> None:
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, given)), "utf-8")
 
 
-def test_a_batch_is_handed_in_looked_at_and_collected(command: Batch) -> None:
+def test_a_batch_is_handed_in_looked_at_and_collected(command: BatchCommand) -> None:
     """The way from rows to labels, with what is said on it."""
     code, name, err = command("submit", "rows.jsonl", "--judge", "openai:m")
     assert (code, len(name.split())) == (0, 1)
@@ -76,7 +95,7 @@ def test_a_batch_is_handed_in_looked_at_and_collected(command: Batch) -> None:
     assert (code, err.strip()) == (0, "nothing to hand in (stored 2)")
 
 
-def test_json_is_one_object_for_programs(command: Batch) -> None:
+def test_json_is_one_object_for_programs(command: BatchCommand) -> None:
     """Submit, status and collect can be read by a program."""
     _, out, _ = command("submit", "rows.jsonl", "--model", "m", "--json")
     submitted = json.loads(out)
@@ -88,7 +107,7 @@ def test_json_is_one_object_for_programs(command: Batch) -> None:
     assert collected["results"]["usage"]["prompt_tokens"] == 10_000
 
 
-def test_bad_rows_are_told_and_end_in_1(command: Batch) -> None:
+def test_bad_rows_are_told_and_end_in_1(command: BatchCommand) -> None:
     """The others are handed in."""
     write_rows(*rows(1), {**rows(1, 2)[0], "response": ""}, 7)
     code, _, err = command("submit", "rows.jsonl", "--model", "m")
@@ -98,7 +117,7 @@ def test_bad_rows_are_told_and_end_in_1(command: Batch) -> None:
     assert "empty response" in err
 
 
-def test_nothing_is_told_of_a_store_without_batches(command: Batch) -> None:
+def test_nothing_is_told_of_a_store_without_batches(command: BatchCommand) -> None:
     """And no store is made by looking."""
     assert command("status")[2] == ".labeler has no batches\n"
     code, _, err = command("collect")
@@ -115,14 +134,14 @@ def test_nothing_is_told_of_a_store_without_batches(command: Batch) -> None:
         (["submit", "rows.jsonl", "--model", "m", "--prompt", "none"], "none"),
     ],
 )
-def test_wrong_use_is_told(command: Batch, arguments: list[str], said: str) -> None:
+def test_wrong_use_is_told(command: BatchCommand, arguments: list[str], said: str) -> None:
     """With exit code 2, and nothing is sent."""
     code, _, err = command(arguments[0], *arguments[1:])
     assert (code, said in err) == (2, True)
 
 
 def test_without_a_key_or_an_address_nothing_is_sent(
-    command: Batch, monkeypatch: pytest.MonkeyPatch, provider: Provider
+    command: BatchCommand, monkeypatch: pytest.MonkeyPatch, provider: Provider
 ) -> None:
     """The environment does not redirect documents, and no advice is given that does not fit."""
     asked = ["submit", "rows.jsonl", "--model", "m"]
@@ -138,7 +157,7 @@ def test_without_a_key_or_an_address_nothing_is_sent(
 
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_status_that_asks_nobody_says_so(
-    command: Batch, monkeypatch: pytest.MonkeyPatch, provider: Provider, key: str | None
+    command: BatchCommand, monkeypatch: pytest.MonkeyPatch, provider: Provider, key: str | None
 ) -> None:
     """With a key for elsewhere or none: how old the states are, and what to give."""
     command("submit", "rows.jsonl", "--model", "m")
@@ -155,7 +174,7 @@ def test_a_status_that_asks_nobody_says_so(
     assert provider.routes["GET /v1/batches/{id}"] == looks
 
 
-def test_a_status_of_what_is_all_collected_asks_for_no_address(command: Batch) -> None:
+def test_a_status_of_what_is_all_collected_asks_for_no_address(command: BatchCommand) -> None:
     """There is nothing to look up."""
     command("submit", "rows.jsonl", "--model", "m")
     while command("collect")[0] == 75:
@@ -163,7 +182,7 @@ def test_a_status_of_what_is_all_collected_asks_for_no_address(command: Batch) -
     assert command.anywhere("status")[2] == ""
 
 
-def test_a_status_of_several_addresses_names_them(command: Batch) -> None:
+def test_a_status_of_several_addresses_names_them(command: BatchCommand) -> None:
     """Each batch has its own in the table, and only the others are told of."""
     name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
     with Provider() as other:
@@ -179,7 +198,7 @@ def test_a_status_of_several_addresses_names_them(command: Batch) -> None:
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("name", [[], ["NAME"]])
 def test_a_forgotten_address_is_named_and_gets_no_key(
-    command: Batch,
+    command: BatchCommand,
     monkeypatch: pytest.MonkeyPatch,
     provider: Provider,
     key: str | None,
@@ -200,7 +219,7 @@ def test_a_forgotten_address_is_named_and_gets_no_key(
 
 
 def test_the_command_for_a_forgotten_address_collects(
-    command: Batch, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    command: BatchCommand, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It can be copied as it stands: the server is reached as before, and no program is named."""
     monkeypatch.setenv("GATEWAY", "open")
@@ -219,7 +238,7 @@ def test_the_command_for_a_forgotten_address_collects(
 
 
 def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
-    command: Batch, provider: Provider
+    command: BatchCommand, provider: Provider
 ) -> None:
     """Its address is named; letting go of its rows needs none."""
     name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
@@ -231,7 +250,7 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     assert len(provider.requests) == sent
 
 
-def test_a_submission_tells_complete_commands(command: Batch) -> None:
+def test_a_submission_tells_complete_commands(command: BatchCommand) -> None:
     """With the store and the address, quoted for a shell."""
     given = ["--store", "a store", "--project", "p 1"]
     _, _, err = command("submit", "rows.jsonl", "--model", "m", *given)
@@ -241,7 +260,7 @@ def test_a_submission_tells_complete_commands(command: Batch) -> None:
 
 
 def test_rows_that_are_not_handed_in_have_the_words_of_an_estimate(
-    command: Batch, labeler_command: Command
+    command: BatchCommand, labeler_command: Command
 ) -> None:
     """Alike, under another id or not; the numbers are the same too."""
     first, second = rows(2)
@@ -254,7 +273,7 @@ def test_rows_that_are_not_handed_in_have_the_words_of_an_estimate(
     assert "(alike 4)" in err
 
 
-def test_a_collection_with_failed_rows_ends_in_1(command: Batch, provider: Provider) -> None:
+def test_a_collection_with_failed_rows_ends_in_1(command: BatchCommand, provider: Provider) -> None:
     """Also when it waits, and the others have their labels."""
     provider.batches.take(completes(1))
     provider._scripts["POST /v1/chat/completions"] = lambda _: "refusal"
@@ -267,7 +286,7 @@ def test_a_collection_with_failed_rows_ends_in_1(command: Batch, provider: Provi
     ("status", "said"), [("401", "the API key was not accepted"), ("404", "does not know it")]
 )
 def test_what_waiting_does_not_help_ends_in_2(
-    command: Batch, provider: Provider, status: str, said: str
+    command: BatchCommand, provider: Provider, status: str, said: str
 ) -> None:
     """The remedy is named, and the key is not shown."""
     command("submit", "rows.jsonl", "--model", "m")
@@ -276,7 +295,7 @@ def test_what_waiting_does_not_help_ends_in_2(
     assert (code, said in err, KEY in err) == (2, True, False)
 
 
-def test_waiting_ends_cleanly_on_a_signal(command: Batch, provider: Provider) -> None:
+def test_waiting_ends_cleanly_on_a_signal(command: BatchCommand, provider: Provider) -> None:
     """SIGTERM while it waits: one line, exit code 143, and everything is where it was."""
     provider.batches.take(never(1.0))
     command("submit", "rows.jsonl", "--model", "m")
@@ -296,3 +315,165 @@ def test_waiting_ends_cleanly_on_a_signal(command: Batch, provider: Provider) ->
     provider.batches.take(expires(1.0), "batch_0001")
     codes = [command("collect")[0] for _ in range(2)]  # each look takes the batch a step further
     assert codes[-1] == 0
+
+
+SUBMISSION = "20261122T104500Z-0123abcd"
+NAME = f"{SUBMISSION}-0001"
+
+
+def asked(number: int = 0) -> BatchRequest:
+    """A request of its own."""
+    example = samples.keyed_example(id=f"r{number}", question=f"What is {number}?")
+    return BatchRequest.of(samples.request(example))
+
+
+def none_too_large(_: BatchRequest) -> None:
+    """Accept every request."""
+    pytest.fail("too large")
+
+
+def written(store: Path, count: int = 3) -> list[Batch]:
+    """A batch that has no name yet."""
+    spec = OpenAISpec(model="m", base_url="http://127.0.0.1/v1")
+    path = store / "batches" / SUBMISSION
+    like = Batch(path=path, created=0.0, spec=spec, limits=FileLimits(), lines=0, size=0)
+    return write_batches(like, map(asked, range(count)), none_too_large)
+
+
+def prepared(store: Path, count: int = 3) -> Batch:
+    """A batch that is prepared and not sent."""
+    place(written(store, count))
+    return Batch.read(store / "batches" / NAME)
+
+
+def keys(count: int = 3) -> list[str]:
+    """The keys of the requests."""
+    return [asked(number).task.key for number in range(count)]
+
+
+# What is pending
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("prepared", 3), ("uploaded", 3), ("created", 3), ("collected", 0), ("dropped", 0),
+    ],
+)  # fmt: skip
+def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expected: int) -> None:
+    """From the moment that it is written down until it is collected or dropped."""
+    prepared(tmp_path).save(state=state)
+    found = pending_keys(tmp_path)
+    assert found == dict.fromkeys(keys()[:expected], NAME)
+
+
+def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
+    """A folder that has not its name yet is no batch, and is cleared away."""
+    assert pending_keys(tmp_path) == pending_keys(tmp_path / "none") == {}
+    written(tmp_path)
+    assert batches(tmp_path) == []
+    with locked(tmp_path):
+        assert list((tmp_path / "batches").iterdir()) == []
+
+
+def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
+    """A run that has looked already sees it with the next key, and takes output modes of it."""
+    batch_of = PendingKeys(tmp_path)
+    assert batch_of(keys()[0]) is None
+    prepared(tmp_path)
+    assert batch_of(keys()[0]) == NAME
+    assert batch_of("0" * 64) is None
+    assert LabelCache(MemoryStore()).is_new
+    assert not LabelCache(MemoryStore(), pending=[batch_of]).is_new
+
+
+def test_a_label_that_is_collected_meanwhile_is_found() -> None:
+    """A batch stores its labels before it closes; between both look-ups nothing is lost."""
+    store, record = MemoryStore(), sample_record()
+
+    class Collected(dict[str, str]):
+        def __call__(self, _: str) -> None:
+            store.put(record)
+
+    task: Any = SimpleNamespace(key=record.key)
+    assert LabelCache(store, pending=[Collected()]).find(task) == record
+
+
+# What is damaged
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("batch.json", None),
+        ("batch.json", b""),
+        ("batch.json", b"[]"),
+        ("batch.json", b'{"version": 2}'),
+        ("batch.json", b'{"spec": {"model": "m"}, "created": 0}'),
+        ("batch.json", b"\xff"),
+        ("asked.jsonl", None),
+        ("asked.jsonl", b""),
+        ("asked.jsonl", b"not a key\n" * 3),
+    ],
+)
+def test_a_damaged_batch_is_refused_and_named(
+    tmp_path: Path, file: str, content: bytes | None
+) -> None:
+    """Nothing is taken for free that may be paid for already; ``None`` for a file that is gone."""
+    folder = prepared(tmp_path)
+    (folder.path / file).unlink(missing_ok=True)
+    if content is not None:
+        (folder.path / file).write_bytes(content)
+    with pytest.raises(StoreError, match=file):
+        pending_keys(tmp_path)
+
+
+def _edited(text: str) -> str:
+    return text.replace("What is 1?", "What is 2?")
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (_edited, "not what its key says"),
+        (lambda text: text.replace("trace/v1", "trace/v9"), "trace/v9"),
+        (lambda text: text.replace('"example"', '"story"'), "Field required"),
+        (lambda text: text.splitlines(keepends=True)[1], "1 of the 3"),
+    ],
+)
+def test_a_request_that_was_changed_is_refused(
+    tmp_path: Path, edit: Callable[[str], str], said: str
+) -> None:
+    """An answer is never stored for sentences that were not shown."""
+    folder = prepared(tmp_path)
+    path = folder.file("asked")
+    path.write_text(edit(path.read_text()))
+    with pytest.raises(StoreError, match=said), path.open("rb") as file:
+        read_request(file, folder.offsets()[keys()[1]], keys()[1])
+
+
+def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
+    """Sentences, signature and history, each by its key."""
+    folder = prepared(tmp_path)
+    offsets = folder.offsets()
+    assert list(offsets) == keys()
+    with folder.file("asked").open("rb") as file:
+        for number in (2, 0):
+            task = asked(number).task
+            found = read_request(file, offsets[task.key], task.key).task
+            assert (found.example, found.messages) == (task.example, task.messages)
+
+
+# Names, locks
+
+
+def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    """A path is no name either; the name of a submission stands for its batches."""
+    prepared(tmp_path)
+    for name in ("x", "..", f"../batches/{NAME}", NAME[:-1]):
+        with pytest.raises(UsageError, match=NAME):
+            batches(tmp_path, name)
+    assert [[one.name for one in batches(tmp_path, name)] for name in (SUBMISSION, NAME)] == [
+        [NAME],
+        [NAME],
+    ]

@@ -106,18 +106,6 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
     ]
 
 
-def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> None:
-    """Every label comes from the store, and the file is the same."""
-    first = labels.read_bytes()
-    code, _, err = labeler_command("label", EXAMPLES, "-o", labels, "--judge", "embedded")
-    assert code == 0
-    assert err.splitlines()[1:] == [
-        "0 labeled by embedded/lexical/1, 14 from the store, 0 failed",
-        f"Next: labeler report {labels}",
-    ]
-    assert labels.read_bytes() == first
-
-
 def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) -> None:
     """Ids, values, fractions, reasons: the form that programs rely on."""
     ids = "relevance,relevance:ragbench,context_precision"

@@ -342,33 +342,6 @@ def test_richer_labels_are_longer() -> None:
     assert answer_tokens(3, "reference", 2) == trace + claims + compared
 
 
-def test_the_length_of_a_claim_is_that_of_its_json() -> None:
-    """Within a tenth, as the approximation counts it."""
-    words = "The tower was opened to visitors in 1931."
-    told = {
-        "reference_sentence_key": "ref.a",
-        "claim": words,
-        "supporting_sentence_keys": ["0a"],
-        "response_verdict": "entailment",
-    }
-    claim = {
-        "response_sentence_key": "a",
-        "claim": words,
-        "supporting_sentence_keys": ["0a", "0b"],
-        "contradicting_sentence_keys": [],
-        "verdict": "entailment",
-        "relevant_to_question": True,
-    }
-    compared = {**claim, "reference_verdict": "entailment"}
-    for expected, written in [
-        (REFERENCE_CLAIM, told),
-        (RESPONSE_CLAIM, claim),
-        (RESPONSE_CLAIM + COMPARISON, compared),
-    ]:
-        tokens = TokenCounter().count_json(json.dumps(written))
-        assert 0.9 * tokens < expected < 1.1 * tokens
-
-
 def profiled(profile: str) -> LabelTasks:
     """What is asked for a profile."""
     return label_tasks(

@@ -28,7 +28,6 @@ from hypothesis import strategies as st
 from labeler.api import open_rows
 from labeler.data import lines
 from labeler.data.formats import arrow_files, plain, plain_row, read_file, text_files
-from labeler.data.formats.objects import table_of
 from labeler.data.lines import open_bytes
 from labeler.data.rows import RowStream, identified
 from labeler.data.written_values import is_missing
@@ -652,7 +651,6 @@ def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_rows_that_are_no_table_are_kept_as_they_are() -> None:
     """A generator is read once and kept."""
-    assert table_of([GOOD]) is None
     rows = open_rows(row for row in [GOOD])
     assert contents(rows) == contents(rows) == contents(open_rows([GOOD]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,50 +36,12 @@ ROW: dict[str, Any] = {
 }
 
 
-class Span:
-    """A span that keeps what it is told."""
-
-    def __init__(self, name: str, kind: str, attributes: dict[str, Any], log: Log) -> None:
-        self.name, self.kind, self.attributes = name, kind, dict(attributes)
-        self.status: tuple[str, str] | None = None
-        self.ended = 0
-        self._log = log
-
-    def is_recording(self) -> bool:
-        """Whether anybody listens."""
-        return self._log.recording
-
-    def set_attribute(self, name: str, value: object) -> None:
-        """Keep one."""
-        self._fail()
-        self.attributes[name] = value
-
-    def set_attributes(self, values: dict[str, object]) -> None:
-        """Keep several."""
-        self._fail()
-        self.attributes.update(values)
-
-    def set_status(self, status: tuple[str, str]) -> None:
-        """Keep it."""
-        self._fail()
-        self.status = status
-
-    def end(self) -> None:
-        """Count it."""
-        self._fail()
-        self.ended += 1
-
-    def _fail(self) -> None:
-        if self._log.breaks:
-            raise RuntimeError("the tracer is broken")
-
-
 class Log:
-    """As much of ``opentelemetry.trace`` as is used."""
+    """As much of ``opentelemetry.trace`` as is used; its spans keep what they are told."""
 
     def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.current: list[Span] = []
+        self.spans: list[Any] = []
+        self.current: list[Any] = []
         self.recording, self.breaks, self.refuses = True, False, False
 
     def get_tracer(self, *_: object) -> Any:
@@ -87,12 +50,28 @@ class Log:
             raise RuntimeError("no tracer today")
         return SimpleNamespace(start_span=self._start)
 
-    def _start(self, name: str, *, kind: str, attributes: dict[str, Any]) -> Span:
-        self.spans.append(Span(name, kind, attributes, self))
-        return self.spans[-1]
+    def _start(self, name: str, *, kind: str, attributes: dict[str, Any]) -> Any:
+        span = SimpleNamespace(name=name, kind=kind, attributes=dict(attributes), status=None)
+        span.ended, span.is_recording = 0, lambda: self.recording
+        span.set_attributes = self._working(span.attributes.update)
+        span.set_attribute = self._working(span.attributes.__setitem__)
+        span.set_status = self._working(lambda status: setattr(span, "status", status))
+        span.end = self._working(lambda: setattr(span, "ended", span.ended + 1))
+        self.spans.append(span)
+        return span
+
+    def _working(self, call: Callable[..., object]) -> Callable[..., object]:
+        """The call, unless the tracer is broken."""
+
+        def unless_broken(*given: object) -> object:
+            if self.breaks:
+                raise RuntimeError("the tracer is broken")
+            return call(*given)
+
+        return unless_broken
 
     @contextmanager
-    def use_span(self, span: Span, **options: bool) -> Any:
+    def use_span(self, span: Any, **options: bool) -> Any:
         """Make it the current one."""
         assert options == dict.fromkeys(
             ("end_on_exit", "record_exception", "set_status_on_exception"), False
@@ -349,19 +328,20 @@ def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
     assert run.metrics["relevance/a____b.defined"] == 12
 
 
-def test_two_groups_of_one_name_are_refused(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (({"group": "a:b"}, {"group": "a=b"}), "or metrics have the name 'relevance/a_b'"),
+        (({}, {"label": "judge:other"}), "made in 2 ways"),
+    ],
+)
+def test_metrics_of_one_name_are_refused(
+    changes: tuple[dict[str, Any], ...], words: str, run: Run
+) -> None:
     """One would hide the other; nothing is logged."""
     (row,) = summary()
-    with pytest.raises(UsageError, match="or metrics have the name 'relevance/a_b'"):
-        log_summary([replace(row, group="a:b"), replace(row, group="a=b")])
-    assert run.metrics == {}
-
-
-def test_labels_made_in_several_ways_are_refused(run: Run) -> None:
-    """Their metrics have the same names."""
-    (row,) = summary()
-    with pytest.raises(UsageError, match="made in 2 ways"):
-        log_summary([row, replace(row, label="judge:other")])
+    with pytest.raises(UsageError, match=words):
+        log_summary([replace(row, **change) for change in changes])
     assert run.metrics == {}
 
 

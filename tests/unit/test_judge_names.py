@@ -1,7 +1,8 @@
-"""Judges of other providers: how one is named, what its name means, and what is refused."""
+"""Judges by name, of other providers, and judges that are functions."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -14,7 +15,12 @@ from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
 from labeler.judges.options import JudgeOptions
 from labeler.judges.providers import PROVIDERS
+from labeler.judges.task import Task
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.memory import MemoryStore
+from support.answers import answer as trace_answer
+from wire.provider import Provider
+from wire.runs import rows
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 KEYS = {name: f"{name}-key-0123456789" for name in PROVIDERS.names()}
@@ -156,3 +162,94 @@ def test_an_address_of_the_environment_is_not_passed_by(
     with pytest.raises(UsageError, match=f"{variable} is set"):
         environment_key(None, provider)
     assert environment_key("https://gateway.test", provider)
+
+
+ROWS = [{"id": "1", "question": "Q?", "documents": ["D is E."], "response": "D is E."}]
+
+
+def answer(task: Task, **changes: Any) -> dict[str, Any]:
+    """The answer of a judge who trusts everything, as JSON."""
+    keys = task.example.document_keys()
+    support = dict.fromkeys(task.example.response_keys(), keys)
+    return trace_answer(support, relevant=keys, used=keys, said="It is so.") | changes
+
+
+def test_a_function_is_asked_once_for_each_version() -> None:
+    """Its labels are stored like any other's, under its name and version."""
+    asked: list[str] = []
+    store = labeler.MemoryStore()
+
+    def trusting(task: Task) -> dict[str, Any]:
+        asked.append(task.example.id)
+        return answer(task)
+
+    async def later(task: Task) -> dict[str, Any]:
+        return trusting(task)
+
+    for version, function in (("1", trusting), ("1", trusting), ("2", later)):
+        judge = labeler.judge("mine", version=version)(function)
+        (record,) = labeler.label(ROWS, judge=judge, store=store)
+        assert isinstance(record, LabelRecord)
+        assert f"judge:function/mine/{version}|" in str(record.signature)
+    assert len(asked) == len({"1", "2"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"overall_supported": "perhaps"}, "malformed"),
+        ({"all_relevant_sentence_keys": ["9z"]}, "contract"),
+    ],
+)
+def test_an_answer_of_a_function_is_checked(changes: dict[str, Any], reason: str) -> None:
+    """As that of a model is; the row fails and the run goes on."""
+    judge = labeler.judge("wrong", version=1)(lambda task: answer(task, **changes))
+    (failure,) = labeler.label(ROWS, judge=judge, store=labeler.MemoryStore())
+    assert isinstance(failure, LabelFailure)
+    assert failure.reason == reason
+
+
+def test_a_function_without_a_name_and_a_version_is_refused() -> None:
+    """Its labels could not be told from those of another function."""
+    with pytest.raises(UsageError, match=r"@labeler\.judge\(NAME, version=VERSION\)"):
+        labeler.label(ROWS, judge=answer, store=labeler.MemoryStore())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a name and a version"):
+        labeler.judge("", version=1)
+
+
+def test_an_exhausted_iterator_fails_the_row() -> None:
+    """An asyncio future cannot carry it: the run would never end."""
+
+    @labeler.judge("exhausted", version=1)
+    def exhausted(_: Any) -> Any:
+        return next(iter(()))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(exhausted.label(None))  # type: ignore[arg-type]
+
+
+def test_a_version_has_no_slash() -> None:
+    """Name and version would be cut elsewhere: two judges would share their labels."""
+    with pytest.raises(UsageError, match="without a slash"):
+        labeler.judge("strict", version="a/1")
+
+
+@pytest.mark.parametrize(("judge", "mode"), [("mistral:m", "tools"), ("ollama:m", "strict")])
+def test_a_preset_asks_as_its_provider_expects(
+    judge: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cap by its old name, no fields of OpenAI's alone, and the provider's name in the key."""
+    monkeypatch.setenv("MISTRAL_API_KEY", "sk-0123456789")
+    with Provider(modes=[mode]) as provider:
+        (outcome,) = labeler.label(
+            rows(1),
+            judge=judge,
+            base_url=provider.url,
+            max_output_tokens=900,
+            store=MemoryStore(),
+        )
+    (call,) = provider.calls
+    assert isinstance(outcome, LabelRecord)
+    assert (outcome.signature.judge, outcome.signature.model) == (judge[:-2], "m")
+    assert (call.mode, call.body["max_tokens"]) == (mode, 900)
+    assert not {"prompt_cache_key", "max_completion_tokens"} & call.body.keys()

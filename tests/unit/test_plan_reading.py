@@ -15,7 +15,7 @@ from labeler.errors import UsageError
 from labeler.evidence import plan_files
 from labeler.review.access import PlanAnswer
 from labeler.review.app import review_app
-from labeler.review.plan_reading import PlanReading
+from labeler.review.session import PlanReading
 from support.payloads import PAYLOADS
 
 ROWS = [("r1", "a"), ("r1", "b"), ("r2", "a")]

@@ -245,7 +245,6 @@ def test_without_ray_the_engine_says_what_to_install(
 ) -> None:
     """And nothing is written."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "labeler.plugins.ray.cluster", raising=False)
     for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")  # restored at the end, whatever the module sets
     file = write_rows(tmp_path / "rows.parquet", 3)

@@ -20,8 +20,6 @@ from labeler.comparing.checking import check_drops
 from labeler.comparing.diff import diff_labels
 from labeler.comparing.gates import Gate
 from labeler.errors import UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
 from labeler.labels.schemas import load_schema
@@ -287,11 +285,6 @@ def test_nothing_in_a_response_can_pass_for_a_models_control_token(text: str) ->
     assert json.loads(sent.split("\n")[3].removeprefix("a ")) == f"It is {text} red."
 
 
-def test_a_response_cannot_use_the_frames_variables() -> None:
-    """They are filled in once, and text that came in is never looked at again."""
-    assert "{{marker}} {{response}}" in user_message("{{marker}} {{response}}")
-
-
 def test_the_task_names_all_that_can_change_the_questions() -> None:
     """Judge, prompt, schema, splitter and trial; another trial has another key."""
     example = Example(id="r", question="q?", documents=(), response="It is red. It is large.")
@@ -313,18 +306,6 @@ def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
     assert decode(record.key, encode(record)) == record
     with pytest.raises(DamagedRecord, match="of key"):
         decode("0" * 64, encode(record))
-
-
-def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
-    """It is neither kept nor taken for questions."""
-    with pytest.raises(TypeError, match="a QuestionsAnswer was asked for"):
-        request_for(samples.keyed_example()).violations(samples.keyed_example())
-
-
-def test_a_judge_that_only_labels_ends_the_run() -> None:
-    """Before anything is sent."""
-    with pytest.raises(UsageError, match="cannot write questions"):
-        require_answers(EmbeddedJudge(), QuestionsKind())
 
 
 GOOD = "The tower of Rome is 90 meters high."

@@ -1,7 +1,8 @@
-"""What is acknowledged stays: through kill -9, a full disk, and another process's lock."""
+"""What is acknowledged stays: through kill -9, locks, and disks that cannot be written for long."""
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import signal
@@ -9,17 +10,316 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from labeler.errors import StoreError
+from labeler.errors import StoreError, UnstorableRecord
+from labeler.store import checksums
+from labeler.store import writer as writing
 from labeler.store.disk import DiskStore
 from labeler.store.writer import Writer
-from support.records import sample_failure, sample_record
+from support.records import keyed_example, sample_failure, sample_record
 from support.stored import failures_in, faults_in
+
+_REAL_WRITE = Writer._write
+
+
+class Disk:
+    """Stands between a writer and its disk; writes fail with the codes that are given it.
+
+    The last code stays until another is set; an empty one lets writes pass.
+    """
+
+    def __init__(self) -> None:
+        self.failing = ""
+        self.once: list[str] = []
+        self.tried: queue.Queue[int] = queue.Queue()
+        """The size of every group that was tried, one after another."""
+
+    def write(self, writer: Writer, rows: list[Any]) -> None:
+        """Fail as SQLite does, or write."""
+        code = self.once.pop(0) if self.once else self.failing
+        self.tried.put(len(rows))
+        if code:
+            raise sqlite_error(code)
+        _REAL_WRITE(writer, rows)
+
+
+def sqlite_error(code: str) -> sqlite3.OperationalError:
+    """An error as the sqlite3 module raises it."""
+    error = sqlite3.OperationalError("it failed")
+    error.sqlite_errorname = code
+    return error
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """A disk that can be made to fail, and a writer that tries again almost at once."""
+    disk = Disk()
+
+    def write(writer: Writer, rows: list[Any]) -> None:
+        disk.write(writer, rows)
+
+    monkeypatch.setattr(Writer, "_write", write)
+    monkeypatch.setattr(writing, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(writing, "_LONGEST_PAUSE", 0.002)
+    return disk
+
+
+@pytest.fixture
+def told() -> queue.Queue[str]:
+    """What a store gave notice of."""
+    return queue.Queue()
+
+
+@pytest.fixture
+def store(disk: Disk, told: queue.Queue[str], tmp_path: Path) -> Iterator[DiskStore]:
+    """A store on that disk; the disk is sound again before it is closed."""
+    with DiskStore(tmp_path / "s", notice=told.put) as made:
+        yield made
+        disk.failing = ""
+
+
+@pytest.fixture
+def endless_pause(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but a close ends a pause after that disk has failed."""
+    del disk
+    monkeypatch.setattr(writing, "_FIRST_PAUSE", 3600.0)
+
+
+PASSING = ["SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_BUSY"]
+
+
+@pytest.mark.parametrize("code", PASSING)
+def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -> None:
+    """After some failed tries the same records are written, and only then acknowledged."""
+    disk.once = [code] * 3
+    waiting = [store.put(sample_record(1)), store.put(sample_failure(2))]
+    assert all(saved.result(10) for saved in waiting)
+    assert list(store) == [sample_record(1)]
+    assert store.failure(sample_record(2).key) == sample_failure(2)
+    assert not disk.once
+
+
+def test_nothing_is_acknowledged_while_writes_fail(disk: Disk, store: DiskStore) -> None:
+    """Through many failed tries a future stays open and its key has no label."""
+    disk.failing = "SQLITE_FULL"
+    saved = store.put(sample_record(1))
+    for _ in range(5):
+        disk.tried.get(timeout=10)
+    assert not saved.done()
+    assert store.get(sample_record(1).key) is None
+    disk.failing = ""
+    assert saved.result(10)
+    assert store.get(sample_record(1).key) == sample_record(1)
+
+
+def test_a_held_group_stays_before_what_came_later(disk: Disk, store: DiskStore) -> None:
+    """Of one key's labels the first put is kept, though it had to wait and the later one not."""
+    first, second = sample_record(explanation="first"), sample_record(explanation="second")
+    disk.failing = "SQLITE_IOERR"
+    waiting = [store.put(first)]
+    disk.tried.get(timeout=10)
+    waiting.append(store.put(second))
+    disk.failing = ""
+    assert [saved.result(10) for saved in waiting] == [True, False]
+    assert store.get(first.key) == first
+
+
+@pytest.mark.parametrize(
+    "code", ["SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_READONLY", "SQLITE_AUTH"]
+)
+def test_what_cannot_pass_fails_at_once(
+    disk: Disk, store: DiskStore, told: queue.Queue[str], code: str
+) -> None:
+    """Damage, a store that may not be written and what is unknown end a record on the first try."""
+    disk.once = [code]
+    with pytest.raises(StoreError, match=code) as caught:
+        store.put(sample_record()).result(10)
+    assert not isinstance(caught.value, UnstorableRecord)
+    assert disk.tried.qsize() == 1
+    assert store.put(sample_record()).result(10)
+    assert told.empty()
+
+
+def test_a_spell_is_told_of_once_and_its_end_once(
+    disk: Disk, store: DiskStore, told: queue.Queue[str]
+) -> None:
+    """However often a write fails, there is one notice, one when it is over, and then anew."""
+    for n in range(2):
+        disk.once = ["SQLITE_FULL"] * 6
+        store.put(sample_record(n)).result(10)
+        first = told.get(timeout=10)
+        assert "SQLITE_FULL" in first
+        assert "labels wait" in first
+        assert "free some space" in first
+        assert "again" in told.get(timeout=10)
+    assert told.empty()
+
+
+def test_without_a_listener_the_notice_is_logged(
+    disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where nobody listens, a warning is logged: a program that stands still says why."""
+    caplog.set_level(logging.WARNING)
+    disk.once = ["SQLITE_FULL"]
+    with DiskStore(tmp_path / "s") as store:
+        store.put(sample_record()).result(10)
+    assert ["labels wait" in message for message in caplog.messages] == [True, False]
+
+
+def test_a_listener_that_fails_costs_no_label(disk: Disk, tmp_path: Path) -> None:
+    """The writer outlives an error of whoever is told."""
+
+    def listen(_: str) -> None:
+        raise RuntimeError
+
+    disk.once = ["SQLITE_FULL"] * 2
+    with DiskStore(tmp_path / "s", notice=listen) as store:
+        assert store.put(sample_record(1)).result(10)
+        assert store.put(sample_record(2)).result(10)
+
+
+@pytest.mark.usefixtures("endless_pause")
+def test_closing_ends_a_pause_and_tries_once_more(disk: Disk, tmp_path: Path) -> None:
+    """A close in a long pause is heard at once; where the disk has room again, all is saved."""
+    disk.once = ["SQLITE_FULL"]
+    store = DiskStore(tmp_path / "s", notice=lambda _: None)
+    saved = store.put(sample_record(1))
+    disk.tried.get(timeout=10)
+    later = store.put(sample_record(2))
+    store.close()
+    assert [saved.result(0), later.result(0)] == [True, True]
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert len(store) == 2
+
+
+@pytest.mark.usefixtures("endless_pause")
+def test_what_is_lost_by_closing_is_counted(
+    disk: Disk, told: queue.Queue[str], tmp_path: Path
+) -> None:
+    """After one more try, every future and the notice say how many are lost."""
+    disk.failing = "SQLITE_FULL"
+    store = DiskStore(tmp_path / "s", notice=told.put)
+    waiting = [store.put(sample_record(0))]
+    assert disk.tried.get(timeout=10) == 1
+    assert "labels wait" in told.get(timeout=10)
+    waiting += [store.put(sample_record(n)) for n in range(1, 700)]
+    store.close()
+    assert {str(saved.exception(0)) for saved in waiting} == {told.get(timeout=10)}
+    with pytest.raises(StoreError, match=r"SQLITE_FULL.*free some space.*lost labels: 700;"):
+        waiting[0].result(0)
+    assert [disk.tried.get_nowait() for _ in range(disk.tried.qsize())] == [1]
+    assert told.empty()
+
+
+_LEFT_OPEN = """
+import sqlite3, sys, threading
+from support.records import sample_record
+from labeler.store.disk import DiskStore
+from labeler.store.writer import Writer
+tried = threading.Event()
+def write(*_):
+    tried.set()
+    error = sqlite3.OperationalError("it failed")
+    error.sqlite_errorname = "SQLITE_FULL"
+    raise error
+Writer._write = write
+store = DiskStore(sys.argv[1])
+for n in range(3):
+    store.put(sample_record(n))
+tried.wait()
+"""
+
+
+def test_a_program_that_ends_with_a_full_disk_ends(tmp_path: Path) -> None:
+    """A store that nobody closed keeps no program from its end, which says what is lost."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _LEFT_OPEN, str(tmp_path / "s")],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "lost labels: 3;" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_rollback_that_fails_too_hides_no_reason(
+    store: DiskStore, told: queue.Queue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite may have rolled back of itself; what it said before is what counts."""
+    failing = [True]
+
+    def write(writer: Writer, rows: list[Any]) -> None:
+        with writer._cache.transact():
+            if failing:
+                failing.clear()
+                writer._cache._con.execute("ROLLBACK")
+                raise sqlite_error("SQLITE_FULL")
+        _REAL_WRITE(writer, rows)
+
+    monkeypatch.setattr(Writer, "_write", write)
+    assert store.put(sample_record()).result(10)
+    assert "SQLITE_FULL" in told.get(timeout=10)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """Metadata inside metadata."""
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"example": keyed_example(1).model_copy(update={"metadata": {"t": object()}})},
+        {"example": keyed_example(1).model_copy(update={"metadata": nested(10_000)})},
+        {"example": keyed_example(1).model_copy(update={"metadata": {"t": 10**4400}})},
+        {"example": keyed_example(1).model_copy(update={"question": "\ud800"})},
+        {"example": keyed_example(1).model_copy(update={"metadata": {"t": "\ud800"}})},
+        {"key": "f" * 64},
+    ],
+    ids=[
+        "no JSON",
+        "too deep",
+        "too many digits",
+        "a lone surrogate",
+        "one in metadata",
+        "a foreign key",
+    ],
+)
+def test_a_record_alone_at_fault_is_unstorable(store: DiskStore, changes: dict[str, Any]) -> None:
+    """What no store could keep has an error of its own kind, and its neighbors are saved."""
+    broken = sample_record(1).model_copy(update=changes)
+    waiting = [store.put(record) for record in (sample_record(0), broken, sample_record(2))]
+    with pytest.raises(UnstorableRecord, match="'row-1'"):
+        waiting[1].result(10)
+    assert [waiting[0].result(10), waiting[2].result(10)] == [True, True]
+
+
+def test_a_record_that_is_too_large_is_unstorable(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit on one record's size is that record's fault."""
+    monkeypatch.setattr(checksums, "LARGEST", 5_000)
+    with pytest.raises(UnstorableRecord, match="bytes of JSON"):
+        store.put(sample_record(explanation="x" * 9_000)).result(10)
+
+
+def test_a_failure_alone_at_fault_is_unstorable(store: DiskStore) -> None:
+    """The same holds for a failure with a server's broken text."""
+    broken = sample_failure(1).model_copy(update={"message": "\ud800"})
+    with pytest.raises(UnstorableRecord, match="failure 'row-1'"):
+        store.put(broken).result(10)
+
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, limits and locks are POSIX here")
 

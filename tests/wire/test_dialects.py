@@ -15,7 +15,7 @@ from labeler.judges.openai.completion import parse_completion
 from labeler.judges.openai.error_rules import ObservedError, find_rule
 from support.command import Command
 from support.printed import read_block
-from wire.dialects import AZURE, DIALECTS, FILTERED, KEY, Dialect, Stand, minimax, nested
+from wire.dialects import DIALECTS, KEY, Dialect, Stand, minimax, nested
 from wire.runs import row_file, rows
 
 ROOT = Path(__file__).parents[2]
@@ -58,15 +58,6 @@ def test_a_list_of_all_fields_is_no_complaint_about_the_format() -> None:
     ended = label(BY_NAME["Bedrock, compatible"], rows(COUNT), "--reasoning-effort", "low")
     assert "parameter reasoning_effort" in ended.said
     assert "--output-mode" not in ended.said
-
-
-def test_a_filtered_prompt_is_the_fault_of_its_row() -> None:
-    """In Azure's form, next to rows that are labeled."""
-    ended = label(replace(AZURE, stumbles={2: FILTERED.behave()}), rows(5))
-    assert sorted(one.get("reason", "label") for one in ended.outcomes) == [
-        "content_filter",
-        *["label"] * 4,
-    ]
 
 
 @pytest.mark.parametrize(

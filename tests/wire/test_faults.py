@@ -189,14 +189,14 @@ ELSEWHERE = {
     # Faults of docs/measured/reliability.md
     "quota at Gemini, 429 with `retryDelay`, ends": _ROW,
     "answers above the cap, with a budget":
-        "wire/test_health::test_answers_above_their_cap_are_reserved_for",
+        "wire/test_preflight::test_answers_above_their_cap_are_reserved_for",
     # Paragraphs of docs/failures.md
     **dict.fromkeys(
         ("Failures of a judge", "Attempts", "Damaged answers", "Broken answers", "Cut prompts"),
         _ROW,
     ),
     "The run judges the server, not the row":
-        "wire/test_health::test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere",
+        "wire/test_preflight::test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere",
     "Connections": "wire/test_faults::test_every_label_belongs_to_its_row",
     "Before the first row": "wire/test_preflight::test_a_bad_key_costs_one_request_in_all",
     "Other reasons": "unit/test_rows::test_a_bad_line_fails_alone",
@@ -235,7 +235,7 @@ ELSEWHERE = {
     "An outage": "wire/test_runs::test_a_server_that_goes_and_comes_back_is_waited_for",
     "One large record": "wire/test_runs::test_a_large_document_does_not_hold_the_others_up",
     "A wrong key": "wire/test_preflight::test_a_bad_key_costs_one_request_in_all",
-    "Throughput": "wire/test_transport::"
+    "Throughput": "wire/test_networks::"
         "test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end",
 }  # fmt: skip
 """What one row of the table cannot show, and the test that does."""

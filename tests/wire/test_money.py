@@ -141,12 +141,6 @@ def test_a_budget_caps_answers_by_their_sentences(
     assert [call.body.get("max_completion_tokens") for call in provider.calls] == caps
 
 
-def test_a_judge_that_costs_nothing_keeps_any_budget() -> None:
-    """The smallest one does not stop the embedded judge."""
-    outcomes = labeler.label(rows(5), judge="embedded", store=MemoryStore(), budget=0.01)
-    assert reasons(outcomes) == ["label"] * 5
-
-
 @pytest.mark.parametrize(
     "usage",
     [

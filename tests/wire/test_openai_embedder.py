@@ -16,12 +16,11 @@ import pytest
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.limits import Limits
 from labeler.judges.pace import CURRENT, Pace
-from labeler.judges.pricing import Price
+from labeler.judges.pricing import Price, price_of
 from labeler.plugins.similarity import openai_embedder
 from labeler.plugins.similarity.embedders import (
     Embedded,
     as_vector,
-    embedding_price,
     flat_price,
 )
 from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
@@ -334,13 +333,13 @@ def test_a_stopped_run_sends_nothing() -> None:
 
 def test_the_table_knows_the_price_of_embeddings() -> None:
     """Of texts alone; a chat model's is none, nor is that of a server that it does not know."""
-    price = embedding_price("text-embedding-3-small")
+    price = price_of("text-embedding-3-small", has_answers=False)
     assert isinstance(price, Price)
     assert price.tiers[0].output == 0
     assert price.tiers[0].input == Decimal("0.02")
     assert "text-embedding-3-small" in price.source
-    assert embedding_price("gpt-4o-mini") is None
-    assert embedding_price("text-embedding-3-small", "http://127.0.0.1:1/v1") is None
+    assert price_of("text-embedding-3-small") is price_of("gpt-4o-mini", has_answers=False) is None
+    assert price_of("text-embedding-3-small", "http://127.0.0.1:1/v1", has_answers=False) is None
 
 
 # Settings

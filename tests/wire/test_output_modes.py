@@ -287,14 +287,6 @@ def test_auto_finds_the_mode_that_the_server_accepts(mode: str, tmp_path: Path) 
         assert run(provider, rows(20), store=store, judge={"output_mode": found}) == outcomes
 
 
-@pytest.mark.parametrize("mode", OTHERS)
-def test_a_mode_that_was_named_is_found_again(mode: str, tmp_path: Path) -> None:
-    """By a run that names none."""
-    with accepting(mode) as provider:
-        made = run(provider, rows(2), store=tmp_path, judge={"output_mode": mode})
-    assert run(provider, rows(2), store=tmp_path) == made
-
-
 def test_other_rows_are_asked_in_the_mode_of_the_store(tmp_path: Path) -> None:
     """Labels of other rows by the same judge decide; those of another judge do not."""
     store = tmp_path / "store"
@@ -369,15 +361,6 @@ def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:
         outcomes = run(provider, [odd, *rows(4, 1)], concurrency=1)
     assert reasons(outcomes) == ["parameter", *["label"] * 4]
     assert {call.mode for call in provider.calls} == {"strict"}
-
-
-def test_rows_with_the_same_sentences_are_bought_once() -> None:
-    """Also where the mode changes between them."""
-    same = [{**rows(1)[0], "id": f"r{n}"} for n in range(12)]
-    with accepting("json") as provider:
-        outcomes = run(provider, same)
-    assert reasons(outcomes) == ["label"] * 12
-    assert [call.mode for call in provider.calls].count("json") == 1
 
 
 def test_a_budget_does_not_pay_for_refusals() -> None:

@@ -23,7 +23,6 @@ from labeler.errors import FatalJudgeError, StoreError
 from labeler.judges import concurrency
 from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
-from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.folder import pending_keys
 from labeler.store.disk import DiskStore
@@ -193,16 +192,6 @@ def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
 
 
 # Failures that are kept, and those that are not
-
-
-def test_rows_of_the_same_sentences_share_one_failure() -> None:
-    """It is paid for once and told of each."""
-    same = [{**rows(1)[0], "id": name} for name in ("one", "two", "three")]
-    with Provider(lambda _: "refusal") as provider:
-        outcomes = run(provider, same)
-        assert (reasons(outcomes), len(provider.calls)) == (["refusal"] * 3, 1)
-    told = [o for o in outcomes if isinstance(o, LabelFailure)]
-    assert [(o.id, o.attempts) for o in told] == [("one", 1), ("two", 0), ("three", 0)]
 
 
 def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(

@@ -163,16 +163,6 @@ def test_probabilities_are_those_of_the_answer_that_counts() -> None:
     assert found.distribution == pytest.approx({1: 0.25, 2: 0.75})
 
 
-def test_a_refusal_is_a_lasting_failure() -> None:
-    """Stored, and not bought again."""
-    store = MemoryStore()
-    with Provider(lambda call: "refusal" if "Item 0 " in call.raw.decode() else None) as provider:
-        failure, _ = run(provider, count=2, store=store)
-        run(provider, store=store)
-    assert isinstance(failure, LabelFailure)
-    assert (failure.reason, failure.lasting, len(provider.calls)) == ("refusal", True, 2)
-
-
 def test_steps_and_scores_are_paid_from_one_budget() -> None:
     """What the steps cost is not there for the rows."""
     with Provider(count_tokens=True) as provider:

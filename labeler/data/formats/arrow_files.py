@@ -9,7 +9,6 @@ types, and pandas metadata is ignored.
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,10 @@ from labeler.errors import BadRow, UsageError
 
 BATCH = 1024
 """Largest number of rows that are converted to Python objects at once."""
+_BYTES = (
+    *(pa.types.is_binary, pa.types.is_large_binary),
+    *(pa.types.is_fixed_size_binary, pa.types.is_binary_view),
+)
 _MAGIC, _STREAM = b"ARROW1", 8
 """The first bytes of a file, and the place at which its stream begins."""
 
@@ -55,27 +58,37 @@ def _arrow_batches(name: str) -> Iterator[Any]:
         is_file = source.read(len(_MAGIC)) == _MAGIC
         expected = pa.ipc.open_file(source).num_record_batches if is_file else None
         # A file is a stream between its magic bytes and a footer, which says if it is whole.
-        source.seek(_STREAM if is_file else 0)
-        reader, number = _opened(name, source, is_file=is_file), 0
+        start, number = _STREAM if is_file else 0, 0
+        source.seek(start)
+        try:
+            _check_messages(name, source)
+            source.seek(start)
+            reader = pa.ipc.open_stream(source)
+        except (pa.ArrowInvalid, OSError) as error:
+            if not is_file:
+                raise
+            raise UsageError(
+                f"cannot read {name}: it is damaged, or names its columns at its end only, as "
+                "polars' write_ipc does; write it with write_ipc_stream, or as Parquet"
+            ) from error
         check_schema(name, reader.schema)
-        for batch in reader:
-            number += 1
+        for number, batch in enumerate(reader, start=1):  # noqa: B007 - counted to the end
             batch.validate(full=True)  # Arrow trusts offsets; a wrong one reads foreign memory.
             yield batch
         if expected not in {None, number}:
             raise pa.ArrowInvalid(f"{number} batches stand before a footer of {expected}")
 
 
-def _opened(name: str, source: IO[bytes], *, is_file: bool) -> Any:  # noqa: ANN401 - pyarrow has no types
-    try:
-        return pa.ipc.open_stream(LimitedMessages(name, source))
-    except (pa.ArrowInvalid, OSError) as error:
-        if not is_file:
-            raise
-        raise UsageError(
-            f"cannot read {name}: it is damaged, or names its columns at its end only, as polars' "
-            "write_ipc does; write it with write_ipc_stream, or as Parquet"
-        ) from error
+def _check_messages(name: str, source: IO[bytes]) -> None:
+    """Reject a stream with a message that is large unpacked, before anybody unpacks it."""
+    for message in pa.ipc.MessageReader.open_stream(source):
+        size = decompressed_size(message)
+        if size > LARGEST_MESSAGE:
+            raise UsageError(
+                f"{name}: a batch has {size} bytes, packed into {message.body.size}; at most "
+                f"{LARGEST_MESSAGE} are read; write the file again with fewer rows in a batch, "
+                "such as chunksize=1000 of pyarrow.feather.write_feather, or uncompressed"
+            )
 
 
 def table_rows(value: object) -> Iterator[dict[str, Any]]:
@@ -88,7 +101,7 @@ def table_rows(value: object) -> Iterator[dict[str, Any]]:
         table = pa.table(value)
         check_schema("the table", table.schema)
         for batch in table.to_batches(max_chunksize=BATCH):
-            yield from map(plain_row, _in_microseconds(batch).to_pylist())
+            yield from _in_microseconds(batch).to_pylist()
 
 
 def rereadable(value: object) -> object:
@@ -146,14 +159,8 @@ def _holds_bytes(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
         return _holds_bytes(kind.storage_type)
     if pa.types.is_dictionary(kind):
         return _holds_bytes(kind.value_type)
-    if (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    ):
-        return True
-    return any(_holds_bytes(kind.field(n).type) for n in range(kind.num_fields))
+    inner = (kind.field(number).type for number in range(kind.num_fields))
+    return any(is_bytes(kind) for is_bytes in _BYTES) or any(map(_holds_bytes, inner))
 
 
 def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[Raw]:
@@ -186,12 +193,11 @@ def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - p
     if batch.num_rows == 1 and row_bytes(batch) > LARGEST_ROW:
         return [_RowTooLong()]
     try:
-        rows: list[dict[str, Any] | Exception] = batch.to_pylist()
+        return list(batch.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException) as error:
         if batch.num_rows <= 1:
             return [error]
         return [row for n in range(batch.num_rows) for row in _values(batch.slice(n, 1))]
-    return rows
 
 
 def _unreadable(where: str, error: Exception) -> BadRow:
@@ -223,46 +229,6 @@ LARGEST_ROW = LONGEST_LINE // 4
 """Bytes of a row, and of rows that are converted at once, at most: a character can take four."""
 LARGEST_MESSAGE = 1 << 27
 """Bytes of a compressed batch or dictionary at most, decompressed. It is read in one piece."""
-
-
-class LimitedMessages(io.RawIOBase):
-    """A stream of Arrow messages, each checked before anybody decompresses it.
-
-    Args:
-        name: name of the file in errors.
-        source: the stream.
-    """
-
-    def __init__(self, name: str, source: IO[bytes]) -> None:
-        self._messages = self._checked(name, source)
-        self._rest = b""
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """Return that many bytes, fewer at the end."""
-        while size < 0 or len(self._rest) < size:
-            message = next(self._messages, None)
-            if message is None:
-                size = len(self._rest)
-                break
-            self._rest += message
-        content, self._rest = self._rest[:size], self._rest[size:]
-        return content
-
-    @staticmethod
-    def _checked(name: str, source: IO[bytes]) -> Iterator[bytes]:
-        for message in pa.ipc.MessageReader.open_stream(source):
-            size = decompressed_size(message)
-            if size > LARGEST_MESSAGE:
-                raise UsageError(
-                    f"{name}: a batch has {size} bytes, packed into {message.body.size}; at most "
-                    f"{LARGEST_MESSAGE} are read; write the file again with fewer rows in a batch, "
-                    "such as chunksize=1000 of pyarrow.feather.write_feather, or uncompressed"
-                )
-            yield message.serialize().to_pybytes()
 
 
 def decompressed_size(message: Any) -> int:  # noqa: ANN401 - pyarrow has no types

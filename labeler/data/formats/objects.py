@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from functools import partial
 from itertools import chain
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from labeler.data.documents import read_document
 from labeler.data.formats import Raw, Source, plain, plain_row, require_pyarrow, twice
@@ -30,13 +31,22 @@ _MOST_PARTS = 1_000_000
 """Lists, objects and other values in a row that are neither text nor whole numbers."""
 
 
+class Table(NamedTuple):
+    """The rows of a table."""
+
+    read: Callable[[], Iterable[Any]]
+    """Starts an iteration over the rows."""
+    total: int | None
+    """Their number; ``None`` if the object does not know it."""
+
+
 def python_source(rows: Sequence[Any] | Table) -> Source:
     """Return the source of examples, mappings with the same fields, or objects with them."""
+    read, total = rows if isinstance(rows, Table) else (rows.__iter__, len(rows))
 
     def raws() -> Iterator[Raw]:
-        return (_raw(f"row {number}", row) for number, row in enumerate(rows, start=1))
+        return (_raw(f"row {number}", row) for number, row in enumerate(read(), start=1))
 
-    total = len(rows) if isinstance(rows, Sized) else rows.total
     return Source(raws, lambda: total)
 
 
@@ -49,23 +59,37 @@ def _raw(where: str, row: object) -> Raw:
         return Raw(where, error)
 
 
-def rows_of(source: Any) -> list[Any] | None:  # noqa: ANN401 - of any package
-    """Return the rows in an object: a data set's, a table's of columns, or the object itself.
+def rows_in(source: Any) -> list[Any] | Table:  # noqa: ANN401 - of any package
+    """Return the rows in an object from Python.
 
-    Returns:
-        ``None`` if the object is neither a row nor holds rows; an iterable is not tried.
+    They are those of a table, of a data set of another package, or of a mapping of columns, the
+    items of an iterable, or the object itself as one row. Tables are data frames of polars and
+    pandas, Hugging Face data sets, and objects that export an Arrow stream, such as pyarrow tables.
+
+    Raises:
+        UsageError: the object holds no rows, a data set has several splits, two columns have one
+            name, or pyarrow is needed and not installed.
     """
+    if (table := _table(source)) is not None:
+        return table
     for name in _LISTS:
         held = getattr(source, name, None)
         if isinstance(held, list | tuple) and held:
             return list(held)
     if isinstance(source, Mapping):
         return rows_of_columns(source) or list[Any]([source])
-    if _is_record(source) and not dataclasses.is_dataclass(source):
+    if _is_record(source) and not (
+        dataclasses.is_dataclass(source) and isinstance(source, Iterable)
+    ):
         return [source]
     if isinstance(source, Iterable):
-        return None
-    return [source] if _is_record(source) or own_fields(source) else None
+        return list(source)
+    if own_fields(source):
+        return [source]
+    raise UsageError(
+        "rows are files, a data frame, or examples, mappings or objects with fields, not "
+        f"{type(source).__name__}"
+    )
 
 
 def _is_record(value: object) -> bool:
@@ -73,13 +97,9 @@ def _is_record(value: object) -> bool:
     if isinstance(value, type):
         return False
     is_declared = dataclasses.is_dataclass(value) or hasattr(value, "__attrs_attrs__")
-    return callable(getattr(value, "model_dump", None)) or is_declared or _is_tuple(value)
-
-
-def _is_tuple(value: object) -> bool:
-    return isinstance(value, SimpleNamespace) or (
-        isinstance(value, tuple) and isinstance(getattr(value, "_fields", None), tuple)
-    )
+    is_tuple = isinstance(value, tuple) and isinstance(getattr(value, "_fields", None), tuple)
+    is_model = callable(getattr(value, "model_dump", None))
+    return is_declared or is_tuple or is_model or isinstance(value, SimpleNamespace)
 
 
 def own_fields(value: object) -> list[str]:
@@ -237,66 +257,39 @@ _ROWS = 1024
 """Rows of a data frame that are converted to Python objects at once."""
 
 
-class Table:
-    """The rows of a table; each iteration reads them again.
-
-    Args:
-        read: starts a new iteration.
-        given: the object that holds the rows.
-
-    Attributes:
-        total: number of rows; ``None`` if the object does not know it.
-    """
-
-    def __init__(self, read: Callable[[], Iterator[Mapping[str, Any]]], given: object) -> None:
-        self._read = read
-        self.total = len(given) if isinstance(given, Sized) else None
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return self._read()
-
-
-def table_of(rows: object) -> Table | None:
-    """Return the rows of a table; ``None`` if the object is not a known kind of table.
-
-    Known kinds: data frames of polars and pandas, Hugging Face data sets, and objects that export
-    an Arrow stream, such as pyarrow tables.
-
-    Raises:
-        UsageError: the data set has several splits, two columns have one name, or pyarrow is needed
-            and not installed.
-    """
-    given: Any = rows
-    library = type(rows).__module__.partition(".")[0]
-    if library == "polars" and hasattr(rows, "collect"):
+def _table(given: Any) -> Table | None:  # noqa: ANN401 - of any package
+    """Return the rows of a table; ``None`` if the object is not a known kind of table."""
+    library = type(given).__module__.partition(".")[0]
+    read: Callable[[], Iterable[Any]]
+    if library == "datasets" and isinstance(given, Mapping):
+        if len(given) > 1:
+            shown = f"{', '.join(given):.200}"
+            raise UsageError(f"these are several splits ({shown}): pass one, such as data[SPLIT]")
+        return _table(next(iter(given.values())))
+    if library == "polars" and hasattr(given, "collect"):
         given = given.collect()
     if library == "polars" and hasattr(given, "iter_rows"):
-        return Table(lambda: map(plain_row, given.iter_rows(named=True)), given)
-    if library == "pandas" and hasattr(rows, "to_dict"):
+        read = partial(given.iter_rows, named=True)
+    elif library == "pandas" and hasattr(given, "to_dict"):
         if (name := twice(map(str, getattr(given, "columns", ())))) is not None:
             raise UsageError(f"the frame has two columns {name!r:.40}; give each its own name")
-        return Table(lambda: _pandas_rows(given), given)
-    if library == "datasets" and isinstance(rows, Mapping):
-        if len(rows) == 1:
-            return table_of(next(iter(rows.values())))
-        raise UsageError(
-            f"these are several splits ({', '.join(rows):.200}): pass one, such as data[SPLIT]"
-        )
-    if library == "datasets":
-        return Table(lambda: map(plain_row, iter(given)), given)
-    if hasattr(rows, "__arrow_c_stream__"):
+        read = partial(_pandas_rows, given)
+    elif library == "datasets":
+        read = given.__iter__
+    elif hasattr(given, "__arrow_c_stream__"):
         require_pyarrow("an Arrow table")
         from labeler.data.formats.arrow_files import rereadable, table_rows  # noqa: PLC0415 - loads pyarrow
 
-        kept = rereadable(rows)
-        return Table(lambda: table_rows(kept), kept)
-    return None
+        given = rereadable(given)
+        read = partial(table_rows, given)
+    else:
+        return None
+    return Table(lambda: map(plain_row, read()), len(given) if isinstance(given, Sized) else None)
 
 
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing
     for start in range(0, len(frame), _ROWS):
-        for row in frame.iloc[start : start + _ROWS].to_dict("records"):
-            yield plain_row(row)
+        yield from frame.iloc[start : start + _ROWS].to_dict("records")
 
 
 def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # noqa: ANN401 - of any package

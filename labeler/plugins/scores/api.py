@@ -151,7 +151,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         rows: as for :func:`open_rows`.
         options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
             several names may stand in one text, separated by commas (see
-            :mod:`labeler.plugins.scores.criteria_files`). Each of several ``judges`` scores all
+            :mod:`labeler.plugins.scores.criteria`). Each of several ``judges`` scores all
             rows, one after the other; :func:`~labeler.plugins.scores.collected.compare_raters`
             measures their agreement. Each of ``samples`` is an outcome of its own.
 

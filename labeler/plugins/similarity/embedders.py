@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Vector = tuple[float, ...]
 """Finite single-precision numbers."""
 _BYTES = 4
-_INPUT = "input_mtok"
 
 
 @dataclass(frozen=True)
@@ -120,32 +119,6 @@ def open_embedder(
         model, dimensions=dimensions, price=price, **given(server, ServerOptions)
     )
     return hosted
-
-
-def embedding_price(model: str, base_url: str | None = None) -> Price | None:
-    """Return the price of an embedding model, or ``None`` if the table has none.
-
-    Args:
-        model: model name.
-        base_url: address of the server; ``None`` for OpenAI. Models of unknown servers have no
-            price, whatever their names.
-    """
-    import genai_prices  # noqa: PLC0415 - its table takes a fifth of a second to load
-
-    nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
-    try:
-        if base_url is None:
-            entry = genai_prices.calc_price(nothing, model, provider_id="openai")
-        else:
-            entry = genai_prices.calc_price(nothing, model, provider_api_url=base_url)
-    except (LookupError, ValueError):
-        return None
-    charged = {name: value for name, value in vars(entry.model_price).items() if value is not None}
-    dollars = charged.pop(_INPUT, None)
-    if charged or not isinstance(dollars, Decimal):
-        return None  # a chat model, or one whose price is not by token alone
-    source = f"genai-prices {genai_prices.__version__}, {entry.provider.id} {entry.model.id}"
-    return flat_price(dollars, source)
 
 
 def flat_price(dollars: Decimal, source: str) -> Price:

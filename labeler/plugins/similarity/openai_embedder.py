@@ -33,14 +33,13 @@ from labeler.judges.openai.retries import (
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
-from labeler.judges.pricing import Price
+from labeler.judges.pricing import Price, price_of
 from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedders import (
     Embedded,
     Vector,
     as_vector,
-    embedding_price,
 )
 from labeler.plugins.similarity.records import EmbedderSpec
 from labeler.version import __version__
@@ -90,7 +89,7 @@ class OpenAIEmbedder:
                 raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
         self._server = read_server(api_key, **server)
         self._timeout = timeout
-        self._price = price or embedding_price(model, self._server.base_url)
+        self._price = price or price_of(model, self._server.base_url, has_answers=False)
         self._max_attempts, self._sleep = max_attempts, sleep
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
