@@ -334,7 +334,7 @@ def calibrated(
 def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> HumanLabels:
     """Read human labels, from rows of their own or from corrections of the chosen labels."""
     from labeler import api
-    from labeler.comparing.human_labels import labels_of, read_human_labels
+    from labeler.comparing.human_labels import labels_of_corrections, read_human_labels
     from labeler.comparing.sides import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
@@ -353,7 +353,7 @@ def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> H
     read = read_corrections(human)
     for where in read.torn:
         notify(f"{where}: cut off, as by a crash, and left out")
-    found = labels_of(
+    found = labels_of_corrections(
         read.events,
         api.checked_outcomes(labels),
         choice=Choice(labels, chosen.a_signature, chosen.trial),

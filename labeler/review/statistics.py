@@ -16,7 +16,7 @@ from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
-from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of
+from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of_corrections
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
 from labeler.comparing.sides import read_side
 from labeler.data.corrections import Correction
@@ -166,7 +166,7 @@ class ReviewStatistics:
 
     def _human(self, by_key: ByKey) -> HumanLabels:
         corrections = [one for some in by_key.values() for one in some]
-        return labels_of(corrections, [self._record(key) for key in by_key]).human
+        return labels_of_corrections(corrections, [self._record(key) for key in by_key]).human
 
     # Means.
 

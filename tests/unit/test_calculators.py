@@ -534,10 +534,18 @@ def test_a_value_that_is_no_number_is_undefined(endless: Metric) -> None:
     json.dumps(compared.as_json(), allow_nan=False)
 
 
-def test_a_numerator_that_is_no_number_is_refused() -> None:
-    """With the record and what a ratio holds."""
-    wrong = replace(METRICS["adherence"], compute=lambda _: Ratio("a", 1))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="gave 'a' / 1 for record 'r7'; a ratio is a number over"):
+@pytest.mark.parametrize(
+    ("compute", "fault"),
+    [
+        (lambda _: Ratio("a", 1), "gave 'a' / 1 for record 'r7'; a ratio is a number over"),  # type: ignore[arg-type]
+        (lambda _: Ratio(1 // 0, 1), "failed on record 'r7': ZeroDivisionError"),
+        (lambda _: 0.5, "gave float for record 'r7'; it must return"),
+    ],
+)
+def test_a_metric_that_gives_no_ratio_is_named(compute: Any, fault: str) -> None:
+    """With the record and what a ratio holds; a number that is no whole one becomes exact."""
+    wrong = replace(METRICS["adherence"], compute=compute)
+    with pytest.raises(UsageError, match=f"'adherence' {fault}"):
         measure(record(id="r7"), [wrong])
     half = replace(METRICS["adherence"], compute=lambda _: Ratio(0.5, 1))  # type: ignore[arg-type]
     assert measure(record(), [half]).metrics["adherence"] == Ratio(Fraction(1, 2), 1)

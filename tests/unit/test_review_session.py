@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 import labeler
 from labeler.calculators import Intervals, select_metrics
 from labeler.comparing.human_agreement import compare_with_people
-from labeler.comparing.human_labels import labels_of
+from labeler.comparing.human_labels import labels_of_corrections
 from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.data.corrections.applying import corrected
 from labeler.errors import UsageError
@@ -333,7 +333,7 @@ def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: ReviewSession) -> Non
 def test_the_figures_are_those_of_the_other_commands(drawn: ReviewSession) -> None:
     """The same means as from the file of corrections."""
     view = statistics_of(drawn)
-    human = labels_of(drawn.log.snapshot().events, RECORDS).human
+    human = labels_of_corrections(drawn.log.snapshot().events, RECORDS).human
     for one in compare_with_people(RECORDS, human, random_sample=True).estimates:
         if one.metric in {"relevance", "adherence", "overall_supported"}:
             shown = means(view, one.metric)
