@@ -39,6 +39,7 @@ from support.audited import judged
 from support.judged import correction
 from support.labeled import failure, relabeled
 from support.records import sample_record
+from support.registries import keep_entries
 from support.scored import record as score_record
 
 SOUND = judged({"The tower is 120 metres high.": ["0a"]})
@@ -54,7 +55,7 @@ def named(made: LabelRecord, name: str, **metadata: object) -> LabelRecord:
 @pytest.fixture
 def own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks that a test adds are gone after it."""
-    monkeypatch.setattr(CHECKS, "_entries", dict(CHECKS._entries))
+    keep_entries(CHECKS, monkeypatch)
 
 
 # -- counting -------------------------------------------------------------------------------------
