@@ -26,6 +26,7 @@ from labeler.plugins.scores.metrics import score_metrics
 from labeler.sentences.keys import document_key
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
+from support.registries import keep_entries
 
 
 def ratio(labeled: LabelRecord, metric: str) -> Ratio:
@@ -421,7 +422,7 @@ def test_a_third_party_metric_is_named_by_where_it_lives(
     """package.module:name is a metric if it is decorated, and an error that helps if not."""
     (tmp_path / "house_metrics.py").write_text(THIRD_PARTY)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    keep_entries(METRICS, monkeypatch)
     (own,) = select_metrics(["house_metrics:documents_twice"])
     assert own.id == "documents_twice:own"
     assert own.compute(tally(record(documents=[1, 1]))) == Ratio(4, 1)
@@ -510,7 +511,7 @@ NOT_NUMBERS = [
 @pytest.fixture(params=NOT_NUMBERS)
 def endless(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Metric:
     """A metric of a user that is no number for one record."""
-    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    keep_entries(METRICS, monkeypatch)
     decorate = metric("endless", definition="own", needs=(), source="us", formula="?", default=True)
     decorate(lambda counted: request.param if len(counted.unsupported) > 1 else Ratio(1, 2))
     return METRICS["endless"]
@@ -534,10 +535,18 @@ def test_a_value_that_is_no_number_is_undefined(endless: Metric) -> None:
     json.dumps(compared.as_json(), allow_nan=False)
 
 
-def test_a_numerator_that_is_no_number_is_refused() -> None:
-    """With the record and what a ratio holds."""
-    wrong = replace(METRICS["adherence"], compute=lambda _: Ratio("a", 1))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="gave 'a' / 1 for record 'r7'; a ratio is a number over"):
+@pytest.mark.parametrize(
+    ("compute", "fault"),
+    [
+        (lambda _: Ratio("a", 1), "gave 'a' / 1 for record 'r7'; a ratio is a number over"),  # type: ignore[arg-type]
+        (lambda _: Ratio(1 // 0, 1), "failed on record 'r7': ZeroDivisionError"),
+        (lambda _: 0.5, "gave float for record 'r7'; it must return"),
+    ],
+)
+def test_a_metric_that_gives_no_ratio_is_named(compute: Any, fault: str) -> None:
+    """With the record and what a ratio holds; a number that is no whole one becomes exact."""
+    wrong = replace(METRICS["adherence"], compute=compute)
+    with pytest.raises(UsageError, match=f"'adherence' {fault}"):
         measure(record(id="r7"), [wrong])
     half = replace(METRICS["adherence"], compute=lambda _: Ratio(0.5, 1))  # type: ignore[arg-type]
     assert measure(record(), [half]).metrics["adherence"] == Ratio(Fraction(1, 2), 1)
