@@ -26,6 +26,7 @@ from labeler.plugins.scores.metrics import score_metrics
 from labeler.sentences.keys import document_key
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
+from support.registries import keep_entries
 
 
 def ratio(labeled: LabelRecord, metric: str) -> Ratio:
@@ -389,7 +390,7 @@ def test_a_third_party_metric_is_named_by_where_it_lives(
     """package.module:name is a metric if it is decorated, and an error that helps if not."""
     (tmp_path / "house_metrics.py").write_text(THIRD_PARTY)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    keep_entries(METRICS, monkeypatch)
     (own,) = select_metrics(["house_metrics:documents_twice"])
     assert own.id == "documents_twice:own"
     assert own.compute(tally(record(documents=[1, 1]))) == Ratio(4, 1)
@@ -478,7 +479,7 @@ NOT_NUMBERS = [
 @pytest.fixture(params=NOT_NUMBERS)
 def endless(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Metric:
     """A metric of a user that is no number for one record."""
-    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    keep_entries(METRICS, monkeypatch)
     decorate = metric("endless", definition="own", needs=(), source="us", formula="?", default=True)
     decorate(lambda counted: request.param if len(counted.unsupported) > 1 else Ratio(1, 2))
     return METRICS["endless"]

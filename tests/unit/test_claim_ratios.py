@@ -31,6 +31,7 @@ from support.labeled import (
     wrong,
 )
 from support.real_data import needs_ragchecker, ragchecker
+from support.registries import keep_entries
 
 CLAIM_METRICS = [m.id for m in METRICS.values() if m.profile.name == "claims"]
 
@@ -221,7 +222,7 @@ def test_a_third_party_metric_may_need_claims(
     """It names the field, and is then offered for labels that have it and for no others."""
     (tmp_path / "claim_metrics.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    keep_entries(METRICS, monkeypatch)
     (own,) = select_metrics("claim_metrics:short_claims")
     assert own.profile.name == "claims"
     assert own.compute(tally(MIXED)) == Ratio(5, 3)
