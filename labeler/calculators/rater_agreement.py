@@ -152,11 +152,9 @@ class FieldAgreement(Brief):
 
 def in_order(found: Iterable[FieldAgreement]) -> list[FieldAgreement]:
     """Return the fields that both sides judged, the most telling first."""
-    order = [*FIELD_WORDS]
-    place = {field: number for number, field in enumerate(order)}
-    return sorted(
-        (one for one in found if one.units), key=lambda one: place.get(one.field, len(order))
-    )
+    place = {field: number for number, field in enumerate(FIELD_WORDS)}
+    judged = [one for one in found if one.units]
+    return sorted(judged, key=lambda one: place.get(one.field, len(place)))
 
 
 def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:

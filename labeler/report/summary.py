@@ -188,10 +188,10 @@ class ConfigurationSummary:
         if metric == ADHERENCE:
             words = f"{round(row.mean * row.defined):,} of {row.defined:,} answers"
         value, interval = in_words(row)
-        told = [words] if metric in TITLES else []
+        notes = [words] if metric in TITLES else []
         if missing := row.labeled - row.defined:
-            told.append(f"{missing:,} without a value")
-        words = "; ".join(told)
+            notes.append(f"{missing:,} without a value")
+        words = "; ".join(notes)
         return tile | {"words": words, "value": value, "interval": interval, "chart": chart}
 
     @property

@@ -14,6 +14,7 @@ import labeler
 import site_pages
 from labeler.audit.registry import CHECKS
 from labeler.calculators.registry import METRICS
+from support.registries import keep_entries
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = {
@@ -56,7 +57,7 @@ def test_the_examples_of_a_name_run(
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     monkeypatch.setenv("MISTRAL_API_KEY", "key")
     for catalog in (METRICS, CHECKS):
-        monkeypatch.setattr(catalog, "_entries", dict(catalog._entries))
+        keep_entries(catalog, monkeypatch)
     found = attrgetter(name)(labeler)
     text = inspect.getdoc(found) or ""
     names = {"labeler": labeler, "labels": labels, "folder": tmp_path}
