@@ -268,7 +268,9 @@ class _RowConverter:
 
 def _without_blanks(row: Mapping[str, Any], columns: Columns | None) -> dict[str, Any]:
     """Return a row of texts with null for empty cells; a question or response may be empty."""
-    kept = {"question", "response"} | (columns.text_columns() if columns else set())
+    choices = columns.choices if columns else {}
+    texts = [one for name in ("question", "response") for one in choices.get(name, ())]
+    kept = {"question", "response", *(path.text for choice in texts for path in choice.paths)}
     blank = {name for name, cell in row.items() if cell == "" and snake_case(name) not in kept}
     return {name: None if name in blank else cell for name, cell in row.items()}
 
