@@ -70,6 +70,7 @@ _LISTS = (
     *("search_result", "entries", "neighbors", "children", "content", "responses"),
 )
 """The same in the output of a retriever."""
+_RANKS = {name: rank for rank, name in reversed([*enumerate(_LISTS)])}
 _DEEPEST, _DEEPEST_LIST = 4, 7
 
 
@@ -219,11 +220,8 @@ def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
     for _ in range(_DEEPEST_LIST):
         inner: list[Mapping[str, Any]] = []
         for one in level:
-            known = {name: snake_case(name) for name in one if isinstance(name, str)}
-            rank = {
-                name: _LISTS.index(k) if k in _LISTS else len(_LISTS) for name, k in known.items()
-            }
-            for name in sorted(rank, key=rank.__getitem__):
+            names = [name for name in one if isinstance(name, str)]
+            for name in sorted(names, key=lambda name: _RANKS.get(snake_case(name), len(_LISTS))):
                 part = one[name]
                 if isinstance(part, Mapping):
                     inner.append(part)
@@ -429,14 +427,12 @@ def documents_of(value: object, *, named: bool = False) -> Found:
             return Found((), 1)
     if value in (None, "", [], {}):
         return Found()
-    if isinstance(value, list | tuple):
-        return Found() if named else found_in(map(read_document, _unnested(flat(value))))
-    if isinstance(value, Mapping):
-        listed = _listed(value, named=named)
-        if listed is not None:
-            return found_in(map(read_document, listed))
+    if isinstance(value, Mapping) and (listed := _listed(value, named=named)) is not None:
+        return found_in(map(read_document, listed))
     if named:
         return Found()
+    if isinstance(value, list | tuple):
+        return found_in(map(read_document, _unnested(flat(value))))
     found = read_document(value)
     return Found((found.text,)) if found and found.text.strip() else Found((), 1)
 
