@@ -65,7 +65,7 @@ def growth_lines() -> Iterator[str]:
     yield f"| splitter | texts | time at {LENGTH:,} letters by that at a quarter: median | most |"
     yield "|---|--:|--:|--:|"
     splitter, growth = SPLITTERS["general"], []
-    for unit in UNITS.values():
+    for unit in UNITS:
         texts = (shape(unit, "x", length) for length in (LENGTH // 4, LENGTH))
         quarter, whole = (_fastest(partial(splitter.split, text)) for text in texts)
         growth.append(whole / quarter)

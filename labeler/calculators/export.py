@@ -150,12 +150,10 @@ def write_numbers(
 
 def _numbers_record(row: MetricsRow, place: int) -> dict[str, Any]:
     """Return a row as a row of a numbers file; ``place`` is its position if it has no facts."""
-    facts = row.facts or RowFacts(place, "score")
     answered = row.answered or AnsweringModel("", "")
-    record = {
+    facts = row.facts or RowFacts(place, "score")
+    cells = facts._asdict() | {
         "id": row.id,
-        "position": facts.position,
-        "kind": facts.kind,
         "failed": row.failed,
         "metadata": json.dumps(row.metadata, default=str) if row.metadata else None,
         "label": row.label,
@@ -164,17 +162,11 @@ def _numbers_record(row: MetricsRow, place: int) -> dict[str, Any]:
         "model": answered.asked,
         "answered": answered.name,
         "host": answered.host,
-        "trial": facts.trial,
-        "corrected": facts.corrected,
-        "profile": facts.profile,
         "key": f"{row.identity.key:016x}" if row.identity and row.identity.key else "",
-        "copies": facts.copies,
         "question_group": f"{row.question:016x}" if row.question else "",
-        **dict(zip(PARTS, facts.digests, strict=True)),
-        "retrieved": facts.retrieved.texts,
-        "sentences": facts.retrieved.sentences,
         **{name: " ".join(sorted(keys)) for name, keys in facts.counted},
     }
+    record = {name: cells[name] for name in COLUMNS}
     for name, ratio in {} if row.failed else row.metrics.items():
         record |= _ratio_cells(name, ratio)
     return {name: None if value == "" and name != "id" else value for name, value in record.items()}

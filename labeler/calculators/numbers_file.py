@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from typing import Any, Self, cast
 
 import numpy as np
@@ -33,12 +33,9 @@ from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
 from labeler.calculators.registry import ALL, LABEL, METRICS, Metric, select_metrics, split_ids
 from labeler.calculators.row_facts import (
     COMPARED,
-    COUNTED,
-    PARTS,
     QUESTION,
     Identities,
     Identity,
-    Retrieved,
     RowFacts,
     group_key,
     other_texts,
@@ -321,25 +318,12 @@ class NumbersFile:
     def _facts(self, places: Places) -> Iterator[RowFacts]:
         """Yield the facts of rows."""
 
-        def listed(name: str, read: Callable[[Any], Any], default: object) -> list[Any]:
-            column = self._column(name, read).mapped(lambda one: default if one is None else one)
-            return column.listed(places)
+        def listed(name: str, default: object) -> list[Any]:
+            column = self._column(name, _READERS[type(default)])
+            return column.mapped(lambda one: default if one is None else one).listed(places)
 
-        plain = [
-            listed("position", int, 0),
-            listed("kind", str, ""),
-            listed("trial", int, 0),
-            listed("corrected", {True, "true"}.__contains__, default=False),
-            listed("profile", str, ""),
-        ]
-        digests = [listed(name, str, "") for name in PARTS]
-        retrieved = map(Retrieved, listed("retrieved", str, ""), listed("sentences", int, 0))
-        keys = [
-            listed(one, lambda cell: frozenset(cell.split(" ")), frozenset()) for one in COUNTED
-        ]
-        counted = (tuple(zip(COUNTED, own, strict=True)) for own in zip(*keys, strict=True))
-        copies = listed("copies", int, 0)
-        return map(RowFacts, *plain, zip(*digests, strict=True), retrieved, counted, copies)
+        columns = starmap(listed, RowFacts._field_defaults.items())
+        return map(RowFacts._make, zip(*columns, strict=True))
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
@@ -423,6 +407,13 @@ def _exact(cell: Any) -> int | Fraction:  # noqa: ANN401 - any cell
     return int(found) if "/" not in str(cell) else found
 
 
+_READERS: dict[type, Callable[[Any], Any]] = {
+    int: int,
+    str: str,
+    bool: {True, "true"}.__contains__,
+    frozenset: lambda cell: frozenset(cell.split(" ")),
+}
+"""Functions that read cells of facts, by the type of these."""
 _NO: frozenset[str] = frozenset()
 _BLANK = Tally((), {}, _NO, _NO, (), _NO, _NO, _NO, _NO, VerbatimLabel.model_construct())
 

@@ -6,7 +6,6 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
 from operator import attrgetter
@@ -72,44 +71,8 @@ COUNTED = ("relevant", "utilized", "supported")
 """Sets of sentences that a label counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """The documents and earlier turns of a record, by which relevance is judged.
-
-    Attributes:
-        texts: digest of the set of the documents' texts, and of the earlier turns.
-        sentences: number of their sentences.
-    """
-
-    texts: str
-    sentences: int
-
-    @classmethod
-    def of(cls, example: KeyedExample) -> Self:
-        """Return the documents of a record."""
-        texts = {" ".join(sentence.text for sentence in part) for part in example.documents}
-        turns = shown(example).get("history")
-        return cls(_short([sorted(texts), turns]), sum(map(len, example.documents)))
-
-
-def part_digests(example: KeyedExample) -> tuple[str, ...]:
-    """Return a digest of each of :data:`PARTS`; empty for an absent part."""
-    texts = shown(example) | {"question": example.question}
-    return tuple(_short(texts[part]) if texts.get(part) is not None else "" for part in PARTS)
-
-
-def _short(value: object) -> str:
-    """Return 64 bits of the digest of a JSON value: enough for the rows of one file."""
-    return digest(value)[:16]
-
-
 Counted = tuple[tuple[str, frozenset[str]], ...]
 """By field, the keys of the sentences that a label counts."""
-
-
-def counted_sets(tally: Tally) -> Counted:
-    """Return the sentences of each of :data:`COUNTED`."""
-    return tuple((name, getattr(tally, name)) for name in COUNTED)
 
 
 def outcome_profile(outcome: Outcome) -> Profile:
@@ -120,9 +83,8 @@ def outcome_profile(outcome: Outcome) -> Profile:
     return BY_FAMILY.get(family_of(schema), PROFILES[DEFAULT_PROFILE])
 
 
-@dataclass(frozen=True, slots=True)
-class RowFacts:
-    """The facts of a row; facts of labels are empty for other rows.
+class RowFacts(NamedTuple):
+    """The facts of a row, columns of a numbers file; facts of labels are empty for other rows.
 
     Attributes:
         position: the place among all rows, from 0.
@@ -130,21 +92,30 @@ class RowFacts:
         trial: the trial of its judgment.
         corrected: True if people corrected the label.
         profile: name of the profile of the label, or of the failed row.
-        digests: digests of :data:`PARTS`.
-        retrieved: the documents.
-        counted: the sentences that the label counts.
         copies: further records of its id and key, which are left out.
+        question: digest of the first of :data:`PARTS`, as those of the others; empty for none.
+        retrieved: digest of the set of the documents' texts, and of the earlier turns, by which
+            relevance is judged.
+        sentences: number of sentences of the documents.
+        relevant: keys of sentences that the label counts, as in the others of :data:`COUNTED`.
     """
 
-    position: int
-    kind: str
+    position: int = 0
+    kind: str = ""
     trial: int = 0
     corrected: bool = False
     profile: str = ""
-    digests: tuple[str, ...] = ("",) * len(PARTS)
-    retrieved: Retrieved = Retrieved("", 0)
-    counted: Counted = ()
     copies: int = 0
+    question: str = ""
+    documents: str = ""
+    response: str = ""
+    history: str = ""
+    tool_outputs: str = ""
+    retrieved: str = ""
+    sentences: int = 0
+    relevant: frozenset[str] = frozenset()
+    utilized: frozenset[str] = frozenset()
+    supported: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, position: int, outcome: AnyOutcome, kind: str, tally: Tally | None = None) -> Self:
@@ -155,16 +126,34 @@ class RowFacts:
             profile = outcome_profile(outcome).name
         if signature is None or example is None:
             return cls(position, kind, signature.trial if signature else 0, profile=profile)
+        texts = shown(example) | {"question": example.question}
+        documents = {" ".join(sentence.text for sentence in part) for part in example.documents}
+        named: dict[str, Any] = {name: getattr(tally, name) for name in COUNTED} if tally else {}
         return cls(
             position,
             kind,
             signature.trial,
             CORRECTIONS in signature.sampling,
             profile,
-            part_digests(example),
-            Retrieved.of(example),
-            counted_sets(tally) if tally else (),
+            retrieved=_short([sorted(documents), texts.get("history")]),
+            sentences=sum(map(len, example.documents)),
+            **{part: _short(texts[part]) for part in PARTS if texts.get(part) is not None} | named,
         )
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Digests of :data:`PARTS`."""
+        return tuple(getattr(self, part) for part in PARTS)
+
+    @property
+    def counted(self) -> Counted:
+        """The sentences that the label counts, in the order of :data:`COUNTED`."""
+        return tuple((name, getattr(self, name)) for name in COUNTED)
+
+
+def _short(value: object) -> str:
+    """Return 64 bits of the digest of a JSON value: enough for the rows of one file."""
+    return digest(value)[:16]
 
 
 # Rows without repetitions.

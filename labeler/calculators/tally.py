@@ -187,6 +187,7 @@ def tally(record: LabelRecord) -> Tally:
     response, texts = example.response_keys(), [sentence.text for sentence in example.response]
     left_out = {response[place] for place in source_sentences(texts)}
     lengths = {s.key: len(s.text) for document in example.documents for s in document}
+    known = lengths.keys()
     has_conversation = bool(example.history or example.tool_outputs)
     conversation = {s.key for s in example.conversation_sentences()} if has_conversation else ()
     named = list[tuple[str, frozenset[str]]]()
@@ -201,7 +202,7 @@ def tally(record: LabelRecord) -> Tally:
             unsupported.add(key)
         if support == _ONLY_GENERAL:
             general.add(key)
-        if not support.isdisjoint(lengths):
+        if not known.isdisjoint(support):
             citing.add(key)
         if not support.isdisjoint(conversation):
             by_conversation.add(key)

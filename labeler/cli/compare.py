@@ -22,7 +22,6 @@ from labeler.cli.terminal import (
 from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration
@@ -98,7 +97,7 @@ def compare(
     if html is not None:
         _write_page(found, html, runs, threshold)
     elif as_json:
-        figures = [one.as_json(__version__) for one in found]
+        figures = [one.as_json() for one in found]
         print_json(figures if len(figures) > 1 else figures[0])
     else:
         from labeler.comparing.comparison_text import sections
@@ -201,10 +200,8 @@ def diff(
         pairs = found.pairs
         for record in found:
             print_json(record.as_json(pairs))
-    elif as_json:
-        print_json(found.as_json() | {"labeler": __version__})
     else:
-        print_found(found, _MORE_DIFF, details=details)
+        print_found(found, _MORE_DIFF, details=details, as_json=as_json)
 
 
 @expand_options
@@ -334,7 +331,7 @@ def calibrated(
 def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> HumanLabels:
     """Read human labels, from rows of their own or from corrections of the chosen labels."""
     from labeler import api
-    from labeler.comparing.human_labels import labels_of, read_human_labels
+    from labeler.comparing.human_labels import labels_of_corrections, read_human_labels
     from labeler.comparing.sides import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
@@ -353,7 +350,7 @@ def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> H
     read = read_corrections(human)
     for where in read.torn:
         notify(f"{where}: cut off, as by a crash, and left out")
-    found = labels_of(
+    found = labels_of_corrections(
         read.events,
         api.checked_outcomes(labels),
         choice=Choice(labels, chosen.a_signature, chosen.trial),

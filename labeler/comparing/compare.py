@@ -19,7 +19,7 @@ from typing_extensions import Unpack
 
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.ratio import NOT_FINITE
-from labeler.calculators.row_facts import Counted, Retrieved, RowFacts
+from labeler.calculators.row_facts import Counted, RowFacts
 from labeler.calculators.statistics.intervals import (
     LEVEL,
     Undefined,
@@ -192,12 +192,14 @@ class Measured:
     Attributes:
         values: each metric's value, or the reason why it is undefined, in the metrics' order.
         counted: by field, the keys of the sentences that the label counts.
-        retrieved: the documents.
+        retrieved: digest of the documents, see :class:`RowFacts`.
+        sentences: number of their sentences.
     """
 
     values: tuple[float | str, ...]
     counted: Counted
-    retrieved: Retrieved
+    retrieved: str
+    sentences: int
 
     @classmethod
     def of(cls, row: MetricsRow, metrics: Sequence[Metric]) -> Measured:
@@ -206,7 +208,7 @@ class Measured:
         ratios = [row.metrics.get(metric.id, lacking) for metric in metrics]
         values = (r.undefined or "undefined" if r.value is None else r.value for r in ratios)
         facts = row.facts or RowFacts(0, "label")
-        return cls(tuple(values), facts.counted, facts.retrieved)
+        return cls(tuple(values), facts.counted, facts.retrieved, facts.sentences)
 
     def flips(self, other: Measured) -> tuple[Flip, ...]:
         """Return how another label of the same sentences differs."""
@@ -370,7 +372,7 @@ def _sees_equal_retrieval(metric: Metric, pair: Pair[Measured]) -> bool:
         return False
     if name in _RANKED:
         return _same_documents(pair)
-    return pair.a.value.retrieved.texts == pair.b.value.retrieved.texts
+    return pair.a.value.retrieved == pair.b.value.retrieved
 
 
 def _same_documents(pair: Pair[Measured]) -> bool:
@@ -387,7 +389,7 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
         a, b = (dict(kept.value.counted) for kept in (pair.a, pair.b))
         only_a, only_b = a["relevant"] - b["relevant"], b["relevant"] - a["relevant"]
         used_a, used_b = a["utilized"] - b["utilized"], b["utilized"] - a["utilized"]
-        sentences += pair.a.value.retrieved.sentences
+        sentences += pair.a.value.sentences
         flipped += len(only_a | only_b)
         same += len(only_a & used_a) + len(only_b & used_b)
         other += len(only_a & used_b) + len(only_b & used_a)

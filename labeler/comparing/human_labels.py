@@ -165,7 +165,7 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
     if row.get("kind") == "correction":
         raise UsageError(
             f"{where}{_of(row)}: a correction of a label; the labels that it speaks of are needed "
-            "to read it: labeler.comparing.human_labels.labels_of, or "
+            "to read it: labeler.comparing.human_labels.labels_of_corrections, or "
             "'labeler agree --human'",
         )
     judged = {name: value for name, value in row.items() if _is_field(name)}
@@ -295,7 +295,7 @@ class CorrectedLabels(NamedTuple):
     blind: int
 
 
-def labels_of(
+def labels_of_corrections(
     corrections: Iterable[Correction],
     records: Iterable[AnyOutcome],
     *,

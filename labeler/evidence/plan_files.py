@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.audit import Subject
-from labeler.comparing.human_labels import HumanLabel, labels_of, read_human_labels
+from labeler.comparing.human_labels import HumanLabel, labels_of_corrections, read_human_labels
 from labeler.data.corrections.file import is_corrections_file, read_corrections
 from labeler.data.formats.text_files import read_cells
 from labeler.data.label_files import replaced
@@ -237,7 +237,7 @@ def read_answers(path: str | Path, plan: Plan) -> Given:
 def read_labels(path: str | Path, records: Iterable[LabelRecord]) -> tuple[HumanLabel, ...]:
     """Read a file of corrections of records, or of human labels, as human labels."""
     if is_corrections_file(path):
-        return labels_of(read_corrections(path).events, records).human.labels
+        return labels_of_corrections(read_corrections(path).events, records).human.labels
     return read_human_labels(path).labels
 
 

@@ -394,10 +394,10 @@ def _inline(kind: str, inner: Markup) -> Markup:
 
 def _drawing(name: str, title: str, words: str, size: tuple[int, int], inner: Markup) -> Markup:
     """Wrap a drawing, with title and description for screen readers."""
-    told = tag("title", title, id=f"{name}-t") + tag("desc", words, id=f"{name}-d")
+    names = tag("title", title, id=f"{name}-t") + tag("desc", words, id=f"{name}-d")
     return tag(
         "svg",
-        told,
+        names,
         inner,
         class_="drawing",
         viewBox=f"0 0 {size[0]} {size[1]}",

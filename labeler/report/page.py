@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from labeler.report.views import cut
 from labeler.sentences.characters import visible
 from labeler.sentences.display import percent
 
@@ -125,6 +124,11 @@ def _digest(text: str) -> str:
 def _finalize(value: object) -> object:
     """Write out control and direction characters in a printed text."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text; the rest of one above a number of characters becomes an ellipsis."""
+    return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
 @lru_cache

@@ -28,8 +28,8 @@ from labeler.calculators.row_facts import NO_GROUP, QUESTION, Identities, group_
 from labeler.calculators.summary import check_column, check_unit
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, records_of
-from labeler.report.page import CHUNK_SIZE
-from labeler.report.views import View, cut, failure_view, finding_view, record_view
+from labeler.report.page import CHUNK_SIZE, cut
+from labeler.report.views import View, failure_view, finding_view, record_view
 from labeler.sentences.characters import visible
 
 HIGH = 0.7

@@ -77,28 +77,22 @@ class Line(NamedTuple):
     Attributes:
         row: the summary.
         plot: mean and interval.
+        words: mean and interval in words.
         filter: filter set by a click on the group of the row; empty for a row of all records.
     """
 
     row: SummaryRow
     plot: Markup
+    words: str
     filter: str = ""
 
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """Ends of the mean's confidence interval."""
-        return _ends(self.row)
 
-    @property
-    def words(self) -> str:
-        """The mean in words with its interval."""
-        mean, interval = in_words(self.row)
-        return f"{mean} ({interval})" if interval else mean
-
-    @property
-    def mark(self) -> str:
-        """``*`` if the interval is one of a small sample, else an empty string."""
-        return self.row.interval.mark if self.row.interval else ""
+def _line(row: SummaryRow, scale: tuple[float, float], chosen: str = "") -> Line:
+    """Return a line; it has no plot if the mean is undefined or off the scale."""
+    mean, interval = in_words(row)
+    is_drawn = row.mean is not None and scale[0] <= row.mean <= scale[1]
+    plot = charts.draw_bar(row.mean or 0, _ends(row), scale) if is_drawn else Markup("")
+    return Line(row, plot, f"{mean} ({interval})" if interval else mean, chosen)
 
 
 class Summary:
@@ -158,9 +152,9 @@ class ConfigurationSummary:
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
         self.headline = headline(self._rows)
         self.worst = data.worst.get(place, ())
-        self.lines = [Line(row, _bar(row, (0.0, 1.0))) for row in self._rows]
+        self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
-        if any(line.mark for line in self.lines):
+        if any(row.interval and row.interval.mark for row in self._rows):
             self.methods += f" {MARK_NOTE}."
         self.symbols = _symbol_words([row.metric.formula for row in self._rows])
 
@@ -194,10 +188,10 @@ class ConfigurationSummary:
         if metric == ADHERENCE:
             words = f"{round(row.mean * row.defined):,} of {row.defined:,} answers"
         value, interval = in_words(row)
-        told = [words] if metric in TITLES else []
+        notes = [words] if metric in TITLES else []
         if missing := row.labeled - row.defined:
-            told.append(f"{missing:,} without a value")
-        words = "; ".join(told)
+            notes.append(f"{missing:,} without a value")
+        words = "; ".join(notes)
         return tile | {"words": words, "value": value, "interval": interval, "chart": chart}
 
     @property
@@ -245,14 +239,11 @@ class ConfigurationSummary:
         ends = [end for row in rows for end in _ends(row) or ()]
         scale = charts.scale_of([*(row.mean for row in rows if row.mean is not None), *ends])
         title = plain_name(metric)
-        lines = []
-        for row in rows:
-            chosen = filter_text({"subset": visible(row.group or "")}, *self._filters)
-            lines.append(Line(row, _bar(row, scale), chosen))
+        chosen = [filter_text({"subset": visible(row.group or "")}, *self._filters) for row in rows]
         return {
             "metric": metric,
             "title": title[:1].upper() + title[1:],
-            "lines": lines,
+            "lines": [_line(row, scale, one) for row, one in zip(rows, chosen, strict=True)],
             "scale": scale,
         }
 
@@ -354,13 +345,6 @@ def _spaced(reason: str) -> str:
 
 def _ends(row: SummaryRow) -> tuple[float, float] | None:
     return (row.interval.low, row.interval.high) if row.interval else None
-
-
-def _bar(row: SummaryRow, scale: tuple[float, float]) -> Markup:
-    """Draw mean and interval; nothing if the mean is undefined or off the scale."""
-    if row.mean is None or not scale[0] <= row.mean <= scale[1]:
-        return Markup("")
-    return charts.draw_bar(row.mean, _ends(row), scale)
 
 
 def _pairs(ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -49,11 +49,6 @@ def _safe(value: object) -> object:
     return [_safe(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def cut(text: str, most: int) -> str:
-    """Return a text; the rest of one above a number of characters becomes an ellipsis."""
-    return text if len(text) <= most else f"{text[:most].rstrip()}…"
-
-
 def record_view(
     record: LabelRecord,
     *,

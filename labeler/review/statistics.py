@@ -16,7 +16,7 @@ from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
-from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of
+from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of_corrections
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
 from labeler.comparing.sides import read_side
 from labeler.data.corrections import Correction
@@ -110,7 +110,7 @@ class ReviewStatistics:
             "metrics": [] if is_blind else self._metric_means(corrections, estimates),
             "annotators": _annotators([one for one in latest if one.key in self._labels.places]),
             "among": [one.as_json() for one in agreement.among] if agreement else [],
-            "notes": [*self._mixed(), *self._skipped(drawn), *notes],
+            "notes": [*self._notes_on_all(drawn), *notes],
         }
 
     def _by_key(self, corrections: Sequence[Correction]) -> dict[str, list[Correction]]:
@@ -124,15 +124,6 @@ class ReviewStatistics:
             ):
                 by_key[one.key].append(one)
         return by_key
-
-    def _mixed(self) -> Iterator[str]:
-        """Note that the labels have several signatures."""
-        signatures = len(self._labels.signatures)
-        if signatures > 1:
-            yield (
-                f"these labels were made in {signatures} ways, and every figure is over "
-                "all of them together: review a file of one way for figures of that way"
-            )
 
     def _notes(
         self, judged: ByKey, drawn: ByKey, estimates: Mapping[str, Corrected]
@@ -150,11 +141,15 @@ class ReviewStatistics:
         for warning, names in concerned.items():
             yield f"{', '.join(names)}: {warning}"
 
-    def _skipped(self, judged: ByKey) -> Iterator[str]:
-        """Note that drawn records were skipped, so the judged ones are not a random sample."""
-        last = max((n for n, key in enumerate(self._drawn) if key in judged), default=0)
-        skipped = sum(key not in judged for key in self._drawn[:last])
-        if skipped:
+    def _notes_on_all(self, drawn: ByKey) -> Iterator[str]:
+        """Note labels of several signatures, and skipped records, which spoil a random sample."""
+        if (signatures := len(self._labels.signatures)) > 1:
+            yield (
+                f"these labels were made in {signatures} ways, and every figure is over "
+                "all of them together: review a file of one way for figures of that way"
+            )
+        last = max((n for n, key in enumerate(self._drawn) if key in drawn), default=0)
+        if skipped := sum(key not in drawn for key in self._drawn[:last]):
             noun = "record was" if skipped == 1 else "records were"
             yield (
                 f"{skipped} {noun} drawn before the last judged one and not judged, left for later "
@@ -171,7 +166,7 @@ class ReviewStatistics:
 
     def _human(self, by_key: ByKey) -> HumanLabels:
         corrections = [one for some in by_key.values() for one in some]
-        return labels_of(corrections, [self._record(key) for key in by_key]).human
+        return labels_of_corrections(corrections, [self._record(key) for key in by_key]).human
 
     # Means.
 

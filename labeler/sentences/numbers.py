@@ -215,13 +215,15 @@ def _values(match: re.Match[str], marks: str) -> tuple[str, ...]:
     if not scale:
         # "1 250" may be two numbers.
         return (*values, match["digits"]) if match["digits"].count(" ") == 1 else values
-    scaled = [
+    # 1.2.3 is a version: it has no multiple.
+    scaled = tuple(
         _text(Decimal(value) * _MULTIPLES[scale.lower()])
+        if value.replace(".", "", 1).isdigit()
+        else value
         for value in values
-        if "," not in value and value.count(".") <= 1
-    ]
+    )
     # 90 m is 90 meters or 90 million.
-    return (*scaled, *values) if len(scale) == 1 and scale.isascii() else tuple(scaled)
+    return scaled + values if len(scale) == 1 and scale.isascii() else scaled
 
 
 def _in_digits(text: str) -> str:

@@ -279,16 +279,6 @@ def test_chosen_columns_are_shown(page: Page) -> None:
     assert "faithfulness" in address_after_rest(page, "columns=")
 
 
-def test_a_click_on_a_bar_filters_by_its_bin(page: Page) -> None:
-    """As many records are listed as the bar says that it holds."""
-    bar = page.locator(".hit[data-filter]").first
-    label = bar.get_attribute("aria-label")
-    counted = re.search(r"([\d,]+) record", label or "")
-    assert counted is not None
-    bar.click()
-    says(page, f"{counted[1]} of {reports.TOTAL} records")
-
-
 def test_every_part_of_the_charts_filters_to_as_many_records_as_it_says(page: Page) -> None:
     """Whatever the bins: each is activated by the keyboard."""
     labels: list[str] = page.locator(".hit[data-filter]").evaluate_all(

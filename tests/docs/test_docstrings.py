@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import shutil
 from operator import attrgetter
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import labeler
 import site_pages
 from labeler.audit.registry import CHECKS
 from labeler.calculators.registry import METRICS
+from support.registries import keep_entries
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = {
@@ -36,18 +38,26 @@ def labels() -> labeler.Labels:
     return labeler.label(rows, judge="embedded", store=labeler.MemoryStore(), progress=False)
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store without labels."""
+    folder = tmp_path_factory.mktemp("empty") / ".labeler"
+    labeler.DiskStore(folder).close()
+    return folder
+
+
 @pytest.mark.parametrize("name", NAMES + METHODS)
 def test_the_examples_of_a_name_run(
-    name: str, labels: labeler.Labels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, labels: labeler.Labels, empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a folder with the example rows and an empty store."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    labeler.DiskStore(tmp_path / ".labeler").close()
+    shutil.copytree(empty, tmp_path / ".labeler")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     monkeypatch.setenv("MISTRAL_API_KEY", "key")
     for catalog in (METRICS, CHECKS):
-        monkeypatch.setattr(catalog, "_entries", dict(catalog._entries))
+        keep_entries(catalog, monkeypatch)
     found = attrgetter(name)(labeler)
     text = inspect.getdoc(found) or ""
     names = {"labeler": labeler, "labels": labels, "folder": tmp_path}

@@ -39,13 +39,11 @@ from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.store.disk import DiskStore
 from model.relay import Call, Relay
-from model.server import REQUESTED, SERVED, Server, need_packages
+from model.server import REQUESTED, SERVED, need_packages
 
 need_packages()
 
 LABELER = [sys.executable, "-m", "labeler"]
-LOOPBACK = "0100007F"
-"""127.0.0.1 as the kernel's tables write it."""
 PATIENCE = 240.0
 """Seconds that an answer may take; the step that runs these tests has a limit of its own."""
 
@@ -346,53 +344,3 @@ def test_what_is_settled_is_not_asked_again(bounded: Run, relay: Relay) -> None:
     assert len(relay.calls) == before
     assert [ending(outcome) for outcome in again] == [ending(settled[o.id]) for o in again]
     assert [o for o in again if isinstance(o, LabelRecord)] == bounded.records
-
-
-def test_metrics_are_those_of_the_stored_labels(bounded: Run) -> None:
-    """Each label gives the ratio of the keys it names; rows without one are counted by reason."""
-    done = subprocess.run(
-        [*LABELER, "metrics", "labels.jsonl", "--rows", "--metrics", "relevance,adherence"],
-        cwd=bounded.folder,
-        env=_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = {line["id"]: line for line in map(json.loads, done.stdout.splitlines())}
-    assert set(lines) == {row["id"] for row in SHAPED}
-    for record in bounded.records:
-        answer = json.loads(bounded.calls[record.id][-1].content)
-        verdicts = [
-            entry["decision"]["fully_supported"] for entry in answer["sentence_support_information"]
-        ]
-        metrics = lines[record.id]["metrics"]
-        relevant = len(set(answer["all_relevant_sentence_keys"]))
-        assert metrics["relevance"]["value"] == pytest.approx(relevant / 2)
-        assert metrics["adherence"]["value"] == float(all(verdicts))
-    assert lines["lamp"]["failed"] == "contract"
-
-
-# The server
-
-
-def test_the_server_speaks_to_this_machine_alone(bounded: Run, server: Server) -> None:
-    """None of its sockets has an address beyond loopback, neither its own nor a peer's."""
-    assert bounded.outcomes
-    assert _socket_addresses(server.process.pid) == {LOOPBACK}
-
-
-def _socket_addresses(pid: int) -> set[str]:
-    """Addresses of a process's TCP and UDP sockets and their peers, as the kernel writes them."""
-    process = Path(f"/proc/{pid}")
-    if not process.is_dir():
-        pytest.skip("no /proc here to read a process's sockets from")
-    links = (str(link.readlink()) for link in (process / "fd").iterdir())
-    inodes = {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
-    addresses = set()
-    for table in process.glob("net/[tu][cd]p*"):
-        for line in table.read_text().splitlines()[1:]:
-            _, local, peer, *_, inode = line.split()[:10]
-            if inode in inodes:
-                listens = set(peer) <= set("0:")
-                addresses |= {local.split(":")[0]} | (set() if listens else {peer.split(":")[0]})
-    return addresses

@@ -39,6 +39,7 @@ from support.audited import judged
 from support.judged import correction
 from support.labeled import failure, relabeled
 from support.records import sample_record
+from support.registries import keep_entries
 from support.scored import record as score_record
 
 SOUND = judged({"The tower is 120 metres high.": ["0a"]})
@@ -54,30 +55,24 @@ def named(made: LabelRecord, name: str, **metadata: object) -> LabelRecord:
 @pytest.fixture
 def own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks that a test adds are gone after it."""
-    monkeypatch.setattr(CHECKS, "_entries", dict(CHECKS._entries))
+    keep_entries(CHECKS, monkeypatch)
 
 
 # -- counting -------------------------------------------------------------------------------------
 
 
 def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
-    """Two apply, one is flagged, and a check of claims applies to none: it has no rate."""
-    found_in = audit_labels([SOUND, named(ODD, "r2")])
-    rows = {row.check.id: row for row in found_in.rows}
+    """Two apply, one is flagged, and a check of claims applies to none: it has no rate.
+
+    A careless judge does not spoil the rate of another.
+    """
+    other = relabeled(named(ODD, "3"), model="other")
+    found_in = audit_labels([SOUND, named(ODD, "r2"), other])
+    rows = {row.check.id: row for row in found_in.rows if row.label == str(SOUND.signature)}
     overall = rows["overall_against_sentences"]
     assert (overall.records, overall.flagged, overall.findings, overall.rate) == (2, 1, 1, 0.5)
     assert rows["claim_support_not_listed"].rate is None
     assert rows["claim_support_not_listed"].as_json()["rate"] is None
-
-
-def test_labels_made_in_different_ways_have_rates_of_their_own() -> None:
-    """A careless judge does not spoil the rate of another."""
-    other = relabeled(named(ODD, "2"), model="other")
-    rows = audit_labels([SOUND, other], checks=select_checks("overall_against_sentences")).rows
-    assert {row.label: (row.records, row.flagged) for row in rows} == {
-        str(SOUND.signature): (1, 0),
-        str(other.signature): (1, 1),
-    }
 
 
 def test_records_are_counted_by_a_column() -> None:
@@ -96,29 +91,22 @@ def test_an_audit_of_no_labels_has_no_rows() -> None:
     assert audit_labels([], by="part").as_json()["checks"] == []
 
 
-def test_of_equal_doubt_more_contradictions_come_first() -> None:
-    """Whatever the order of the file."""
-    quarter = Finding("a", "suspicion", "Odd.")
-    half = Finding("b", "contradiction", "Odd.")
-    made = AuditedRecord("x", "k", "l", None, (quarter,), 0.5)
-    worse = replace(made, id="y", findings=(half, quarter))
-    found_in = Audit((), (), (made, worse, replace(worse, id="z")), {}, 0)
-    assert [each.id for each in found_in.ranked()] == ["y", "z", "x"]
-
-
-def test_a_record_is_counted_once_by_its_worst_finding() -> None:
-    """Notes alone are neither contradictions nor suspicions."""
+def test_the_worst_finding_counts_a_record_and_contradictions_break_ties() -> None:
+    """Whatever the order of the file; notes alone are neither contradictions nor suspicions."""
     note, suspicion = Finding("a", "note", "."), Finding("b", "suspicion", ".")
     contradiction = Finding("c", "contradiction", ".")
     made = [
-        AuditedRecord("x", "k", "l", None, findings, 0.5)
-        for findings in ((), (note,), (note, suspicion), (suspicion, contradiction))
+        AuditedRecord(name, "k", "l", None, findings, 0.5)
+        for name, findings in {
+            "nothing": (),
+            "note": (note,),
+            "suspicion": (note, suspicion),
+            "worst": (suspicion, contradiction),
+        }.items()
     ]
-    assert Audit((), (), tuple(made), {}, 0).worst == {
-        "contradiction": 1,
-        "suspicion": 1,
-        "note": 1,
-    }
+    found_in = Audit((), (), (*made, replace(made[-1], id="other")), {}, 0)
+    assert [each.id for each in found_in.ranked()] == ["worst", "other", "note", "suspicion"]
+    assert found_in.worst == {"contradiction": 2, "suspicion": 1, "note": 1}
 
 
 def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:
@@ -279,23 +267,29 @@ def test_rows_of_findings_are_quoted_and_guarded_in_csv(tmp_path: Path) -> None:
 
 
 def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
-    """Each with its record, judgment and doubt."""
+    """Each with its record, judgment, doubt and rank, the most doubtful record first."""
+    worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
     labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
-    labels.write_text(named(ODD, "=r").model_dump_json() + "\n")
+    records = [named(ODD, "=r"), named(worst, "w"), named(ODD, "a")]
+    labels.write_text("".join(each.model_dump_json() + "\n" for each in records))
     audit.audit(str(labels), output=str(out), as_json=True)
-    (row,) = [json.loads(line) for line in out.read_text().splitlines()]
-    assert row == {
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["id"], row["rank"]) for row in rows][-2:] == [("=r", 2), ("a", 3)]
+    assert rows[0]["id"] == "w"
+    assert rows[-2] == {
         "id": "=r",
         "key": ODD.key,
         "group": None,
         "signature": str(ODD.signature),
         "doubt": 0.5,
-        "rank": 1,
+        "rank": 2,
         "check": "overall_against_sentences",
         "severity": "contradiction",
         "message": "Supported as a whole, but 1 of its 2 sentences is not.",
         "keys": ["b"],
     }
+    audit.audit(str(labels), output=str(out), as_json=True, top=2)
+    assert {json.loads(line)["id"] for line in out.read_text().splitlines()} == {"w", "=r"}
 
 
 # -- the command ----------------------------------------------------------------------------------
@@ -402,27 +396,26 @@ def test_wrong_use_is_told_before_anything_is_read(options: dict[str, Any], mess
         audit.audit(**{"labels": "missing", **options})
 
 
-def test_what_the_audit_reads_is_never_overwritten(labels: str, tmp_path: Path) -> None:
-    """Neither labels, which cost money, nor corrections, which are people's work."""
+def test_what_the_audit_reads_is_never_overwritten(
+    labels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither labels, which cost money, nor corrections, which are people's work.
+
+    The shell may have opened them under a name that the command was not told.
+    """
     said = tmp_path / "labels.corrections.jsonl"
     CorrectionsFile(said).append(correction(SOUND))
-    for path, told in ((Path(labels), "is an input"), (said, "what people said")):
-        before = path.read_bytes()
-        with pytest.raises(UsageError, match=told):
-            audit.audit(labels, output=str(path))
-        assert path.read_bytes() == before
-
-
-def test_what_comes_on_standard_input_is_never_overwritten(
-    labels: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The shell opened it under a name that the command was not told."""
-    before = Path(labels).read_bytes()
     with Path(labels).open(encoding="utf-8") as file:
         monkeypatch.setattr(sys, "stdin", file)
-        with pytest.raises(UsageError, match="is an input"):
-            audit.audit("-", output=labels)
-    assert Path(labels).read_bytes() == before
+        for source, path, told in (
+            (labels, Path(labels), "is an input"),
+            (labels, said, "what people said"),
+            ("-", Path(labels), "is an input"),
+        ):
+            before = path.read_bytes()
+            with pytest.raises(UsageError, match=told):
+                audit.audit(source, output=str(path))
+            assert path.read_bytes() == before
 
 
 def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
@@ -434,24 +427,6 @@ def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
     file.write_text(f"{score_record().model_dump_json()}\n")
     with pytest.raises(UsageError, match="1 scores and no labels; name what labeler label wrote"):
         audit.audit(str(file))
-
-
-def test_the_worst_records_alone_can_be_written(tmp_path: Path) -> None:
-    """With their rank, the most doubtful first."""
-    worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
-    file, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
-    records = [named(ODD, "b"), named(worst, "w"), named(ODD, "a")]
-    file.write_text("".join(each.model_dump_json() + "\n" for each in records))
-    audit.audit(str(file), output=str(out), top=2)
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [(each["id"], each["rank"]) for each in rows if each["severity"] != "note"][-1] == (
-        "b",
-        2,
-    )
-    assert {each["id"] for each in rows} == {"w", "b"}
-    assert rows[0]["rank"] == 1
-    audit.audit(str(file), output=str(out))
-    assert {json.loads(line)["id"] for line in out.read_text().splitlines()} == {"w", "b", "a"}
 
 
 def test_a_file_of_failures_alone_is_no_error(

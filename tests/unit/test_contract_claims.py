@@ -276,7 +276,8 @@ _REFERENCE_CLAIM = st.builds(
 )
 _ANSWER = st.builds(
     ReferenceLabelingOutput,
-    **{name: st.just(value) for name, value in vars(output()).items()},
+    **{name: st.just(value) for name, value in vars(output()).items()}
+    | dict.fromkeys(("all_relevant_sentence_keys", "all_utilized_sentence_keys"), _KEYS),
     response_claims=st.lists(_CLAIM, max_size=4),
     response_sentences_without_claims=st.lists(_SENTENCES, max_size=3),
     reference_claims=st.lists(_REFERENCE_CLAIM, max_size=3),
@@ -287,21 +288,18 @@ _ANSWER = st.builds(
 @settings(deadline=None)
 @given(_ANSWER)
 def test_checking_twice_is_checking_once(answer: ReferenceLabelingOutput) -> None:
-    """The label that comes out needs no repair, and breaks nothing that it did not break before."""
+    """The label that comes out names what was shown, and breaks nothing that it did not before."""
     first = check_label(answer, EXAMPLE)
     again = check_label(first.answer, EXAMPLE)
     assert again.answer == first.answer
     assert again.repairs == {}
     assert {v.kind for v in again.violations} <= {v.kind for v in first.violations}
-
-
-@settings(deadline=None)
-@given(_ANSWER)
-def test_a_checked_label_names_only_what_was_shown(answer: ReferenceLabelingOutput) -> None:
-    """Whatever was given."""
-    label = check_label(answer, EXAMPLE).answer
+    label = first.answer
     assert isinstance(label, ReferenceLabelingOutput)
     documents, special = set(EXAMPLE.document_keys()), set(SPECIAL_SUPPORT)
+    for keys in (label.all_relevant_sentence_keys, label.all_utilized_sentence_keys):
+        assert set(keys) <= documents
+        assert len(set(keys)) == len(keys)
     for claim in label.response_claims:
         assert claim.response_sentence_key in {"a", "b"}
         assert set(claim.supporting_sentence_keys) <= documents | special
@@ -429,16 +427,3 @@ def test_a_violation_reads_as_a_sentence() -> None:
     """It says what, where, and which keys."""
     (violation,) = check_label(output(relevant=["9z"]), TRACE_EXAMPLE).violations
     assert str(violation) == "unknown_key in all_relevant_sentence_keys: '9z'"
-
-
-@given(
-    st.lists(st.sampled_from(["0a", "0B.", "1a", "9q", "general", "x"]), max_size=6),
-    st.lists(st.sampled_from(["0a", "[0b]", "1a", "2c"]), max_size=6),
-)
-def test_a_checked_label_is_always_computable(relevant: list[str], utilized: list[str]) -> None:
-    """Whatever was given, the label holds shown keys once each, and passes the check itself."""
-    label = check_label(output(relevant=relevant, utilized=utilized), TRACE_EXAMPLE).answer
-    for keys in (label.all_relevant_sentence_keys, label.all_utilized_sentence_keys):
-        assert set(keys) <= set(TRACE_EXAMPLE.document_keys())
-        assert len(set(keys)) == len(keys)
-    assert check_label(label, TRACE_EXAMPLE) == (label, {}, ())

@@ -15,7 +15,7 @@ import pytest
 from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.comparing.human_agreement import compare_with_people
-from labeler.comparing.human_labels import labels_of, read_human_labels
+from labeler.comparing.human_labels import labels_of_corrections, read_human_labels
 from labeler.comparing.sides import Choice
 from labeler.data.corrections import Correction, Queue, judgment_of
 from labeler.data.corrections.applying import apply_corrections, corrected
@@ -37,13 +37,13 @@ SAID = [
 
 def said(**only: Any) -> set[tuple[object, ...]]:
     """The human labels without where they stand."""
-    return {each[:5] for each in labels_of(SAID, RECORDS, **only).human.labels}
+    return {each[:5] for each in labels_of_corrections(SAID, RECORDS, **only).human.labels}
 
 
 def test_every_sentence_of_a_judgment_is_a_human_label() -> None:
     """What is not named is a no."""
     (one,) = SAID[2:]
-    found = labels_of([one], RECORDS).human.labels
+    found = labels_of_corrections([one], RECORDS).human.labels
     assert [each[1:5] for each in found] == [
         ("relevant", "0a", "ann", 1.0),
         ("relevant", "0b", "ann", 0.0),
@@ -84,8 +84,10 @@ def test_a_record_once_drawn_at_random_stays_in_the_sample(
     """Whichever queue it is judged from before or after, and by whom."""
     drawn = [correction(RECORDS[0], judgment(), queue="random")]
     events = [*drawn, *again] if first else [*again, *drawn]
-    assert labels_of(events, RECORDS, random_sample=True) == labels_of(events, RECORDS)
-    assert labels_of(again, RECORDS, random_sample=True).judgments == 0
+    assert labels_of_corrections(events, RECORDS, random_sample=True) == labels_of_corrections(
+        events, RECORDS
+    )
+    assert labels_of_corrections(again, RECORDS, random_sample=True).judgments == 0
 
 
 def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
@@ -99,9 +101,9 @@ def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
     assert independent([unsure, again]) == (again,)
     assert independent([blind, taken_back, again]) == (again,)
     assert independent([blind, taken_back]) == ()
-    alone = labels_of([blind], RECORDS).human
-    assert labels_of([blind, again], RECORDS).human == alone
-    assert labels_of([blind, again], RECORDS, blind_only=True).human == alone
+    alone = labels_of_corrections([blind], RECORDS).human
+    assert labels_of_corrections([blind, again], RECORDS).human == alone
+    assert labels_of_corrections([blind, again], RECORDS, blind_only=True).human == alone
     found = {each.metric: each for each in compare_with_people(RECORDS, alone).estimates}
     assert found["relevance"].people.value == pytest.approx(1 / 3)
     assert corrected(RECORDS[0], [blind, again]).label.all_relevant_sentence_keys == ("0a",)
@@ -116,13 +118,14 @@ def test_what_counts_for_nothing_is_no_human_label() -> None:
         correction(RECORDS[1], withdrawn=True),
         correction(record(documents=[9]), judgment()),
     ]
-    assert labels_of(silent, RECORDS).human.labels == ()
+    assert labels_of_corrections(silent, RECORDS).human.labels == ()
 
 
 def test_a_label_that_stands_there_twice_is_judged_once() -> None:
     """As in a file that two runs were written to."""
     assert (
-        labels_of(SAID, [*RECORDS, *RECORDS]).human.labels == labels_of(SAID, RECORDS).human.labels
+        labels_of_corrections(SAID, [*RECORDS, *RECORDS]).human.labels
+        == labels_of_corrections(SAID, RECORDS).human.labels
     )
 
 
@@ -154,26 +157,29 @@ def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     by_hand = compare_with_people(RECORDS, read_human_labels(path)).as_json()
-    assert compare_with_people(RECORDS, labels_of(SAID, RECORDS).human).as_json() == by_hand
+    assert (
+        compare_with_people(RECORDS, labels_of_corrections(SAID, RECORDS).human).as_json()
+        == by_hand
+    )
 
 
 def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
     """Nobody has two verdicts on one record; the trial can be chosen."""
     other = RECORDS[0].model_copy(update={"key": "f" * 64})
     events = [correction(other, judgment(relevant=["0b"])), correction(RECORDS[0], judgment())]
-    found = labels_of(events, [RECORDS[0], other]).human
+    found = labels_of_corrections(events, [RECORDS[0], other]).human
     assert {each.sentence for each in found.labels if each.field == "relevant" and each.value} == {
         "0a"
     }
     assert found.repeated == 9
-    assert labels_of(events, [RECORDS[0]], choice=Choice(trial=1)).human.labels == ()
+    assert labels_of_corrections(events, [RECORDS[0]], choice=Choice(trial=1)).human.labels == ()
 
 
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
     """It is no human label."""
     judged = record(support={"a": ["0a"]}, response=2)
     agreeing = correction(judged, judgment_of(judged.label), opinion="agree")
-    found = labels_of([agreeing], [judged]).human.labels
+    found = labels_of_corrections([agreeing], [judged]).human.labels
     assert [label.sentence for label in found if label.field == "supported"] == ["a"]
 
 

@@ -132,16 +132,11 @@ def test_groups_are_one_observation() -> None:
     values = [value for value in SPREAD for _ in range(10)]
     groups = [index // 10 for index in range(len(values))]
     alone, together = mean_interval(values), mean_interval(values, groups=groups)
+    assert ends(mean_interval(values, groups=[None] * len(values))) == ends(alone)
     assert together is not None
     assert together.method == "gaffke_groups"
     assert ends(together) == pytest.approx(ends(mean_interval(SPREAD)), abs=1e-9)
     assert together.high - together.low > 2 * (ends(alone)[1] - ends(alone)[0])
-
-
-def test_a_record_without_a_group_is_a_group() -> None:
-    """It is one observation, not one with the others that have none."""
-    found = mean_interval(SPREAD, groups=[None] * len(SPREAD))
-    assert ends(found) == ends(mean_interval(SPREAD))
 
 
 @pytest.mark.parametrize("values", [[], [0.5], [3.0, 3.0, 3.0]])

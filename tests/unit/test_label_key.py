@@ -11,6 +11,8 @@ import pytest
 
 import labeler.judges
 from labeler.judges.judge import JudgeSpec
+from labeler.judges.openai.attempts import REASK_VERSION
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
@@ -78,6 +80,17 @@ def test_only_what_is_sent_enters_the_key() -> None:
     spec = Marked(judge="x", model="y", patience=9)
     assert spec.sampling() == {}
     assert Marked(judge="x", model="y", temperature=0.0).sampling() == {"temperature": 0.0}
+
+
+def test_how_a_server_is_reached_is_in_no_key() -> None:
+    """Of a hosted model's settings, these can change a label."""
+    fields = OpenAISpec.model_fields.items()
+    assert {name for name, field in fields if InKey in field.metadata} == {
+        *("judge", "model", "temperature", "top_p", "seed", "reasoning_effort", "extra_body"),
+        *("output_mode", "schema_frame", "reask"),
+    }
+    found = OpenAISpec(model="m", timeout=1, seed=7, temperature=0.0).sampling()
+    assert found == {"seed": 7, "temperature": 0.0, "reask": REASK_VERSION}
 
 
 def key(example: KeyedExample | None = None, **changes: Any) -> str:

@@ -21,6 +21,7 @@ from labeler.cli import run
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from support.any_labels import random_label
 from support.command import Command
+from support.registries import keep_entries
 
 FORMS = ("parquet", "csv", "jsonl")
 
@@ -187,7 +188,7 @@ def test_fractions_conventions_and_huge_numbers_stay_exact(
     values = [Ratio(Fraction(1, 3), 7), Ratio(0, 0, convention=0.25), Ratio(1 << 70, 1 << 71)]
     values += [Ratio.missing("odd_reason"), Ratio(-3, 4), Ratio(float("nan"), 1)]  # type: ignore[arg-type]
     label = random_label(Random(1), "trace")  # noqa: S311 - no secret
-    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    keep_entries(METRICS, monkeypatch)
 
     @labeler.metric("odd", definition="d", default=True, source="s", needs=(), formula="f")
     def odd(tally: Tally) -> Ratio:

@@ -219,6 +219,16 @@ def test_a_level_that_is_still_far_too_high_is_halved_again() -> None:
     assert levels == [8, 4, 3]
 
 
+async def ask(pace: Pace, *requests: tuple[int, str]) -> None:
+    """Send requests for records one by one; each is answered, limited or failed."""
+    for record, outcome in requests:
+        async with pace.request(record, Size()) as sent:
+            if outcome == "failed":
+                sent.failed(charged=False)
+            else:
+                getattr(sent, outcome)()
+
+
 def test_a_named_pause_concerns_one_record_while_others_get_answers() -> None:
     """Eight requests refused in a row hold all back, or as many as are in flight, four at least.
 
@@ -313,24 +323,20 @@ def test_a_canceled_wait_takes_no_slot() -> None:
         pace = Pace(1, clock=now)
         pace.labeled()
 
-        async def job(seconds: float) -> None:
+        async def job(seconds: float, wait: Callable[[float], Awaitable[None]]) -> None:
             async with pace.slot():
-                await asyncio.sleep(seconds)
+                await wait(seconds)
 
-        async def resting() -> None:
-            async with pace.slot():
-                await pace.sleep(100)
-
-        first, second, third = (asyncio.ensure_future(job(1)) for _ in range(3))
+        first, second, third = (asyncio.ensure_future(job(1, asyncio.sleep)) for _ in range(3))
         await asyncio.sleep(0.5)
         second.cancel()
         await first
         third.cancel()
-        rests = asyncio.ensure_future(resting())
+        rests = asyncio.ensure_future(job(100, pace.sleep))
         await asyncio.sleep(1)
         rests.cancel()
         await asyncio.gather(second, third, rests, return_exceptions=True)
-        await job(1)
+        await job(1, asyncio.sleep)
 
     served(work)
 
@@ -477,19 +483,14 @@ def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
 
 def test_one_record_that_always_fails_opens_no_breaker() -> None:
     """Its attempts run out while other records are labeled, and also when it is the last one."""
+    notices: list[str] = []
 
-    async def work() -> list[str]:
-        notices: list[str] = []
+    async def work() -> None:
         pace = Pace(4, notice=notices.append, clock=now)
-        for record in (1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2):
-            async with pace.request(record, Size()) as sent:
-                if record == 1:
-                    sent.answered()
-                else:
-                    sent.failed(charged=False)
-        return notices
+        await ask(pace, *[(1, "answered")] * 3, *[(2, "failed")] * 9)
 
-    assert served(work) == []
+    served(work)
+    assert notices == []
 
 
 def test_records_that_fail_while_others_are_answered_are_no_outage() -> None:
@@ -519,52 +520,27 @@ def test_records_that_fail_while_others_are_answered_are_no_outage() -> None:
     assert seconds < 20
 
 
-def test_a_server_that_never_answered_opens_no_breaker() -> None:
-    """That is a wrong address more likely than an outage: records are given up, and soon all."""
-
-    async def work() -> bool:
-        pace = Pace(4, clock=now)
-        for record in range(20):
-            async with pace.request(record, Size()) as sent:
-                sent.failed(charged=False)
-        return pace.waits_out_outages()
-
-    assert served(work) is False
-
-
-def test_patience_ends() -> None:
-    """After half an hour without an answer failures count again."""
+def test_outages_are_waited_out_for_half_an_hour() -> None:
+    """After a first answer, else it is a wrong address; a rest without a request is no outage."""
 
     async def work() -> list[bool]:
-        pace = Pace(4, clock=now)
-        async with pace.request(1, Size()) as sent:
-            sent.answered()
-        patient = [pace.waits_out_outages()]
-        await asyncio.sleep(1799)
+        patient, pace = list[bool](), Pace(4, clock=now)
+        await ask(pace, *[(record, "failed") for record in range(20)])
         patient.append(pace.waits_out_outages())
-        await asyncio.sleep(2)
-        return [*patient, pace.waits_out_outages()]
-
-    assert served(work) == [True, True, False]
-
-
-def test_a_server_that_was_asked_nothing_was_not_away() -> None:
-    """An outage begins with a request without an answer, however long the judge had a rest."""
-
-    async def work() -> list[bool]:
         pace = Pace(4, clock=now)
-        async with pace.request(0, Size()) as sent:
-            sent.answered()
+        await ask(pace, (1, "answered"))
+        for seconds in (0, 1799, 2):
+            await asyncio.sleep(seconds)
+            patient.append(pace.waits_out_outages())
+        await ask(pace, (0, "answered"))
         await asyncio.sleep(7200)
-        patient = []
         for record in (1, 2):
-            async with pace.request(record, Size()) as sent:
-                sent.failed(charged=False)
+            await ask(pace, (record, "failed"))
             patient.append(pace.waits_out_outages())
             await asyncio.sleep(1801)
         return patient
 
-    assert served(work) == [True, False]
+    assert served(work) == [False, True, True, False, True, False]
 
 
 def test_a_cancelled_probe_lets_another_one_go() -> None:
@@ -572,13 +548,10 @@ def test_a_cancelled_probe_lets_another_one_go() -> None:
 
     async def work() -> bool:
         pace = Pace(4, clock=now)
-        async with pace.request(0, Size()) as sent:
-            sent.answered()
-        for record in range(8):
-            if pace.outage.is_on:
-                break
-            async with pace.request(record, Size()) as sent:
-                sent.failed(charged=False)
+        await ask(pace, (0, "answered"))
+        record = 0
+        while not pace.outage.is_on:
+            await ask(pace, (record := record + 1, "failed"))
 
         async def cancelled() -> None:
             async with pace.request(1, Size()) as sent:

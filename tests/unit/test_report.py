@@ -43,10 +43,11 @@ from support.payloads import PAYLOADS, harmless, hostile_column, hostile_records
 FEW = Intervals()
 
 
-def _report(outcomes: Sequence[AnyOutcome], path: Path, **options: Any) -> Page:
+def _report(
+    outcomes: Sequence[AnyOutcome], path: Path, *, name: str = "labels.jsonl", **options: Any
+) -> Page:
     """The first page of a report."""
-    written = write_report(iter(outcomes), path, name="labels.jsonl", intervals=FEW, **options)
-    return read_page(written[0])
+    return read_page(write_report(iter(outcomes), path, name=name, intervals=FEW, **options)[0])
 
 
 @pytest.fixture
@@ -400,55 +401,36 @@ def test_an_unknown_column_or_metric_is_refused(path: Path) -> None:
         _report(outcomes, path, metrics="relevanze")
 
 
-@pytest.fixture
-def hostile(tmp_path: Path) -> Callable[[Callable[[str], str]], Page]:
-    """Writes a report of hostile records, or of their harmless twins."""
-
-    def written(dress: Callable[[str], str]) -> Page:
-        folder = tmp_path / dress.__name__
-        folder.mkdir()
-        labels = folder / "labels.jsonl"
-        for _ in write_outcomes(hostile_records(dress), labels):
-            pass
-        path = folder / "report.html"
-        write_report(
-            read_outcomes(labels),
-            path,
-            name=dress(PAYLOADS[0]),
-            by=hostile_column(dress),
-            title=dress(PAYLOADS[30]),
-            intervals=FEW,
-        )
-        return read_page(path)
-
-    return written
+def _hostile(folder: Path, dress: Callable[[str], str]) -> Page:
+    """A report of hostile records, or of their harmless twins."""
+    folder.mkdir()
+    for _ in write_outcomes(hostile_records(dress), folder / "labels.jsonl"):
+        pass
+    return _report(
+        list(read_outcomes(folder / "labels.jsonl")),
+        folder / "report.html",
+        by=hostile_column(dress),
+        title=dress(PAYLOADS[30]),
+        name=dress(PAYLOADS[0]),
+    )
 
 
-def test_hostile_texts_bring_no_tag_and_no_attribute(
-    hostile: Callable[[Callable[[str], str]], Page],
-) -> None:
-    """The page of hostile records has the very tags and attributes of that of harmless ones."""
-    attacked, benign = hostile(str), hostile(harmless)
+def test_hostile_texts_bring_no_tag_and_no_attribute(tmp_path: Path) -> None:
+    """The page has the tags and attributes of harmless texts; what would be obeyed is readable."""
+    attacked, benign = (_hostile(tmp_path / dress.__name__, dress) for dress in (str, harmless))
     assert _shape(attacked) == _shape(benign)
     assert_inert(attacked)
     assert_inert(benign)
+    questions = {each.get("question") for each in records_of(attacked)}
+    assert {visible(payload) for payload in PAYLOADS} <= questions
+    assert PAYLOADS[30] in attacked.texts
+    raw = json.dumps(attacked.blocks, ensure_ascii=False)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\ufeff]", raw + attacked.texts)
 
 
 def _shape(page: Page) -> Counter[tuple[str, ...]]:
     """How often each tag stands there with which attributes."""
     return Counter((tag, *attributes) for tag, attributes in page.elements) + page.ends
-
-
-def test_hostile_texts_are_there_to_be_read(
-    hostile: Callable[[Callable[[str], str]], Page],
-) -> None:
-    """Nothing is cut out of them; what would be obeyed is written out."""
-    page = hostile(str)
-    questions = {each.get("question") for each in records_of(page)}
-    assert {visible(payload) for payload in PAYLOADS} <= questions
-    assert PAYLOADS[30] in page.texts
-    raw = json.dumps(page.blocks, ensure_ascii=False)
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\ufeff]", raw + page.texts)
 
 
 def test_a_failure_without_a_reason_is_a_failure_all_the_same(path: Path) -> None:

@@ -152,17 +152,13 @@ def test_repeats_count_records_that_have_all_of_them() -> None:
     outcomes: list[ScoreOutcome] = [*given(4, 5), *given(2, trial=1), failed("r1", trial=1)]
     (found,) = compare_raters(outcomes)
     assert (found.records, found.mean) == (1, 3.0)
+    again: list[ScoreOutcome] = [*given(4, 5), *given(4, 3, trial=1), failed("r1", trial=1)]
+    (found,) = compare_raters(again)  # it came in another file
+    assert (found.records, found.identical) == (1, 1.0)
     (empty,) = compare_raters([*given(4), failed("r0", trial=1)])
     assert (empty.records, empty.mean, empty.lowest, empty.identical) == (0, None, None, None)
     assert [found.undefined for found in empty.by_name.values()] == ["too_few_units"] * 3
     assert compare_raters(given(4)) == []
-
-
-def test_a_score_that_failed_in_one_file_and_came_in_another_does_not_count() -> None:
-    """As in the summary of the same outcomes."""
-    outcomes: list[ScoreOutcome] = [*given(4, 5), *given(4, 3, trial=1), failed("r1", trial=1)]
-    (found,) = compare_raters(outcomes)
-    assert (found.records, found.identical) == (1, 1.0)
 
 
 def test_samples_are_compared_as_the_scores_that_they_make() -> None:
@@ -366,13 +362,23 @@ def scores(tmp_path: Path) -> Path:
 
 
 def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None:
-    """Each repeat, then what they have in common; no table of labels."""
+    """Each repeat, then what they have in common; JSON and rows by the contract of labels."""
     code, out, err = labeler_command("metrics", scores)
     assert (code, err) == (0, "")
     assert out.count("\ntone:pass ") == 2
     assert "relevance" not in out
     assert "3.500 " in out  # the mean of both repeats
     assert "0.667 " in out  # identical in two records of three
+    found = json.loads(labeler_command("metrics", scores, "--json", "--no-intervals")[1])
+    assert [(row["metric"], row["defined"]) for row in found] == [("tone", 3), ("tone:pass", 3)] * 2
+    assert found[0]["failed"] == {"missing_field": 1}
+    assert "|dialect:pass|" in found[1]["signature"]
+    rows = [
+        json.loads(line) for line in labeler_command("metrics", scores, "--rows")[1].splitlines()
+    ]
+    assert len(rows) == 7
+    value = {"value": 5.0, "numerator": 5, "denominator": 1, "undefined": None}
+    assert rows[0]["metrics"]["tone"] == value
 
 
 def test_metrics_of_two_judges_say_how_far_they_agree(
@@ -389,16 +395,6 @@ def test_metrics_of_two_judges_say_how_far_they_agree(
     list(write_outcomes([*judged("a", 1, 2), *judged("b", 1, 2), *judged("c", 1, 2)], path))
     _, out, _ = labeler_command("metrics", path)
     assert "undefined kappa of tone, judges: more_than_two_raters" in out
-
-
-def test_metrics_of_scores_as_json(labeler_command: Command, scores: Path) -> None:
-    """The same contract as that of labels."""
-    code, out, _ = labeler_command("metrics", scores, "--json", "--no-intervals")
-    rows = json.loads(out)
-    assert code == 0
-    assert [(row["metric"], row["defined"]) for row in rows] == [("tone", 3), ("tone:pass", 3)] * 2
-    assert rows[0]["failed"] == {"missing_field": 1}
-    assert "|dialect:pass|" in rows[1]["signature"]
 
 
 @pytest.mark.parametrize(
@@ -440,19 +436,6 @@ def test_a_metric_of_labels_that_scores_do_not_have_is_shown_without_a_value(
     _, out, _ = labeler_command("metrics", scores, "--json", "--metrics", "adherence,tone")
     found = {row["metric"]: row["defined"] for row in json.loads(out)}
     assert found == {"adherence": 0, "tone": 3}
-
-
-def test_rows_of_scores(labeler_command: Command, scores: Path) -> None:
-    """One line a record and repeat."""
-    _, out, _ = labeler_command("metrics", scores, "--rows")
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert len(rows) == 7
-    assert rows[0]["metrics"]["tone"] == {
-        "value": 5.0,
-        "numerator": 5,
-        "denominator": 1,
-        "undefined": None,
-    }
 
 
 def test_show_prints_every_score_of_a_record(labeler_command: Command, scores: Path) -> None:

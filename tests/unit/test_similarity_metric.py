@@ -285,11 +285,6 @@ def test_nothing_in_a_response_can_pass_for_a_models_control_token(text: str) ->
     assert json.loads(sent.split("\n")[3].removeprefix("a ")) == f"It is {text} red."
 
 
-def test_a_response_cannot_use_the_frames_variables() -> None:
-    """They are filled in once, and text that came in is never looked at again."""
-    assert "{{marker}} {{response}}" in user_message("{{marker}} {{response}}")
-
-
 def test_the_task_names_all_that_can_change_the_questions() -> None:
     """Judge, prompt, schema, splitter and trial; another trial has another key."""
     example = Example(id="r", question="q?", documents=(), response="It is red. It is large.")

@@ -98,67 +98,41 @@ def test_a_name_that_ends_in_very_many_spaces_is_folded() -> None:
 
 
 @WIDTHS
-def test_all_means_of_metrics_stand_whole(
+def test_figures_of_commands_stand_whole(
     labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    """As four decimals with their interval, and what was left out is said."""
+    """Means, groups, differences and coefficients; what was left out is said."""
     monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
+    Path("other.jsonl").write_bytes(Path(labels).read_bytes())
     summary = json.loads(labeler_command("metrics", labels, "--json")[1])
     shown = labeler_command("metrics", labels, "--details")[1]
     for row in (row for row in summary if row["defined"]):
-        found = re.search(
-            rf"^{row['metric']} +[↑↓].*? {row['mean']:.4f} +(\S+)", shown, re.MULTILINE
-        )
+        name, interval = row["metric"], row["interval"]
+        found = re.search(rf"^{name} +[↑↓].*? {row['mean']:.4f} +(\S+)", shown, re.MULTILINE)
         assert found
-        interval = row["interval"]
         mark = "*" if interval["small_sample"] else ""
         assert found[1] == f"{interval['low']:.3f}-{interval['high']:.3f}{mark}"
     assert "\n* small sample: " in shown
-    assert "…" not in shown
     assert ("columns hidden to fit the terminal: v, pooled" in shown) is (width == 80)
-
-
-@WIDTHS
-def test_groups_are_the_rows_of_a_metric(
-    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    """Rows of a table for each metric, whose name in words stands above it."""
-    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     lines = labeler_command("metrics", labels, "--by", "domain")[1].splitlines()
     assert "answers fully supported (adherence)" in lines
     groups = ("clinic", "harbour", "museum", "software")
     assert [line.split()[0] for line in lines if line.startswith(groups)] == list(groups)
-
-
-@WIDTHS
-def test_differences_and_names_of_metrics_stand_whole(
-    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    """A comparison loses no figure: tables go on below."""
-    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
-    Path("other.jsonl").write_bytes(Path(labels).read_bytes())
     compared = ("compare", labels, "other.jsonl")
     rows = json.loads(labeler_command(*compared, "--json")[1])["comparisons"]
-    shown = labeler_command(*compared, "--details")[1]
+    differences = labeler_command(*compared, "--details")[1]
     for row in (row for row in rows if row["mean_a"] is not None):
-        assert re.search(rf"^{row['metric']} +[↑↓] .*{row['mean_a']:.4f} ", shown, re.MULTILINE)
-    for head in ("interval", "B is", "p Holm", "undefined pairs"):
-        assert shown.count(f" {head}") >= 1
-    tables = [line for line in shown.splitlines() if line.startswith(("metric ", "─"))]
+        figures = rf"^{row['metric']} +[↑↓] .*{row['mean_a']:.4f} "
+        assert re.search(figures, differences, re.MULTILINE)
+    assert all(
+        f" {head}" in differences for head in ("interval", "B is", "p Holm", "undefined pairs")
+    )
+    tables = [line for line in differences.splitlines() if line.startswith(("metric ", "─"))]
     assert max(map(len, tables)) <= width
-
-
-@WIDTHS
-def test_agreement_stands_whole(
-    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    """Every coefficient has its four decimals."""
-    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
-    Path("other.jsonl").write_bytes(Path(labels).read_bytes())
-    shown = labeler_command("agree", labels, "other.jsonl", "--details")[1]
-    (supported,) = re.findall(r"^overall_supported .*$", shown, re.MULTILINE)
+    agreement = labeler_command("agree", labels, "other.jsonl", "--details")[1]
+    (supported,) = re.findall(r"^overall_supported .*$", agreement, re.MULTILINE)
     assert supported.split()[-3:] == ["1.0000"] * 3
-    assert "…" not in shown
+    assert "…" not in shown + agreement
 
 
 @WIDTHS

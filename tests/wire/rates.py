@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from math import ceil, inf
+from typing import Literal, NamedTuple
 
 from wire.accounts import prompt_tokens
 from wire.calls import Call
@@ -34,8 +34,7 @@ class Rates:
     retry_after: RetryAfter = "retry-after"
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A call that came too early."""
 
     body: dict[str, object]
@@ -43,77 +42,48 @@ class Refusal:
 
 
 class Bucket:
-    """Fills steadily up to its size; what is taken must be in it.
+    """Fills steadily up to its size; what is taken must be in it."""
 
-    Args:
-        per_second: how fast it fills.
-        size: what it holds, and what it starts with.
-        clock: seconds that never go back.
-    """
-
-    def __init__(self, per_second: float, size: float, clock: Callable[[], float]) -> None:
-        self.size = size
-        self._per_second = per_second
-        self._clock = clock
-        self._level = size
-        self._seen = clock()
+    def __init__(self, per_second: float, size: float) -> None:
+        self.size = self._level = size
+        self.per_second, self._seen = per_second, time.monotonic()
 
     @property
     def level(self) -> float:
         """What is in it now."""
-        now = self._clock()
-        self._level = min(self.size, self._level + (now - self._seen) * self._per_second)
+        now = time.monotonic()
+        self._level = min(self.size, self._level + (now - self._seen) * self.per_second)
         self._seen = now
         return self._level
+
+    def wait(self, amount: float) -> float:
+        """Seconds until so much is in it; 0 if it is now, infinite if it never will be."""
+        return inf if amount > self.size else max(0.0, amount - self.level) / self.per_second
 
     def take(self, amount: float) -> None:
         """Take what :meth:`wait` found to be there."""
         self._level = self.level - amount
 
-    def wait(self, amount: float) -> float:
-        """Seconds until so much is in it; 0 if it is now, infinite if it never will be."""
-        if amount > self.size:
-            return math.inf
-        return max(0.0, amount - self.level) / self._per_second
-
-    @property
-    def until_full(self) -> float:
-        """Seconds until nothing is missing."""
-        return (self.size - self.level) / self._per_second
-
 
 class Gate:
-    """Lets calls in at the stated rates.
+    """Lets calls in at the stated rates."""
 
-    Args:
-        rates: the limits.
-        clock: seconds that never go back.
-    """
-
-    def __init__(self, rates: Rates, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rates: Rates) -> None:
         self.limited = 0
         """Calls that were refused."""
         self._rates = rates
         self._buckets: dict[str, Bucket] = {}
-        self._stated: dict[str, int] = {}
-        if rates.requests_per_second is not None:
-            rate = rates.requests_per_second
+        if (rate := rates.requests_per_second) is not None:
             burst = max(1.0, rate) if rates.burst is None else rates.burst
-            self._buckets["requests"] = Bucket(rate, burst, clock)
-            self._stated["requests"] = round(rate * 60)
-        if rates.tokens_per_minute is not None:
-            minute = rates.tokens_per_minute
-            self._buckets["tokens"] = Bucket(minute / 60, minute, clock)
-            self._stated["tokens"] = round(minute)
+            self._buckets["requests"] = Bucket(rate, burst)
+        if (minute := rates.tokens_per_minute) is not None:
+            self._buckets["tokens"] = Bucket(minute / 60, minute)
 
     def admit(self, call: Call) -> Refusal | None:
         """Count a call against the limits, or refuse it; a refused one counts for nothing."""
-        if not self._buckets:
-            return None
         costs = {name: _COSTS[name](call) for name in self._buckets}
         for name, cost in costs.items():
-            wait = self._buckets[name].wait(cost)
-            if wait > 0:
+            if wait := self._buckets[name].wait(cost):
                 self.limited += 1
                 return self._refusal(name, cost, wait)
         for name, cost in costs.items():
@@ -125,34 +95,28 @@ class Gate:
 
         As with the real ones, a minute's limit says nothing of how much is taken at once.
         """
-        if not self._rates.headers:
-            return {}
-        return {
-            f"x-ratelimit-{fact}-{name}": value
-            for name, bucket in self._buckets.items()
-            for fact, value in {
-                "limit": str(self._stated[name]),
-                "remaining": str(int(self._stated[name] - bucket.size + bucket.level)),
-                "reset": duration(bucket.until_full),
-            }.items()
-        }
+        found = {}
+        for name, bucket in self._buckets.items() if self._rates.headers else ():
+            limit, missing = round(bucket.per_second * 60), bucket.size - bucket.level
+            found[f"x-ratelimit-limit-{name}"] = str(limit)
+            found[f"x-ratelimit-remaining-{name}"] = str(int(limit - missing))
+            reset = ceil(missing / bucket.per_second * 1000)
+            found[f"x-ratelimit-reset-{name}"] = f"{reset}ms" if reset else "0s"
+        return found
 
     def _refusal(self, name: str, cost: float, wait: float) -> Refusal:
-        limit = self._stated[name]
-        if math.isinf(wait):
+        limit = round(self._buckets[name].per_second * 60)
+        if wait == inf:
             message = f"Request too large on {name} per min: Limit {limit}, Requested {cost:.0f}."
-            return Refusal(error_body("rate_limit_exceeded", message, kind=name), {})
-        message = f"Rate limit reached on {name} per min: Limit {limit}. Try in {duration(wait)}."
-        return Refusal(
-            error_body("rate_limit_exceeded", message, kind=name), self._retry_after(wait)
+        else:
+            message = f"Rate limit reached on {name} per min: Limit {limit}. Try in {wait:.3f}s."
+        factor = {"retry-after": 1, "retry-after-ms": 1000}.get(self._rates.retry_after or "")
+        headers = (
+            {str(self._rates.retry_after): str(ceil(wait * factor))}
+            if factor and wait < inf
+            else {}
         )
-
-    def _retry_after(self, wait: float) -> dict[str, str]:
-        if self._rates.retry_after == "retry-after":
-            return {"retry-after": str(math.ceil(wait))}
-        if self._rates.retry_after == "retry-after-ms":
-            return {"retry-after-ms": str(math.ceil(wait * 1000))}
-        return {}
+        return Refusal(error_body("rate_limit_exceeded", message, kind=name), headers)
 
 
 def _tokens(call: Call) -> float:
@@ -161,18 +125,3 @@ def _tokens(call: Call) -> float:
 
 
 _COSTS: dict[str, Callable[[Call], float]] = {"requests": lambda _: 1.0, "tokens": _tokens}
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the notation of the provider's headers: ``120ms``, ``1.5s``, ``6m0s``."""
-    milliseconds = math.ceil(seconds * 1000)
-    if milliseconds == 0:
-        return "0s"
-    if milliseconds < 1000:
-        return f"{milliseconds}ms"
-    minutes, rest = divmod(milliseconds, 60_000)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{rest / 1000:g}s"
-    if hours:
-        return f"{hours}h{minutes}m{text}"
-    return f"{minutes}m{text}" if minutes else text

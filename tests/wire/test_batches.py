@@ -618,9 +618,10 @@ def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
 
 _STEPS_OF_A_SUBMISSION = 10
 _STEPS_OF_A_COLLECTION = 24
+"""Even ones are behind an action, which is where the next odd one is."""
 
 
-@pytest.mark.parametrize("step", range(1, _STEPS_OF_A_SUBMISSION + 1))
+@pytest.mark.parametrize("step", [1, *range(2, _STEPS_OF_A_SUBMISSION + 1, 2)])
 def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
     """At whatever step it ends, the next one finishes it: no row twice, none lost."""
     with Provider() as provider:
@@ -634,7 +635,7 @@ def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: i
         assert sorted(provider.paid.values()) == [1, 1]
 
 
-@pytest.mark.parametrize("step", range(1, _STEPS_OF_A_COLLECTION + 1))
+@pytest.mark.parametrize("step", [1, *range(2, _STEPS_OF_A_COLLECTION + 1, 2)])
 def test_a_collection_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
     """At whatever step it ends, the next one finishes it: no answer twice, none lost."""
     with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.errors import UsageError
 from labeler.judges.task import Task
 from labeler.store.memory import MemoryStore
 from support.answers import answer as trace_answer
@@ -16,7 +15,7 @@ from support.command import Command
 from support.watching import Watch
 from wire.calls import Json, label_for
 from wire.provider import Provider
-from wire.runs import KEY, judge_of, labeling, reasons, row_file, rows, run
+from wire.runs import KEY, labeling, reasons, row_file, rows, run
 
 
 def said(provider: Provider, store: MemoryStore, count: int, **options: Any) -> list[str]:
@@ -46,17 +45,6 @@ def test_one_machine_has_many_names() -> None:
         assert said(provider, store, 2) == []
         address = {"base_url": provider.url.replace("127.0.0.1", "LOCALHOST")}
         assert said(provider, store, 2, judge=address) == []
-
-
-def test_such_labels_can_be_refused() -> None:
-    """The run ends before anything is sent; labels of its own host are used."""
-    store = MemoryStore()
-    with Provider() as stub, Provider() as real:
-        said(stub, store, 2)
-        assert said(stub, store, 2, same_host=True) == []
-        with pytest.raises(UsageError, match=f"same_host: 127.0.0.1:{stub.port} gave"):
-            said(real, store, 3, same_host=True)
-        assert real.calls == []
 
 
 def test_the_command_line_names_the_hosts_and_refuses(
@@ -157,9 +145,3 @@ def test_comments_and_layout_are_no_change() -> None:
     found.add(labeler.judge("x", version=1)(plain).source)
     assert len(found) == 1
     assert labeler.judge("x", version=1)(dict).source is None  # type: ignore[arg-type]
-
-
-def test_the_judge_of_a_server_has_a_host() -> None:
-    """With its port."""
-    with Provider() as provider:
-        assert judge_of(provider).host == f"127.0.0.1:{provider.port}"

@@ -232,14 +232,13 @@ def _compared(
         traffic = run.traffic_for(embedder, _REQUESTS, work.spent)
         questions = cast("Iterator[QuestionsOutcome]", map(parse_outcome, written))
         comparison = _Comparison(embedder, LabelCache(run.cache.store), work, traffic)
-        waiting: deque[tuple[list[QuestionsOutcome], Job[Found]]] = deque()
+        waiting: deque[Job[list[QuestionsOutcome]]] = deque()
         while batch := list(islice(questions, _ROWS_PER_BATCH)):
-            asked = [one for one in batch if isinstance(one, QuestionsRecord)]
-            waiting.append((batch, run.submit(partial(comparison.similarities, asked))))
-            while waiting and (waiting[0][1].succeeded or len(waiting) > 2 * _REQUESTS):
-                yield from comparison.outcomes(waiting[0][0], run.wait(waiting.popleft()[1]))
-        while waiting:
-            yield from comparison.outcomes(waiting[0][0], run.wait(waiting.popleft()[1]))
+            waiting.append(run.submit(partial(comparison.compared, batch)))
+            while waiting and (waiting[0].succeeded or len(waiting) > 2 * _REQUESTS):
+                yield from run.wait(waiting.popleft())
+        for job in waiting:
+            yield from run.wait(job)
 
 
 @dataclass(frozen=True)
@@ -251,22 +250,8 @@ class _Comparison:
     work: EmbeddingWork
     traffic: Pace
 
-    def outcomes(
-        self, outcomes: Iterable[QuestionsOutcome], found: Found
-    ) -> Iterator[QuestionsOutcome]:
-        """Yield questions with their similarity, or a failure."""
-        for outcome in outcomes:
-            if isinstance(outcome, LabelFailure):
-                yield outcome
-                continue
-            similarity = found[self._key(outcome)]
-            if isinstance(similarity, JudgeError):
-                yield _failure(outcome, similarity)
-            else:
-                yield outcome.model_copy(update={"similarity": similarity})
-
-    async def similarities(self, records: Sequence[QuestionsRecord]) -> Found:
-        """Return the similarity or the error of each record.
+    async def compared(self, batch: Sequence[QuestionsOutcome]) -> list[QuestionsOutcome]:
+        """Return questions with their similarity, or failures.
 
         Raises:
             FatalJudgeError: no text can be embedded.
@@ -274,7 +259,7 @@ class _Comparison:
             Stopped: the run is being stopped.
         """
         CURRENT.set(self.traffic)
-        wanted = {self._key(record): record for record in records}
+        wanted = {self._key(one): one for one in batch if isinstance(one, QuestionsRecord)}
         found = self._stored(wanted)
         async with AsyncExitStack() as leases:
             # Everybody leases keys in this order, so two jobs never wait for each other.
@@ -288,7 +273,10 @@ class _Comparison:
             }
             if left:
                 found |= await self._made(left)
-        return found
+        return [
+            one if isinstance(one, LabelFailure) else _with(one, found[self._key(one)])
+            for one in batch
+        ]
 
     def _key(self, record: QuestionsRecord) -> str:
         return similarity_key(record.example.question, record.answer.questions, self.embedder.spec)
@@ -383,11 +371,14 @@ def _texts(record: QuestionsRecord) -> list[str]:
     return [record.example.question, *record.answer.questions]
 
 
-def _failure(record: QuestionsRecord, error: JudgeError) -> LabelFailure:
+def _with(record: QuestionsRecord, found: Similarity | JudgeError) -> QuestionsOutcome:
+    """Return questions with their similarity, or the failure of a row without vectors."""
+    if isinstance(found, Similarity):
+        return record.model_copy(update={"similarity": found})
     return LabelFailure(
         id=record.id,
-        reason=error.reason,
-        message=f"{record.id!r}: {error}",
+        reason=found.reason,
+        message=f"{record.id!r}: {found}",
         signature=record.signature,
         metadata=record.example.metadata,
     )

@@ -15,7 +15,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -212,168 +212,130 @@ def read_traces(
         UsageError: a file cannot be read.
     """
     choice, counts = choice or TraceChoice(), counts if counts is not None else TraceCounts()
-    with closing(SpanTable()) as table:
+    with closing(_SpanTable(choice, counts)) as table:
         for name in files:
-            _gather(name, table, choice, counts)
-        counts.repeated, counts.replaced = table.repeated, table.replaced
+            table.gather(name)
         days: Counter[int] = Counter()
-        for trace in table.traces():
+        for trace, day, is_small in table.traces():
             counts.traces += 1
-            if choice.per_day is not None and days[trace.day] >= choice.per_day:
+            if choice.per_day is not None and days[day] >= choice.per_day:
                 counts.over_limit += 1
                 continue
-            rows = _joined(trace, table, choice, counts)
-            days[trace.day] += bool(rows)
+            rows = table.rows(trace, is_small=bool(is_small))
+            days[day] += bool(rows)
             counts.rows += len(rows)
             yield from rows
 
 
-def _gather(name: str, table: SpanTable, choice: TraceChoice, counts: TraceCounts) -> None:
-    for raw in read_source(name):
-        if isinstance(raw.fields, BadRow):
-            counts.fault(raw.fields.reason, str(raw.fields))
-            continue
-        try:
-            for span in spans_of(raw.fields):
-                fault = span if isinstance(span, SpanFault) else _add(span, table, choice)
-                if fault:
-                    counts.fault(fault.reason, f"{raw.where}: {fault.message}")
-        except RecursionError:
-            counts.fault("too_deep", f"{raw.where}: its values are nested too deeply")
-
-
-def _add(span: Span, table: SpanTable, choice: TraceChoice) -> SpanFault | None:
-    """Add a span that is in the sample; return why it cannot be kept, if so.
-
-    Raises:
-        UsageError: the temporary file cannot be written.
-    """
-    named = f"span {span.span_id!a} of trace {span.trace_id!a}"
-    try:
-        if (order := choice.order(span.trace_id)) is not None:
-            table.add(span, order)
-    except UnicodeEncodeError:
-        return SpanFault("lone_surrogate", f"{named} has a lone surrogate: mend it at its source")
-    except sqlite3.Error as error:
-        raise UsageError(
-            f"spans cannot be kept in a temporary file: {error}; free some space, name another "
-            "folder by TMPDIR, or take a smaller --sample"
-        ) from error
-    return None
-
-
-def _joined(
-    trace: Trace, table: SpanTable, choice: TraceChoice, counts: TraceCounts
-) -> list[dict[str, Any]]:
-    """Return the rows of a trace; none if it is filtered out or cannot be joined."""
-    try:
-        spans = table.spans(trace)
-        rows = rows_of(spans)
-        if not choice.fits(spans, rows):
-            counts.filtered += 1
-            return []
-        for row in rows:
-            to_example(row, f"trace {trace.trace_id}")
-    except Unjoinable as error:
-        counts.unjoined[str(error)] += 1
-        counts.examples.setdefault(str(error), trace.trace_id)
-        return []
-    except BadRow as error:
-        counts.fault(error.reason, str(error))
-        return []
-    except RecursionError:
-        counts.fault("too_deep", f"trace {trace.trace_id}: its values are nested too deeply")
-        return []
-    counts.without_root += not has_root(spans)
-    counts.with_media += sum("left_out" in row["metadata"] for row in rows)
-    return rows
-
-
 _DAY = 86_400 * 10**9
-MOST_SPANS, MOST_BYTES = 10_000, 1 << 26
+_MOST_SPANS, _MOST_BYTES = 10_000, 1 << 26
 """Spans of a trace, and bytes of their texts, that are joined."""
+_CREATE = (
+    "CREATE TABLE spans (trace TEXT, span TEXT, start INTEGER, hash BLOB, content BLOB, "
+    "PRIMARY KEY (trace, span)) WITHOUT ROWID"
+)
+_TRACES = (
+    f"SELECT trace, coalesce(min(nullif(start, 0)), 0) / {_DAY} AS day, "  # noqa: S608 - numbers
+    f"count(*) <= {_MOST_SPANS} AND sum(length(content)) <= {_MOST_BYTES} "
+    "FROM spans GROUP BY trace ORDER BY day, min(hash), trace"
+)
 _DECODER = msgspec.json.Decoder(Span)
 
 
-class Trace(NamedTuple):
-    """One trace.
-
-    Attributes:
-        trace_id: its id.
-        day: days from 1970 to its first span, in UTC.
-        spans: number of its spans.
-        bytes: bytes of their texts.
-    """
-
-    trace_id: str
-    day: int
-    spans: int
-    bytes: int
-
-
-class SpanTable:
-    """A table of spans in a temporary file, which the system removes with the process.
+class _SpanTable:
+    """Spans in a temporary file, which the system removes with the process.
 
     Memory holds one trace at a time, however long the files are.
-
-    Attributes:
-        repeated: spans that were there already, alike.
-        replaced: spans that were there already with other content; the last one counts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, choice: TraceChoice, counts: TraceCounts) -> None:
+        self._choice, self._counts = choice, counts
         # An empty name is a private file of SQLite, deleted on close.
         self._table = sqlite3.connect("", isolation_level=None)
-        self._table.execute("PRAGMA journal_mode=OFF")
-        self._table.execute("BEGIN")
-        self._table.execute(
-            "CREATE TABLE spans (trace TEXT, span TEXT, start INTEGER, hash BLOB, content BLOB, "
-            "PRIMARY KEY (trace, span)) WITHOUT ROWID"
-        )
-        self.repeated = self.replaced = 0
+        for statement in ("PRAGMA journal_mode=OFF", "BEGIN", _CREATE):
+            self._table.execute(statement)
 
-    def add(self, span: Span, order: bytes) -> None:
-        """Add a span.
-
-        Args:
-            span: the span.
-            order: the bytes that sort the traces of a day; spans of one trace have the same.
+    def gather(self, name: str) -> None:
+        """Add the spans of a file that are in the sample.
 
         Raises:
-            UnicodeEncodeError: a text holds a lone surrogate.
+            UsageError: the file cannot be read, or the temporary file cannot be written.
         """
-        content = msgspec.json.encode(span)
-        row = (span.trace_id, span.span_id, span.start, order, content)
-        ids = row[:2]
+        for raw in read_source(name):
+            if isinstance(raw.fields, BadRow):
+                self._counts.fault(raw.fields.reason, str(raw.fields))
+                continue
+            try:
+                for span in spans_of(raw.fields):
+                    fault = span if isinstance(span, SpanFault) else self._add(span)
+                    if fault:
+                        self._counts.fault(fault.reason, f"{raw.where}: {fault.message}")
+            except RecursionError:
+                where = f"{raw.where}: its values are nested too deeply"
+                self._counts.fault("too_deep", where)
+            except sqlite3.Error as error:
+                raise UsageError(
+                    f"spans cannot be kept in a temporary file: {error}; free some space, name "
+                    "another folder by TMPDIR, or take a smaller --sample"
+                ) from error
+
+    def _add(self, span: Span) -> SpanFault | None:
+        """Add a span if it is in the sample; return why it cannot be kept, if so."""
+        ids = span.trace_id, span.span_id
+        try:
+            order = self._choice.order(span.trace_id)
+            content = b"" if order is None else msgspec.json.encode(span)
+        except UnicodeEncodeError:
+            named = "span {1!a} of trace {0!a}".format(*ids)
+            message = f"{named} has a lone surrogate: mend it at its source"
+            return SpanFault("lone_surrogate", message)
+        if order is None:
+            return None
+        row = (*ids, span.start, order, content)
         if self._table.execute("INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?)", row).rowcount:
-            return
+            return None
         find = "SELECT content FROM spans WHERE trace = ? AND span = ?"
         if self._table.execute(find, ids).fetchone() == (content,):
-            self.repeated += 1
+            self._counts.repeated += 1
         else:
-            self.replaced += 1
+            self._counts.replaced += 1
             self._table.execute("REPLACE INTO spans VALUES (?, ?, ?, ?, ?)", row)
+        return None
 
-    def traces(self) -> Iterator[Trace]:
-        """Yield the traces by day, and within a day by their order."""
-        yield from map(
-            Trace._make,
-            self._table.execute(
-                f"SELECT trace, coalesce(min(nullif(start, 0)), 0) / {_DAY} AS day, count(*), "  # noqa: S608 - a number
-                "sum(length(content)) FROM spans GROUP BY trace ORDER BY day, min(hash), trace"
-            ),
-        )
+    def traces(self) -> Iterator[tuple[str, int, int]]:
+        """Yield traces by day, in a day by a hash: id, day, and 0 if it is too large to join."""
+        yield from self._table.execute(_TRACES)
 
-    def spans(self, trace: Trace) -> list[Span]:
-        """Return the spans of a trace by their start.
+    def rows(self, trace: str, *, is_small: bool) -> list[dict[str, Any]]:
+        """Return the rows of a trace; none if it is filtered out or cannot be joined."""
+        counts = self._counts
+        try:
+            spans = self._spans(trace, is_small=is_small)
+            rows = rows_of(spans)
+            if not self._choice.fits(spans, rows):
+                counts.filtered += 1
+                return []
+            for row in rows:
+                to_example(row, f"trace {trace}")
+        except Unjoinable as error:
+            counts.unjoined[str(error)] += 1
+            counts.examples.setdefault(str(error), trace)
+            return []
+        except BadRow as error:
+            counts.fault(error.reason, str(error))
+            return []
+        except RecursionError:
+            counts.fault("too_deep", f"trace {trace}: its values are nested too deeply")
+            return []
+        counts.without_root += not has_root(spans)
+        counts.with_media += sum("left_out" in row["metadata"] for row in rows)
+        return rows
 
-        Raises:
-            Unjoinable: they are too many or too large.
-        """
-        if trace.spans > MOST_SPANS or trace.bytes > MOST_BYTES:
+    def _spans(self, trace: str, *, is_small: bool) -> list[Span]:
+        if not is_small:
             raise Unjoinable("too_large")
         find = "SELECT content FROM spans WHERE trace = ? ORDER BY start, span"
-        return [_DECODER.decode(row[0]) for row in self._table.execute(find, (trace.trace_id,))]
+        return [_DECODER.decode(content) for (content,) in self._table.execute(find, (trace,))]
 
     def close(self) -> None:
         """Remove the table."""
