@@ -219,7 +219,7 @@ class _Reader:
         return found
 
     def _next(self) -> int:
-        """Return the place of the next character that is no space."""
+        """Return the place of the next character other than a space."""
         spaces = _SPACE.match(self._text, self._place)
         return spaces.end() if spaces else self._place
 
