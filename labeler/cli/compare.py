@@ -22,7 +22,6 @@ from labeler.cli.terminal import (
 from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration
@@ -98,7 +97,7 @@ def compare(
     if html is not None:
         _write_page(found, html, runs, threshold)
     elif as_json:
-        figures = [one.as_json(__version__) for one in found]
+        figures = [one.as_json() for one in found]
         print_json(figures if len(figures) > 1 else figures[0])
     else:
         from labeler.comparing.comparison_text import sections
@@ -201,10 +200,8 @@ def diff(
         pairs = found.pairs
         for record in found:
             print_json(record.as_json(pairs))
-    elif as_json:
-        print_json(found.as_json() | {"labeler": __version__})
     else:
-        print_found(found, _MORE_DIFF, details=details)
+        print_found(found, _MORE_DIFF, details=details, as_json=as_json)
 
 
 @expand_options

@@ -184,11 +184,16 @@ class Calibration(Displayed):
     @property
     def conclusions(self) -> list[str]:
         """One sentence for each kind of verdict."""
-        return [
-            f"{one.kind}: stated probabilities are off by {figure(one.calibration_error)}"
-            f"{_range(one.interval)} on average{_best(one)}"
-            for one in self.kinds
-        ]
+        lines = []
+        for one in self.kinds:
+            error, best = figure(one.calibration_error), one.best_balanced_accuracy
+            line = f"{one.kind}: stated probabilities are off by {error}{_range(one.interval)}"
+            line += " on average"
+            if best.value is not None:
+                option = f"--threshold {one.kind}={best.value}{_range(best.interval)}"
+                line += f"; {option} agrees best with people"
+            lines.append(line)
+        return lines
 
     @property
     def table(self) -> Grid:
@@ -237,14 +242,6 @@ def _range(found: Interval | None) -> str:
     if found is None or found.low == found.high:
         return ""
     return f" ({figure(found.low)} to {figure(found.high)})"
-
-
-def _best(found: Reliability) -> str:
-    """Return the threshold that agrees best with people, and its interval."""
-    best = found.best_balanced_accuracy
-    if best.value is None:
-        return ""
-    return f"; --threshold {found.kind}={best.value}{_range(best.interval)} agrees best with people"
 
 
 def _ends(interval: Interval | None) -> str:

@@ -34,6 +34,7 @@ from labeler.sentences.display import (
     percent,
     shortened,
 )
+from labeler.version import __version__
 
 LETTERS = string.ascii_uppercase
 """Letters of the sets of labels; A is the base."""
@@ -229,9 +230,8 @@ class MetricComparison(Brief):
     @property
     def name(self) -> str:
         """The plain name of the metric, and the group."""
-        return (
-            self.metric_name if self.group is None else f"{self.metric_name} in {self.group_name}"
-        )
+        where = "" if self.group is None else f" in {self.group_name}"
+        return f"{self.metric_name}{where}"
 
     @property
     def group_name(self) -> str:
@@ -399,16 +399,10 @@ class Comparison(Displayed):
         for row in self.every:
             pairs = row.pairs + row.undefined_pairs
             if (count := row.definedness.only_a) > pairs * MOST_LACKING:
-                where = f" in {row.group}" if row.group is not None else ""
-                name = f"{plain_name(row.metric)}{where}"
-                yield f"{count} of {pairs} records have no value of {name} in {b}, and one in A"
+                yield f"{count} of {pairs} records have no value of {row.name} in {b}, and one in A"
 
-    def as_json(self, version: str) -> dict[str, Any]:
-        """Return the published form.
-
-        Args:
-            version: the program's version, part of every signature.
-        """
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
         counts = self.counts
         return {
             "verdict": str(self.conclusion),
@@ -428,7 +422,7 @@ class Comparison(Displayed):
             "level": self.level,
             "whole": [row.as_json() for row in self.whole.rows] if self.whole else None,
             "comparisons": [row.as_json() for row in self.rows],
-            "labeler": version,
+            "labeler": __version__,
         }
 
 

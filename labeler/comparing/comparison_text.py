@@ -27,6 +27,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison, Moved
+    from labeler.comparing.flips import MetricDiff
     from labeler.comparing.sides import Side
 
 _LEAST_SHOWN = 0.0001
@@ -335,9 +336,7 @@ def _p(value: float | Undefined) -> str:
 def _notes(rows: Rows, b: str) -> Iterator[str]:
     """Yield what is missing, and what equal retrieval shows about the judge."""
     for row in rows:
-        for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
-            if reasons:
-                yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
+        yield from undefined_lines(row, b)
         yield from not_finite_notes(row.metric.id, row.not_finite)
         found = row.definedness
         if found.differs:
@@ -350,6 +349,13 @@ def _notes(rows: Rows, b: str) -> Iterator[str]:
     for row in rows:
         if row.judge_inconsistency is not None:
             yield f"judge inconsistency of {row.metric.id}: {row.judge_inconsistency}"
+
+
+def undefined_lines(row: MetricComparison | MetricDiff, b: str = "B") -> Iterator[str]:
+    """Yield the reasons of missing values of each side."""
+    for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
+        if reasons:
+            yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
 
 
 def _moved_in_full(rows: Rows, b: str) -> Iterator[str]:

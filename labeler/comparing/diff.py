@@ -20,7 +20,7 @@ from typing_extensions import Unpack
 from labeler.calculators import Metric, Ratio, select_metrics, tally
 from labeler.calculators.headline import headline_metrics, plain_name
 from labeler.calculators.summary_table import alias_note
-from labeler.comparing.comparison_text import side_lines
+from labeler.comparing.comparison_text import side_lines, undefined_lines
 from labeler.comparing.flips import (
     FIELDS,
     FLIP_WORDS,
@@ -48,7 +48,6 @@ from labeler.sentences.display import (
     arrow,
     figure,
     number,
-    reason_counts,
     shortened,
 )
 from labeler.version import __version__
@@ -299,7 +298,7 @@ class LabelDiff(Displayed):
             rows = [row for row in self.metrics if row.group == group]
             grids = [self.figures(group), *([_changes(rows)] if rows else [])]
             heading = None if group is None else f"{self.by}: {group}"
-            yield Section(heading, grids, [*_undefined(rows)])
+            yield Section(heading, grids, [*chain(*map(undefined_lines, rows))])
         aliases = alias_note(row.metric for row in self.metrics)
         yield Section(
             lines=[*self._changed_most(details=True), "", *aliases, f"labeler:{__version__}"]
@@ -321,6 +320,7 @@ class LabelDiff(Displayed):
             "flips": [count.as_json() for count in self.flips],
             "metrics": [row.as_json() for row in self.metrics],
             "records": [record.as_json(self.pairs) for record in self.records],
+            "labeler": __version__,
         }
 
 
@@ -397,18 +397,6 @@ def _changes(rows: Sequence[MetricDiff]) -> Grid:
             for row in rows
         ],
     )
-
-
-def _undefined(rows: Sequence[MetricDiff]) -> Iterator[str]:
-    """Yield the numbers of pairs without a value."""
-    for row in rows:
-        reasons = [
-            f"{letter} {reason_counts(counts)}"
-            for letter, counts in (("A", row.undefined_a), ("B", row.undefined_b))
-            if counts
-        ]
-        if reasons:
-            yield f"{row.metric.id} over {row.pairs} pairs; undefined in {'; in '.join(reasons)}"
 
 
 def _differing(record: RecordDiff) -> Iterator[str]:

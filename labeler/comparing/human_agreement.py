@@ -386,7 +386,7 @@ def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
 
 
 def _estimate_sections(estimates: Iterable[Estimates]) -> Iterator[Section]:
-    """Yield a table of estimates for each group."""
+    """Yield a table of the estimates of each group; a metric's first row names it."""
     columns = [
         Column("metric", words=True),
         Column("mean", words=True),
@@ -397,25 +397,13 @@ def _estimate_sections(estimates: Iterable[Estimates]) -> Iterator[Section]:
     ]
     groups: dict[str | None, list[list[str]]] = {}
     for found in estimates:
-        groups.setdefault(found.group, []).extend(_estimate_rows(found))
+        for index, one in enumerate(found.all):
+            name, drawn = "" if index else found.metric, one.interval
+            ends = f"{drawn.low:.4f} {drawn.high:.4f}{drawn.mark}" if drawn else NONE
+            counts = str(one.labeled), str(one.unlabeled)
+            row = [name, _METHODS[one.method], *counts, number(one.value), ends]
+            groups.setdefault(found.group, []).append(row)
     return by_group(columns, groups)
-
-
-def _estimate_rows(found: Estimates) -> list[list[str]]:
-    """Return a row for each estimate of a metric's mean; the first names the metric."""
-    return [
-        [
-            "" if index else found.metric,
-            _METHODS[one.method],
-            str(one.labeled),
-            str(one.unlabeled),
-            number(one.value),
-            f"{one.interval.low:.4f} {one.interval.high:.4f}{one.interval.mark}"
-            if one.interval
-            else NONE,
-        ]
-        for index, one in enumerate(found.all)
-    ]
 
 
 _METHODS = {

@@ -22,7 +22,7 @@ from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, answered_by
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, records_of
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, requested_kind
 from labeler.sentences.display import Brief
 
 LISTED = 5
@@ -214,13 +214,7 @@ def read_side(
     """
     choice = choice or Choice()
     contents = _Contents[T](choice)
-    for row, record in contents.rows(outcomes, metrics):
-        if not choice.fits(row.configuration, _trial(row), failed=row.failed is not None):
-            continue
-        if row.failed is None:
-            contents.add(row, Kept.of(row, keep(record), by))
-        else:
-            contents.failures.append((row.label, row.id, row.failed))
+    contents.read(_rows(outcomes, choice, metrics, contents.others), keep, by)
     labeled, chosen, exact = contents.chosen(mixed=mixed)
     if by is not None:
         names = group_names({kept.group or "" for kept in labeled.values()})
@@ -237,8 +231,26 @@ def read_side(
     return Side(choice.name, printed, labeled, failed, frozenset(contents.columns), copies)
 
 
-def _trial(row: MetricsRow) -> int:
-    return row.facts.trial if row.facts else 0
+def _rows(
+    outcomes: Iterable[AnyOutcome] | CountedRows,
+    choice: Choice,
+    metrics: Sequence[Metric] | None,
+    others: Counter[str],
+) -> Iterator[tuple[MetricsRow, Any]]:
+    """Yield the row of each label and failure, and its record unless metrics are measured."""
+    if isinstance(outcomes, CountedRows):
+        yield from ((row, row) for row in outcomes)
+        return
+    found = checked(outcomes, f"{choice.name}: ")
+    measurer = Measurer(metrics or (), facts=True)
+    for outcome in found.of_several_rows() if str(choice) else found:
+        if not isinstance(outcome, LabelRecord | LabelFailure):
+            others[outcome.kind] += 1
+        elif requested_kind(outcome) in {LABEL, None}:
+            row = measurer.row(outcome)
+            if isinstance(outcome, LabelFailure):
+                row = replace(row, facts=RowFacts.of(0, outcome, LABEL))
+            yield row, outcome if metrics is None else row
 
 
 class _Contents(Generic[T]):
@@ -255,55 +267,33 @@ class _Contents(Generic[T]):
         self._choice = choice
         self._signatures: Counter[str] = Counter()
         self._trials: set[int] = set()
-        self._others: Counter[str] = Counter()
+        self.others: Counter[str] = Counter()
         self.labels: dict[str, list[Kept[T]]] = {}
         self.failures: list[tuple[str | None, str, str]] = []
         self.columns: set[str] = set()
         self.repeated: Counter[str] = Counter()
 
-    def rows(
-        self, outcomes: Iterable[AnyOutcome] | CountedRows, metrics: Sequence[Metric] | None
-    ) -> Iterator[tuple[MetricsRow, Any]]:
-        """Yield the row of each label and failure, and what the caller's facts are made of."""
-        if isinstance(outcomes, CountedRows):
-            measured: Iterable[tuple[MetricsRow, Any]] = ((row, row) for row in outcomes)
-        else:
-            measured = self._measured(outcomes, metrics)
-        for row, record in measured:
-            if row.failed is None:
+    def read(
+        self, rows: Iterable[tuple[MetricsRow, Any]], keep: Callable[[Any], T], by: str | None
+    ) -> None:
+        """Read the rows of labels and failures, each with what ``keep`` is called with."""
+        for row, record in rows:
+            trial = row.facts.trial if row.facts else 0
+            failed = row.failed is not None
+            if not failed:
                 self._signatures[row.configuration or ""] += 1
-                self._trials.add(_trial(row))
-            yield row, record
-
-    def _measured(
-        self, outcomes: Iterable[AnyOutcome], metrics: Sequence[Metric] | None
-    ) -> Iterator[tuple[MetricsRow, Any]]:
-        found = checked(outcomes, f"{self._choice.name}: ")
-        if str(self._choice):
-            found = found.of_several_rows()
-        measurer = Measurer(metrics or (), facts=True)
-        for outcome in records_of(map(self._counted, found), LABEL):
-            row = measurer.row(outcome)
-            if isinstance(outcome, LabelFailure):
-                row = replace(row, facts=RowFacts.of(0, outcome, LABEL))
-            yield row, outcome if metrics is None else row
-
-    def _counted(self, outcome: AnyOutcome) -> AnyOutcome:
-        """Count an outcome that is neither a label nor a failure."""
-        if not isinstance(outcome, LabelRecord | LabelFailure):
-            self._others[outcome.kind] += 1
-        return outcome
-
-    def add(self, row: MetricsRow, kept: Kept[T]) -> None:
-        """Add a label that fits the choice."""
-        self.columns.update(row.metadata)
-        if row.facts:
-            self.repeated[kept.signature] += row.facts.copies
-        known = self.labels.setdefault(row.id, [])
-        if kept in known:
-            self.repeated[kept.signature] += 1
-        else:
-            known.append(kept)
+                self._trials.add(trial)
+            if not self._choice.fits(row.configuration, trial, failed=failed):
+                continue
+            if row.failed is not None:
+                self.failures.append((row.label, row.id, row.failed))
+                continue
+            self.columns.update(row.metadata)
+            kept = Kept.of(row, keep(record), by)
+            known = self.labels.setdefault(row.id, [])
+            self.repeated[kept.signature] += (row.facts or _NO_FACTS).copies + (kept in known)
+            if kept not in known:
+                known.append(kept)
 
     def chosen(self, *, mixed: bool) -> tuple[dict[str, Kept[T]], set[str], bool]:
         """Return the label of each id, their signatures, and whether the choice names one in full.
@@ -334,8 +324,8 @@ class _Contents(Generic[T]):
         if self._signatures:
             trials = ", ".join(map(str, sorted(self._trials)))
             return f"no label fits {self._choice}; trials {trials}; signatures:\n{self._listed()}"
-        if self._others:
-            held = ", ".join(f"{count} of kind {kind!r}" for kind, count in self._others.items())
+        if self.others:
+            held = ", ".join(f"{count} of kind {kind!r}" for kind, count in self.others.items())
             return (
                 f"no labels, but records {held}; labels are what is compared: name files of "
                 "labeler label (labeler metrics summarizes scores and written questions)"

@@ -125,13 +125,14 @@ class BoundedMean:
         return cubes / squares**1.5 * math.sqrt(self.count) if squares else 0.0
 
     @cached_property
-    def _mirrored(self) -> BoundedMean:
+    def mirrored(self) -> BoundedMean:
+        """The mean of the negative values."""
         units = tuple(unit._replace(total=-unit.total) for unit in self.units)
         return replace(self, units=units, low=-self.high, high=-self.low)
 
     def p_value(self, mean: float) -> float:
         """Return the two-sided p-value of a mean; above 0, at most 1."""
-        p = 2 * min(self.probability_below(mean), self._mirrored.probability_below(-mean))
+        p = 2 * min(self.probability_below(mean), self.mirrored.probability_below(-mean))
         return min(1.0, max(p, math.ulp(0.0)))
 
     def ends(self, level: float, tested: float | None = None) -> tuple[float, float]:
@@ -141,13 +142,8 @@ class BoundedMean:
             level: confidence level.
             tested: a mean that the interval holds if and only if its p-value is above 1 - level.
         """
-        found = _remembered if len(self.units) <= _FEW else BoundedMean._ends
+        found = _ends if len(self.units) <= _FEW else _ends.__wrapped__
         return found(self, level, tested)
-
-    def _ends(self, level: float, tested: float | None) -> tuple[float, float]:
-        quantile = NormalDist().inv_cdf((1 - level) / 2)
-        mirrored = None if tested is None else -tested
-        return self.lower_end(quantile, tested), -self._mirrored.lower_end(quantile, mirrored)
 
     def lower_end(self, quantile: float, tested: float | None) -> float:
         """Return the lower end: the mean that has the probability of a normal quantile."""
@@ -169,10 +165,11 @@ class BoundedMean:
         return _tail([*terms, ((self.low - mean) * self._unseen, 1)], self.lost)
 
 
-@lru_cache(maxsize=1 << 12)
-def _remembered(mean: BoundedMean, level: float, tested: float | None) -> tuple[float, float]:
-    """Return the ends of an interval; small groups of records are often alike."""
-    return mean._ends(level, tested)  # noqa: SLF001 - a part of the class
+@lru_cache(maxsize=1 << 12)  # small groups of records are often alike
+def _ends(mean: BoundedMean, level: float, tested: float | None) -> tuple[float, float]:
+    quantile = NormalDist().inv_cdf((1 - level) / 2)
+    mirrored = None if tested is None else -tested
+    return mean.lower_end(quantile, tested), -mean.mirrored.lower_end(quantile, mirrored)
 
 
 def _group_sums(

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import lru_cache
 from statistics import NormalDist
+from typing import cast
 
 from typing_extensions import TypedDict
 
@@ -96,13 +97,7 @@ class Interval:
 
     def as_json(self) -> IntervalJSON:
         """Return the published form."""
-        return {
-            "low": self.low,
-            "high": self.high,
-            "level": self.level,
-            "method": self.method,
-            "small_sample": self.small_sample,
-        }
+        return cast("IntervalJSON", asdict(self))
 
 
 def mean_interval(

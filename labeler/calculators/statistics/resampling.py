@@ -90,20 +90,17 @@ def agreement_intervals(
         The intervals by name; see :func:`drawn_intervals` for those that are left out.
     """
     sums = group_sums(np.array(records, dtype=np.float64), groups)
-    found = _remembered if len(sums) <= _FEW else _intervals_of_verdicts
+    found = _verdict_intervals if len(sums) <= _FEW else _verdict_intervals.__wrapped__
     return found(tuple(sorted(map(tuple, sums.tolist()))), raters, groups is not None)
 
 
-def _intervals_of_verdicts(
-    records: Sequence[Sequence[float]], raters: int, grouped: bool
+@lru_cache(maxsize=1 << 12)  # small groups of records are often alike
+def _verdict_intervals(
+    records: tuple[Sums, ...], raters: int, grouped: bool
 ) -> Mapping[str, Interval]:
     unseen = [record_sums([pattern]) for pattern in extreme_patterns(0, 1, raters)]
     named = partial(coefficients, pair=raters <= PAIR)
     return _intervals(np.array(records), named, unseen, grouped=grouped)
-
-
-_remembered = lru_cache(maxsize=1 << 12)(_intervals_of_verdicts)
-"""Small groups of records are often alike."""
 
 
 def extreme_patterns(low: float, high: float, raters: int) -> list[tuple[float, ...]]:
