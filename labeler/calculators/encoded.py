@@ -111,28 +111,18 @@ def numbered(found: Encoded) -> NDArray[np.uint64]:
     return numbers[found.codes]
 
 
-class Table(NamedTuple):
-    """An open file of columns.
-
-    Attributes:
-        path: the file.
-        names: names of its columns.
-        column: returns one; of ``None`` if the file does not have it.
-    """
+class _Table(NamedTuple):
+    """An open file: its name, the names of its columns, and a function that reads one."""
 
     path: str
     names: list[str]
     column: Callable[[str], Encoded]
 
 
-def open_table(path: str) -> Table:
-    """Open a file; Parquet is read by column, texts whole.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
+def _opened(path: str) -> _Table:
+    """Open a file, or raise :class:`UsageError`; Parquet is read by column, texts whole."""
     if format_of(path) != "parquet":
-        return _open_texts(path)
+        return _opened_texts(path)
     require_pyarrow(path)
     from labeler.data.formats.parquet_files import ParquetColumns  # noqa: PLC0415 - loads pyarrow
 
@@ -143,24 +133,21 @@ def open_table(path: str) -> Table:
             return Encoded.of(np.zeros(table.count, dtype=np.int32), [None])
         return Encoded(*table.encoded(name))
 
-    return Table(path, table.names, column)
+    return _Table(path, table.names, column)
 
 
-def _open_texts(path: str) -> Table:
+def _opened_texts(path: str) -> _Table:
     is_csv = format_of(path) == "csv"
     rows = list(_text_rows(READERS[format_of(path)](path)))
     names = list(dict.fromkeys(chain.from_iterable(rows)))
 
     def column(name: str) -> Encoded:
-        known: dict[tuple[type, Any], int] = {}
-        cells = (row.get(name) for row in rows)
-        codes = [known.setdefault((type(one), one), len(known)) for one in cells]
-        values = [value for _, value in known]
-        if is_csv:
-            values = [from_cell(one) if one or name == "id" else None for one in values]
-        return Encoded.of(np.array(codes, dtype=np.int32), values)
+        found = _coded(row.get(name) for row in rows)
+        if not is_csv:
+            return found
+        return found.mapped(lambda cell: from_cell(cell) if cell or name == "id" else None)
 
-    return Table(path, names, column)
+    return _Table(path, names, column)
 
 
 def _text_rows(rows: Iterable[Raw]) -> Iterator[dict[str, Any]]:
@@ -185,7 +172,7 @@ class Columns:
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._tables = [open_table(path) for path in paths]
+        self._tables = [_opened(path) for path in paths]
         self._read: dict[str, Encoded] = {}
         self.name = ", ".join(table.path for table in self._tables)
         self.names = list(dict.fromkeys(chain.from_iterable(one.names for one in self._tables)))
@@ -193,10 +180,7 @@ class Columns:
     def column(self, name: str, read: Callable[[Any], Any] | None = None) -> Encoded:
         """Return a column; its values are ``None`` where the files have none.
 
-        Args:
-            name: name of the column.
-            read: makes a value of a cell that is not empty; called for distinct ones. By default
-                cells are values.
+        ``read`` makes a value of a distinct cell that is not empty; by default cells are values.
 
         Raises:
             UsageError: it makes no value of a cell.
@@ -231,9 +215,15 @@ def joined(parts: Sequence[Encoded]) -> Encoded:
     """Return the column of several files, of distinct values."""
     if len(parts) == 1 and parts[0].is_distinct:
         return parts[0]
-    values: dict[tuple[type, Any], int] = {}
-    codes = []
+    found, start, codes = _coded(chain.from_iterable(part.values for part in parts)), 0, []
     for part in parts:
-        table = [values.setdefault((type(one), one), len(values)) for one in part.values]
-        codes.append(np.array(table, dtype=np.int32)[part.codes])
-    return Encoded.of(np.concatenate(codes), [value for _, value in values])
+        codes.append(found.codes[start + part.codes])
+        start += len(part.values)
+    return Encoded.of(np.concatenate(codes), found.values)
+
+
+def _coded(cells: Iterable[Any]) -> Encoded:
+    """Return cells as a column; the number 1 and True are two values."""
+    known: dict[tuple[type, Any], int] = {}
+    codes = [known.setdefault((type(one), one), len(known)) for one in cells]
+    return Encoded.of(np.array(codes, dtype=np.int32), [value for _, value in known])

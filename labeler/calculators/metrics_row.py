@@ -15,10 +15,8 @@ from labeler.calculators.registry import LABEL, METRICS, Metric
 from labeler.calculators.row_facts import (
     Identity,
     RowFacts,
-    group_key,
     outcome_profile,
     question_digest,
-    text_digest,
 )
 from labeler.calculators.tally import tally
 from labeler.catalog import Catalog, check_key, check_position, position_of, positions_of, unknown
@@ -295,19 +293,6 @@ def printed_versions(metrics: Sequence[Metric]) -> str:
     return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
 
 
-def resampling_unit(row: MetricsRow, column: str | None) -> int | None:
-    """Return the digest of the observation of a row; ``None`` for one of its own.
-
-    Args:
-        row: the row.
-        column: name of a metadata column; by default rows of equal questions are one unit.
-    """
-    if column is None:
-        return row.question or None
-    key = group_key(row.metadata, column)
-    return text_digest(key) if key else None
-
-
 # Records that are measured together, because several of them make one number.
 
 
@@ -340,13 +325,9 @@ installed package adds to it by an entry point of ``labeler.collected``."""
 def split_collected(
     outcomes: Iterable[AnyOutcome], found: dict[str, Collected]
 ) -> Iterator[AnyOutcome]:
-    """Yield outcomes that are measured one by one, and collect the others.
+    """Yield outcomes that are measured one by one, and collect the others by kind in ``found``.
 
     An unreadable row counts as the same kind as the first readable one.
-
-    Args:
-        outcomes: of any kind.
-        found: collections by kind, filled here; complete once the iterator is exhausted.
     """
     unread: list[AnyOutcome] = []
     first, known = "", dict[str, Collected | None]({LABEL: None})

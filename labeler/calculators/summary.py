@@ -11,10 +11,17 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.metrics_row import MetricsRow, resampling_unit
+from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.ratio import NOT_FINITE, MetricSum
 from labeler.calculators.registry import Metric
-from labeler.calculators.row_facts import QUESTION, Identities, group_key, group_names, row_digest
+from labeler.calculators.row_facts import (
+    QUESTION,
+    Identities,
+    group_key,
+    group_names,
+    row_digest,
+    text_digest,
+)
 from labeler.calculators.statistics.intervals import Interval, IntervalJSON, Intervals
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
@@ -388,7 +395,8 @@ class GroupSums:
                 self.add_not_finite(name, [row.id])
         self.questions.append(row.question)
         if column is not None:
-            self.units.append(resampling_unit(row, column) or 0)
+            key = group_key(row.metadata, column)
+            self.units.append(text_digest(key) if key else 0)
 
     def add_not_finite(self, name: str, ids: Sequence[str]) -> None:
         """Note ids of rows for which a metric gave NaN or infinity."""

@@ -14,9 +14,9 @@ event is judged by the frames below it, from the innermost outwards:
 * ``pickle.find_class``: wrong wherever it comes from. Everything that a pickle can run comes
   through it; a pickle of numbers and texts alone does not.
 
-What this cannot see: programs that a test starts (test_no_code_from_data starts the command line
-under the same hook), an import whose name comes from data, and code inside C extensions that is
-neither compiled nor unpickled. A hook cannot be taken out again, so there is one for a process.
+What this cannot see: programs that a test starts, an import whose name comes from data, and code
+inside C extensions that is neither compiled nor unpickled. A hook cannot be taken out again, so
+there is one for a process.
 """
 
 from __future__ import annotations

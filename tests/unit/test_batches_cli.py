@@ -6,9 +6,7 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -299,19 +297,10 @@ def test_waiting_ends_cleanly_on_a_signal(command: BatchCommand, provider: Provi
     """SIGTERM while it waits: one line, exit code 143, and everything is where it was."""
     provider.batches.take(never(1.0))
     command("submit", "rows.jsonl", "--model", "m")
-    waiting = subprocess.Popen(
-        [sys.executable, "-m", "labeler", "batch", "collect", "--wait", "--base-url", command.url],
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while provider.routes["GET /v1/batches/{id}"] == 0 and waiting.poll() is None:
-        time.sleep(0.02)  # the other process works meanwhile
-    waiting.send_signal(signal.SIGTERM)
-    _, err = waiting.communicate(timeout=60)
-    assert waiting.returncode == 143
-    assert "Traceback" not in err
-    assert "run it again to go on" in err
+    provider._scripts["GET /v1/batches/{id}"] = lambda _: os.kill(os.getpid(), signal.SIGTERM)
+    code, _, err = command("collect", "--wait")
+    assert (code, "run it again to go on" in err, "Traceback" in err) == (143, True, False)
+    del provider._scripts["GET /v1/batches/{id}"]
     provider.batches.take(expires(1.0), "batch_0001")
     codes = [command("collect")[0] for _ in range(2)]  # each look takes the batch a step further
     assert codes[-1] == 0

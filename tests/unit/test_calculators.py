@@ -169,6 +169,18 @@ DOUBTED = record(
 FROM_0 = record(documents=[1, 1], support={"a": ["0a"], "b": ["0a"]}, citing=[" [0]", " [1]"])
 KNOWN = record(support={"a": ["well_known_fact"], "b": ["0a"]}, citing=[" [1]", " [1]"])
 BLANK = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
+STORED = record(
+    documents=[2, 2],
+    stored=verbatim(
+        relevant=["0a", "0a", "1a.", "9z"],
+        utilized=["0a", "1a.", "general"],
+        support=[("a", ["0a"], None), ("b", [], None)],
+    ),
+    response=2,
+)
+"""An answer with a repeated key, a trailing dot, an unknown key and a misplaced string."""
+KEPT = record(stored=verbatim(support=[("a", [], False)], overall=True), response=1)
+"""Called supported as a whole, whatever its sentences are."""
 
 
 @pytest.mark.parametrize(
@@ -208,6 +220,16 @@ BLANK = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
         # The relevant document stands third although the first two hold no sentence.
         (BLANK, "document_relevance", Ratio(1, 3)),
         (BLANK, "context_precision", Ratio(Fraction(1, 3), 1)),
+        # The published columns count every entry; the set definition counts each real key once.
+        (STORED, "relevance:ragbench", Ratio(4, 4)),
+        (STORED, "utilization:ragbench", Ratio(3, 4)),
+        (STORED, "completeness:ragbench", Ratio(2, 4, convention=1.0)),
+        (STORED, "adherence:ragbench", Ratio(0, 1)),
+        (STORED, "relevance", Ratio(2, 4)),
+        (STORED, "utilization", Ratio(2, 4)),
+        (STORED, "completeness", Ratio(2, 2)),
+        (KEPT, "adherence:ragbench", Ratio(1, 1)),
+        (KEPT, "adherence", Ratio(0, 1)),
     ],
 )
 def test_metrics_worked_by_hand(labeled: LabelRecord, metric: str, expected: Ratio) -> None:
@@ -215,71 +237,10 @@ def test_metrics_worked_by_hand(labeled: LabelRecord, metric: str, expected: Rat
     assert ratio(labeled, metric) == expected
 
 
-@pytest.mark.parametrize(
-    "labeled",
-    [
-        record(),
-        probable(adherence=None),
-        probable(adherence=1.5),
-        probable(utilization={"0a": 0.5, "0b": 0}),
-    ],
-    ids=["no scores", "scores of another scale", "no probability", "a sentence without"],
-)
-def test_scores_that_are_no_probabilities(labeled: LabelRecord) -> None:
-    """Undefined in all three metrics."""
-    for name in ("adherence_score", "relevance:expected", "utilization:expected"):
-        assert ratio(labeled, name).undefined == "no_probabilities"
-
-
-def test_what_a_judge_does_not_measure_is_undefined() -> None:
-    """In each definition."""
-    names = [one.id for one in METRICS.values() if one.name in {"completeness", "trace_mean"}]
-    assert len(names) == 5  # four definitions, and the guide's mean of four metrics
-    for name in names:
-        assert ratio(probable(), name).undefined == "not_measured_by_judge"
-
-
-STORED = record(
-    documents=[2, 2],
-    stored=verbatim(
-        relevant=["0a", "0a", "1a.", "9z"],
-        utilized=["0a", "1a.", "general"],
-        support=[("a", ["0a"], None), ("b", [], None)],
-    ),
-    response=2,
-)
-"""An answer with a repeated key, a trailing dot, an unknown key and a misplaced string."""
-
-
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        ("relevance:ragbench", Ratio(4, 4)),
-        ("utilization:ragbench", Ratio(3, 4)),
-        ("completeness:ragbench", Ratio(2, 4, convention=1.0)),
-        ("adherence:ragbench", Ratio(0, 1)),
-        ("relevance", Ratio(2, 4)),
-        ("utilization", Ratio(2, 4)),
-        ("completeness", Ratio(2, 2)),
-    ],
-)
-def test_ragbench_counts_as_stored_and_set_counts_what_is_meant(
-    metric: str, expected: Ratio
-) -> None:
-    """The published columns count every entry; the set definition counts each real key once."""
-    assert ratio(STORED, metric) == expected
-
-
-def test_ragbench_adherence_follows_the_overall_verdict() -> None:
-    """A response called supported as a whole has no unsupported sentences, whatever they say."""
-    kept = verbatim(support=[("a", [], False)], overall=True)
-    assert value(record(stored=kept, response=1), "adherence:ragbench") == 1.0
-    assert value(record(stored=kept, response=1), "adherence") == 0.0
-
-
 NOTHING_RELEVANT = record(relevant=[], utilized=["0a"])
 NOTHING_USED_EITHER = record(relevant=[], utilized=[])
-
+PROBABLE = "adherence_score relevance:expected utilization:expected"
+COMPLETE = " ".join(m.id for m in METRICS.values() if m.name in {"completeness", "trace_mean"})
 
 UNJUDGED = record(support={"a": ["0a"]}, response=2, citing=[" [1]"])
 GREETING = record(support={"a": ["general"]}, citing=[" [1]"])
@@ -313,6 +274,13 @@ GREETING = record(support={"a": ["general"]}, citing=[" [1]"])
             "no_claiming_sentences",
         ),
         (record(), "citation_recall citation_f1", "no_citations"),
+        # No scores, scores of another scale, no probability, a sentence without one.
+        (record(), PROBABLE, "no_probabilities"),
+        (probable(adherence=None), PROBABLE, "no_probabilities"),
+        (probable(adherence=1.5), PROBABLE, "no_probabilities"),
+        (probable(utilization={"0a": 0.5, "0b": 0}), PROBABLE, "no_probabilities"),
+        # In each definition, and in the guide's mean of four metrics.
+        (probable(), COMPLETE, "not_measured_by_judge"),
     ],
 )
 def test_undefined_says_why(labeled: LabelRecord, metrics: str, reason: str) -> None:

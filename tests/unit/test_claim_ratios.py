@@ -105,21 +105,6 @@ def test_claims_are_counted(made: LabelRecord, metric: str, expected: Ratio) -> 
     assert ratio(made, metric) == expected
 
 
-@pytest.mark.parametrize("metric", CLAIM_METRICS)
-def test_a_label_without_claims_says_that_it_needs_them(metric: str) -> None:
-    """A label of the profile trace has no number of claims, not 0."""
-    assert ratio(record(), metric) == Ratio.missing("needs_claims")
-
-
-OF_CLAIMS = [m for m in CLAIM_METRICS if not m.startswith("hallucination") or "rate" in m]
-
-
-@pytest.mark.parametrize("metric", [m for m in OF_CLAIMS if not METRICS[m].conventions])
-def test_a_response_without_claims_has_no_share_of_them(metric: str) -> None:
-    """Nothing was claimed, so nothing was faithful or not."""
-    assert ratio(SILENT, metric) == Ratio.missing("no_claims")
-
-
 # -- which metrics a label gets where none are named ----------------------------------------------
 
 
@@ -319,6 +304,9 @@ NO_CHUNK = held([right()], [expects()], documents=0)
         (NO_CHUNK, "context_recall", Ratio(0, 1)),
         (BARE_REFERENCE, "hallucination_incorrect", Ratio(1, 2)),
         (BARE_REFERENCE, "self_knowledge", Ratio(1, 2)),
+        # RAGChecker finds none where nothing was retrieved.
+        (BARE_REFERENCE, "hallucination_incorrect:ragchecker", Ratio(0, 2, convention=0.0)),
+        (BARE_REFERENCE, "self_knowledge:ragchecker", Ratio(0, 2, convention=0.0)),
     ],
 )
 def test_claims_of_both_sides_are_counted(made: LabelRecord, metric: str, expected: Ratio) -> None:
@@ -326,35 +314,38 @@ def test_claims_of_both_sides_are_counted(made: LabelRecord, metric: str, expect
     assert ratio(made, metric) == expected
 
 
-@pytest.mark.parametrize("name", ["hallucination_incorrect", "self_knowledge"])
-def test_ragchecker_finds_no_hallucination_without_documents(name: str) -> None:
-    """Nothing was retrieved."""
-    assert ratio(BARE_REFERENCE, f"{name}:ragchecker").value == 0
-
-
-@pytest.mark.parametrize("metric", REFERENCE_METRICS)
-def test_a_label_without_a_reference_says_that_it_needs_one(metric: str) -> None:
-    """Labels of the leaner profiles have no such number, and are not given 0."""
-    for lean in (record(), record(answer=claims_output([says("a", ["0a"])]))):
-        assert ratio(lean, metric) == Ratio.missing("needs_reference")
-
-
-@pytest.mark.parametrize("metric", [m for m in REFERENCE_METRICS if METRICS[m].default])
-def test_a_reference_without_claims_decides_nothing(metric: str) -> None:
-    """Nothing can be right or wrong, found or missed, by an answer that says nothing."""
-    assert ratio(held([wrong("a", ["0a"])], []), metric) == Ratio.missing("no_reference_claims")
-
-
+OF_CLAIMS = [m for m in CLAIM_METRICS if not m.startswith("hallucination") or "rate" in m]
 OF_THE_RESPONSE = [
     *("claim_precision", "claim_f1", "hallucination_incorrect", "self_knowledge"),
     *("noise_sensitivity_relevant", "noise_sensitivity_irrelevant"),
 ]
 
 
-@pytest.mark.parametrize("metric", OF_THE_RESPONSE)
-def test_a_response_without_claims_has_no_precision(metric: str) -> None:
-    """The denominator would be 0."""
-    assert ratio(held([], [expects(["0a"])]), metric) == Ratio.missing("no_claims")
+@pytest.mark.parametrize(
+    ("made", "metrics", "reason"),
+    [
+        # Labels of the leaner profiles have no such number, and are not given 0.
+        (record(), CLAIM_METRICS, "needs_claims"),
+        (record(), REFERENCE_METRICS, "needs_reference"),
+        (record(answer=claims_output([says("a", ["0a"])])), REFERENCE_METRICS, "needs_reference"),
+        # Nothing was claimed, so nothing was faithful or not, right or wrong.
+        (SILENT, [m for m in OF_CLAIMS if not METRICS[m].conventions], "no_claims"),
+        (held([], [expects(["0a"])]), OF_THE_RESPONSE, "no_claims"),
+        # Nothing can be right or wrong, found or missed, by an answer that says nothing.
+        (
+            held([wrong("a", ["0a"])], []),
+            [m for m in REFERENCE_METRICS if METRICS[m].default],
+            "no_reference_claims",
+        ),
+    ],
+)
+def test_a_metric_of_claims_says_what_is_missing(
+    made: LabelRecord, metrics: Sequence[str], reason: str
+) -> None:
+    """A number that a label cannot have is undefined."""
+    assert {name: ratio(made, name) for name in metrics} == dict.fromkeys(
+        metrics, Ratio.missing(reason)
+    )
 
 
 def test_ragcheckers_definitions_are_0_where_a_side_makes_no_claim() -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
@@ -44,6 +41,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.plugins.ragbench import read_ragbench
 from labeler.store.disk import DiskStore
 from labeler.store.memory import LabelStore, MemoryStore
+from support.audit import AUDIT
 from support.command import Command
 from support.real_data import needs_ragbench, ragbench_files
 from support.samples import request as any_request
@@ -392,33 +390,12 @@ def test_the_fitted_lengths_are_those_of_published_labels() -> None:
     assert 0.85 * written < expected < written
 
 
-WATCHED = """
-import sys
-seen = []
-sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
-import labeler.cli
-sys.argv = ["labeler", *sys.argv[1:]]
-code = labeler.cli.run()
-print("SEEN", sorted(set(seen)), code, file=sys.stderr)
-"""
-
-
-SECRETS_AND_SETTINGS = ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE", "COLUMNS")
-
-
-def test_the_command_needs_no_key_and_touches_no_network(tmp_path: Path) -> None:
+def test_the_command_needs_no_key_and_touches_no_network(command: Run, tmp_path: Path) -> None:
     """Nor does it make a store."""
-    kept = {name: v for name, v in os.environ.items() if name not in SECRETS_AND_SETTINGS}
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, "estimate", EXAMPLES, "--model", "gpt-4o"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=kept,
-    )
-    assert done.stderr == "SEEN [] 0\n"
-    assert "price: genai-prices" in done.stdout
+    with AUDIT.contacts() as contacts:
+        code, out, err = command(EXAMPLES, "--model", "gpt-4o")
+    assert (code, err, contacts) == (0, "", [])
+    assert "price: genai-prices" in out
     assert list(tmp_path.iterdir()) == []
 
 

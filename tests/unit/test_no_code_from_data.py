@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from support.audit import AUDIT, package_folder
+from support.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-TESTS = Path(__file__).parents[1]
 
 HOSTILE = (
     "__import__('os').system('touch trace')",
@@ -152,10 +152,11 @@ def test_that_evaluates():
 def test_a_test_in_which_data_becomes_code_fails(tmp_path: Path) -> None:
     """The settings that all tests share turn a find into a failure, and nothing else."""
     (tmp_path / "test_planted.py").write_text(PLANTED)
+    paths = [str(Path(__file__).parents[1]), *filter(None, sys.path)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-q", "."],
         cwd=tmp_path,
-        env=searching_tests(),
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=False,
@@ -165,68 +166,35 @@ def test_a_test_in_which_data_becomes_code_fails(tmp_path: Path) -> None:
     assert "code was made from data" in done.stdout
 
 
-COMMANDS = """
-import json, sys
-from support.audit import AUDIT
-AUDIT.install()
-from labeler.cli import run
-codes = []
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["labeler", *arguments]
-    codes.append(run())
-print(json.dumps([codes, AUDIT.found, AUDIT.seen["exec"]]), file=sys.stderr)
-"""
-
-
-def searching_tests() -> dict[str, str]:
-    """This environment, in which a program finds what the tests share."""
-    paths = [str(TESTS), *filter(None, sys.path)]
-    settings = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
-    return settings | {"PYTHONPATH": os.pathsep.join(paths)}
-
-
-def watched(folder: Path, *commands: list[str]) -> tuple[list[int], list[str], int]:
-    """Run commands in one program under the hook: exit codes, what was found, what was seen."""
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
-        cwd=folder,
-        env=searching_tests(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    codes, found, seen = json.loads(done.stderr.splitlines()[-1])
-    return codes, found, seen
-
-
-def test_the_command_line_makes_no_code_of_what_it_reads(tmp_path: Path) -> None:
-    """Labeling, and every way to read a store and a label file, imports of their own included."""
+def test_the_command_line_makes_no_code_of_what_it_reads(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Labeling, and every way to read a store and a label file."""
     rows = [
         {"id": text, "question": text, "documents": [text, *HOSTILE], "response": text, text: text}
         for text in HOSTILE
     ]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "rows.jsonl").write_text(EXAMPLES.read_text() + lines)
-    reading = [
-        command
-        for labels in (".labeler", "labels.jsonl")
-        for command in (
-            ["metrics", labels, "--metrics", "all"],
-            ["metrics", labels, "--rows"],
-            ["show", labels, HOSTILE[0]],
-            ["show", labels, HOSTILE[1], "--json"],
-        )
-    ]
-    codes, found, seen = watched(
-        tmp_path,
+    AUDIT.take()
+    for command in (
         ["label", "rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl"],
         ["label", "rows.jsonl", "--judge", "replay", "--recorded", "labels.jsonl", "-o", "-"],
-        *reading,
+        *(
+            command
+            for labels in (".labeler", "labels.jsonl")
+            for command in (
+                ["metrics", labels, "--metrics", "all"],
+                ["metrics", labels, "--rows"],
+                ["show", labels, HOSTILE[0]],
+                ["show", labels, HOSTILE[1], "--json"],
+            )
+        ),
         ["store", "export", "-o", "all.jsonl"],
         ["store", "import", "all.jsonl", "--store", "elsewhere"],
         ["prompt", "--rows", "rows.jsonl", "--id", HOSTILE[0]],
-    )
-    assert found == []
-    assert set(codes) == {0}, codes
-    assert seen > 0
+    ):
+        assert labeler_command(*command)[0] == 0, command
+    assert AUDIT.found == []
+
     assert not list(tmp_path.glob("**/trace"))

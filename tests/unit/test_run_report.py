@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -183,46 +182,22 @@ ROWS = [
     {"id": str(n), "question": f"Q{n}?", "documents": [f"D{n} is."], "response": f"D{n} is."}
     for n in range(5)
 ]
-PROGRAM = f"""
-import labeler
-labeler.label({ROWS!r}, judge="embedded", store=labeler.MemoryStore(), **OPTIONS)
-"""
 
 
-def on_a_terminal(program: str) -> str:
-    """What a program writes to a terminal."""
-    import os
-    import pty
-
-    ours, theirs = pty.openpty()
-    done = subprocess.Popen([sys.executable, "-c", program], stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            piece = os.read(ours, 1 << 16)
-        except OSError:
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(ours)
-    assert done.wait() == 0, written
-    return written.decode()
-
-
-def test_a_terminal_shows_progress_unless_it_is_off() -> None:
+@pytest.mark.parametrize(("is_terminal", "progress"), [(True, True), (True, False), (False, True)])
+def test_a_terminal_shows_progress_unless_it_is_off(
+    is_terminal: bool,
+    progress: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """A bar with counts, or nothing at all."""
-    shown = on_a_terminal(PROGRAM.replace("OPTIONS", "{}"))
-    assert "labeling" in shown
-    assert "5/5" in shown
-    assert on_a_terminal(PROGRAM.replace("OPTIONS", "{'progress': False}")) == ""
-
-
-def test_a_pipe_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither on standard output nor on standard error."""
-    labeler.label(ROWS, judge="embedded", store=labeler.MemoryStore())
-    assert capfd.readouterr() == ("", "")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    labeler.label(ROWS, judge="embedded", store=labeler.MemoryStore(), progress=progress)
+    out, err = capsys.readouterr()
+    assert ("5/5" in err, "labeling" in err) == (is_terminal and progress,) * 2
+    assert (out, bool(err)) == ("", is_terminal and progress)
 
 
 def test_a_log_has_a_line_now_and_then_and_every_notice(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,18 +16,15 @@ from labeler.labels.record import LabelFailure
 from labeler.store.memory import MemoryStore
 from support.command import Command
 from support.watching import Watch
-from wire.clients import comes_true
 from wire.connections import Wire
 from wire.provider import Call, ModelCard, Provider, Step, changes, error
 from wire.runs import (
     KEY,
     labeling,
-    process,
     reasons,
     row_file,
     rows,
     run,
-    running,
 )
 
 LOOK_UP = "GET /v1/models/{id}"
@@ -118,14 +116,17 @@ def test_the_look_up_can_be_left_out() -> None:
     assert provider.routes == {COMPLETION: 3}
 
 
-def test_leaving_during_the_look_up_waits_for_nobody(tmp_path: Path) -> None:
+def test_leaving_during_the_look_up_waits_for_nobody(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """A server that hangs there keeps no one who presses Ctrl-C."""
-    with Provider(at={LOOK_UP: lambda _: "hang"}) as provider:
-        asking = process(labeling(provider, row_file(tmp_path, rows(4))))
-        with running(asking, tmp_path) as hanging:
-            assert comes_true(lambda: provider.routes == {LOOK_UP: 1}, 60)
-            hanging.process.send_signal(signal.SIGINT)
-            assert hanging.process.wait(timeout=10) == 130
+
+    def hang(_: Call) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        return "hang"
+
+    with Provider(at={LOOK_UP: hang}) as provider:
+        assert labeler_command(*labeling(provider, row_file(tmp_path, rows(4))))[0] == 130
         assert provider.routes == {LOOK_UP: 1}
 
 

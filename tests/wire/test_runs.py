@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
 import resource
@@ -286,16 +287,20 @@ def test_a_signal_ends_the_wait_for_another_run(tmp_path: Path) -> None:
         assert first.end().code == 0
 
 
-def test_a_signal_ends_the_wait_for_a_server_that_is_away(tmp_path: Path) -> None:
+def test_a_signal_ends_the_wait_for_a_server_that_is_away(
+    tmp_path: Path, labeler_command: Command
+) -> None:
     """Neither the pause between probes nor that of a record is waited out."""
     given = row_file(tmp_path, rows(40))
-    with Provider(lambda call: "503" if call.number > 5 else None) as provider:
-        asking = process(labeling(provider, given, "--concurrency", 4))
-        with running(asking, tmp_path) as away:
-            assert away.says(AWAY)
-            away.process.send_signal(signal.SIGTERM)
-            assert away.process.wait(timeout=30) == 128 + signal.SIGTERM
-            assert "Traceback" not in away.err
+
+    def away(call: Call) -> str | None:
+        if call.number == 13:  # eight failed before
+            os.kill(os.getpid(), signal.SIGTERM)
+        return "503" if call.number > 5 else None
+
+    with Provider(away) as provider:
+        code, _, err = labeler_command(*labeling(provider, given, "--concurrency", 4))
+        assert (code, AWAY in err, "Traceback" in err) == (128 + signal.SIGTERM, True, False)
         assert stored(tmp_path / ".labeler") == provider.paid.total() == 4
 
 

@@ -273,73 +273,55 @@ def test_the_watch_sees_a_connection() -> None:
     assert {event for event, _ in said} == {"socket.connect", "socket.getaddrinfo"}
 
 
-COMMANDS = """
+COMMAND = """
 import json, sys
 from support.audit import AUDIT
 AUDIT.install()
 with AUDIT.contacts() as contacts:
     from labeler.cli import run
-    codes = []
-    for arguments in json.loads(sys.argv[1]):
-        sys.argv = ["labeler", *arguments]
-        codes.append(run())
-        print("", file=sys.stderr)
-print(json.dumps([codes, contacts], default=repr), file=sys.stderr)
+    code = run()
+print(json.dumps([code, contacts], default=repr), file=sys.stderr)
 """
-
-
-def watched(
-    folder: Path, environment: dict[str, str], *commands: list[str]
-) -> tuple[list[int], list[Contact]]:
-    """Run commands in one program; exit codes, and what was asked of sockets, imports included."""
-    paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
-        cwd=folder,
-        env=kept | environment | {"PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    codes, contacts = json.loads(done.stderr.splitlines()[-1])
-    # JSON has no tuples, and an address is one.
-    return codes, [
-        Contact(e, tuple(what) if isinstance(what, list) else what) for e, what in contacts
-    ]
 
 
 LABEL = ["label", str(EXAMPLES), "-o", "labels.jsonl"]
 
 
-def test_a_command_with_a_model_connects_to_its_server_alone(tmp_path: Path) -> None:
+def test_a_command_with_a_model_connects_to_its_server_alone(
+    trap: Provider, tmp_path: Path
+) -> None:
     """From the first import to the last request."""
-    with Provider() as trap, Provider() as provider:
+    paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
+    with Provider() as provider:
         asking = [*LABEL, "--judge", "openai", "--model", "m", "--base-url", provider.url]
-        codes, contacts = watched(tmp_path, trapped(trap, tmp_path), asking)
-    assert codes == [0]
-    assert talk(contacts) == {("socket.connect", ("127.0.0.1", provider.port))}
+        done = subprocess.run(
+            [sys.executable, "-c", COMMAND, *asking],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": paths},
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    code, contacts = json.loads(done.stderr.splitlines()[-1])
+    said = {(event, *what) for event, what in contacts if event not in HARMLESS}
+    assert (code, said) == (0, {("socket.connect", "127.0.0.1", provider.port)})
     assert trap.calls == []
     assert len(provider.calls) > 0
 
 
-def test_the_embedded_judge_speaks_to_nobody(tmp_path: Path) -> None:
+def test_the_embedded_judge_speaks_to_nobody(trap: Provider, labeler_command: Command) -> None:
     """Its event loop has a pair of sockets for itself, which have no address."""
-    with Provider() as trap:
-        environment = trapped(trap, tmp_path)
-        codes, contacts = watched(tmp_path, environment, [*LABEL, "--judge", "embedded"])
-    assert codes == [0]
+    with AUDIT.contacts() as contacts:
+        assert labeler_command(*LABEL, "--judge", "embedded")[0] == 0
     assert set(contacts) == {Contact("socket.__new__", socket.AF_UNIX)}
     assert trap.calls == []
 
 
-def test_reading_labels_asks_nothing_of_sockets(tmp_path: Path) -> None:
+def test_reading_labels_asks_nothing_of_sockets(trap: Provider, labeler_command: Command) -> None:
     """No event at all: from a store and from a file, by every command that reads."""
-    watched(tmp_path, {}, [*LABEL, "--judge", "embedded"])
-    with Provider() as trap:
-        codes, contacts = watched(
-            tmp_path,
-            trapped(trap, tmp_path),
+    labeler_command(*LABEL, "--judge", "embedded")
+    with AUDIT.contacts() as contacts:
+        for command in (
             *(
                 command
                 for labels in (".labeler", "labels.jsonl")
@@ -349,7 +331,6 @@ def test_reading_labels_asks_nothing_of_sockets(tmp_path: Path) -> None:
             ["store", "import", "all.jsonl", "--store", "elsewhere"],
             ["prompt", "--rows", str(EXAMPLES)],
             ["prompt", "--schema", "label-trace/v1"],
-        )
-    assert set(codes) == {0}
-    assert contacts == []
-    assert trap.calls == []
+        ):
+            assert labeler_command(*command)[0] == 0
+    assert (contacts, trap.calls) == ([], [])
