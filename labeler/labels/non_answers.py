@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.sentences.example import Frozen, KeyedExample
+from labeler.sentences.words import read_table
 
 SUPPORT = "degenerate_support"
 """Count of overruled support verdicts: of sentences, and of the whole response."""
@@ -29,38 +30,10 @@ CLAIMS = "degenerate_claims"
 """Count of overruled claims, of the response and of a reference answer."""
 OVERRULED = frozenset({SUPPORT, USE, CLAIMS})
 
-OPENERS = frozenset(
-    {
-        *("thought process", "my thought process", "chain of thought"),
-        *("let's solve this problem step by step", "let us solve this problem step by step"),
-        *("let's think step by step", "let's think about this step by step"),
-        *("let's work through this step by step", "let me think step by step"),
-        *("solution", "the solution", "the answer", "the answer is", "final answer"),
-        *("here is the answer", "here is the solution", "here is my answer"),
-        *("lösung", "antwort", "réponse", "respuesta", "solución", "risposta", "soluzione"),
-        *("resposta", "solução", "решение", "ответ", "الحل", "الإجابة", "उत्तर", "समाधान"),
-        *[
-            "解",
-            "解答",
-            "解説",
-            "解说",
-            "解析",
-            "答案",
-            "かいせつ",
-            "かいとう",
-            "풀이",
-            "해설",
-            "정답",
-        ],
-    }
-)
+_WORDS = read_table(__file__, "non_answers")
+OPENERS: frozenset[str] = frozenset(_WORDS["openers"])
 """Openings of an answer, in lower case without outer punctuation; alone they are not an answer."""
-HEADINGS = frozenset(
-    {
-        *("answer", "response", "reasoning", "explanation", "analysis", "result", "output"),
-        *("conclusion", "summary", "step 1", "step one", "thinking", "final result"),
-    }
-)
+HEADINGS: frozenset[str] = frozenset(_WORDS["headings"])
 """Words that can be an answer, but with a colon only announce one."""
 
 _NO_CONTENT = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk", "Zs", "Zl", "Zp", "Cc"})

@@ -16,6 +16,7 @@ from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from labeler.sentences.characters import SMALL_DIGITS, may_cite
+from labeler.sentences.words import read_table
 
 # An opening fence may stand behind a quotation sign or the marker of a list item.
 _FENCE = re.compile(
@@ -162,20 +163,7 @@ _TO_DIGITS = str.maketrans(_SMALL, "0123456789")
 _WIDEST = 50
 """Numbers in a range; a wider one names its ends only."""
 
-_TITLES = "|".join(
-    """
-    further reading|read more|see also|based on
-    sources?|references?|citations?|bibliography|works cited|footnotes?|source documents?
-    documents? (?:used|cited)|quellen?(?:verzeichnis|angaben?)?|literatur(?:verzeichnis)?|referenzen
-    belege|r[ée]f[ée]rences|bibliographie|fuentes?|referencias?|bibliograf[íi]a|font[ei]s?
-    riferimenti|refer[êe]ncias|bron(?:nen|vermelding)?|referenties|źródł[ao]|bibliografia|käll(?:or|a)
-    kilder?|lähteet|zdroje|kaynak(?:lar|ça)?|nguồn|sumber|источники?|ссылки|примечания
-    (?:список )?литератур[аы]|джерела|πηγές|βιβλιογραφία|מקורות|المصادر|المصدر|المراجع|स्रोत|संदर्भ
-    引用元?|出典|情報源
-    (?:参考|參考|引用)?(?:资料|資料|文献|文獻|来源|來源|出处|出處)|(?:资料|資料)[来來]源|출처
-    참고 ?(?:문헌|자료)|แหล่งที่มา|อ้างอิง
-    """.strip().split("\n    ")
-)
+_TITLES = "|".join(read_table(__file__, "citations")["titles"])
 HEADING = re.compile(
     rf"\W{{0,8}}(?:list of )?(?:{_TITLES})(?: (?:used|cited|consulted))?[*_】\])]{{0,4}}\s{{0,4}}"
     r"(?:\|\s{0,4}(?=\n))?"
