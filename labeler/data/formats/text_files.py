@@ -339,7 +339,7 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
                     break
             elif token == b'"':
                 in_text = True
-            elif depth + _STEPS.get(token, -depth):
+            elif depth + _STEPS.get(token, -depth):  # neither a comma nor the last bracket
                 depth += _STEPS[token]
             elif depth == 1:
                 _extend(entry, piece[start : match.start()])
