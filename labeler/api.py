@@ -13,7 +13,6 @@ from labeler.calculators.outcomes import (
     measure_outcomes,
     metrics,
     read_labels,
-    read_records,
     stored_outcomes,
     summary,
 )
@@ -288,7 +287,6 @@ __all__ = [
     "metrics",
     "open_rows",
     "read_labels",
-    "read_records",
     "stored_outcomes",
     "summary",
     "write_labels",

@@ -36,7 +36,6 @@ from labeler.labels.record import (
     RECORDS,
     AnyOutcome,
     LabelFailure,
-    LabelRecord,
     Outcome,
     records_of,
     reject_path,
@@ -280,11 +279,6 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
     """
     found = checked_outcomes(labels).through(partial(records_of, kind="label"))
     return cast("Iterator[Outcome]", found)
-
-
-def read_records(labels: str | Path) -> Iterator[LabelRecord]:
-    """Read the label records among the outcomes of :func:`read_labels`."""
-    return (outcome for outcome in read_labels(labels) if isinstance(outcome, LabelRecord))
 
 
 def measure_outcomes(

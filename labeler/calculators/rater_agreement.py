@@ -238,7 +238,7 @@ class FieldRatings:
             tied: units on which as many people say yes as no.
         """
         ratings, questions = Ratings(self.patterns), None
-        found = coefficients(ratings)
+        raw, found = ratings.raw, coefficients(ratings)
         if self.sums and len(self.questions) <= self.most:
             from labeler.calculators.statistics.resampling import agreement_intervals  # noqa: PLC0415
 
@@ -255,7 +255,7 @@ class FieldRatings:
             units=ratings.units,
             left_out=sum(ratings.all.values()) - ratings.units,
             tied=tied,
-            raw=None if ratings.raw is None else float(ratings.raw),
+            raw=None if raw is None else float(raw),
             mean_a=_mean(ratings, 0),
             mean_b=_mean(ratings, 1),
             questions=questions,

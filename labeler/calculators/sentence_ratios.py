@@ -13,6 +13,8 @@ from labeler.calculators.trace_ratios import RELEVANT, SUPPORT, UTILIZED
 
 _UNJUDGED = Ratio.missing("unjudged_response_sentence")
 _default = partial(metric, default=True)
+_of_response = partial(_default, definition="sentence", needs=SUPPORT)
+_of_ranking = partial(_default, definition="rank")
 _of_peers = partial(
     metric,
     "context_precision",
@@ -22,10 +24,8 @@ _of_peers = partial(
 )
 
 
-@_default(
+@_of_response(
     "faithfulness",
-    definition="sentence",
-    needs=SUPPORT,
     source="RAGAS and DeepEval faithfulness, with sentences for claims",
     formula="supported response sentences / |A|",
     same_as="adherence_fraction",
@@ -60,11 +60,9 @@ def faithfulness_without_general(tally: Tally) -> Ratio:
     return Ratio.of(supported, _in_need(tally), if_empty="no_claiming_sentences")
 
 
-@_default(
+@_of_response(
     "hallucination_rate",
-    definition="sentence",
     higher_is_better=False,
-    needs=SUPPORT,
     source="generator-metrics guide, with sentences for claims",
     formula="unsupported response sentences / |A|",
     same_as="1-adherence_fraction",
@@ -78,9 +76,8 @@ def hallucination_rate(tally: Tally) -> Ratio:
     return tally.response_share(tally.unsupported)
 
 
-@_default(
+@_of_ranking(
     "context_precision",
-    definition="rank",
     needs=RELEVANT,
     source="DeepEval contextual precision; RAGAS context precision",
     formula="(1/Σr_k) Σ_k (relevant documents up to k / k)·r_k",
@@ -124,9 +121,8 @@ def context_precision_deepeval(tally: Tally) -> Ratio:
     return context_precision_ragas(tally)
 
 
-@_default(
+@_of_ranking(
     "context_utilization_precision",
-    definition="rank",
     needs=UTILIZED,
     source="RAGAS context precision without reference",
     formula="as context_precision, with utilized sentences for relevant ones",
@@ -176,10 +172,8 @@ def document_relevance(tally: Tally) -> Ratio:
     return Ratio.of(relevant, len(tally.documents), if_empty="no_documents")
 
 
-@_default(
+@_of_response(
     "citation_coverage",
-    definition="sentence",
-    needs=SUPPORT,
     source="share of sentences that can be traced to a document sentence",
     formula="response sentences whose support names a document sentence / |A|",
 )
@@ -192,10 +186,8 @@ def citation_coverage(tally: Tally) -> Ratio:
     return tally.response_share(tally.citing)
 
 
-@_default(
+@_of_response(
     "supported_by_history",
-    definition="sentence",
-    needs=SUPPORT,
     source="share of sentences that rest on the conversation instead of the documents",
     formula="supported response sentences whose support names a turn or tool output / |A|",
 )

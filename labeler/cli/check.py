@@ -153,11 +153,7 @@ def _demands(
 def _check_options(
     context: typer.Context, labels: str, against: str | None, *, drops: bool
 ) -> None:
-    """Reject contradictory options.
-
-    Raises:
-        UsageError: options lack another one, or both sides are standard input.
-    """
+    """Reject contradictory options."""
     if drops is not bool(against):
         raise UsageError(
             "--max-drop and --against need each other, such as --against main.jsonl "

@@ -298,11 +298,7 @@ def _difference(metric: Metric, row: MetricsRow, base_row: MetricsRow) -> Ratio:
 
 
 def _check_pairs(new: _Side, base: _Side, rows: Sequence[MetricsRow]) -> None:
-    """Require an id on both sides, and of labels one with the same question.
-
-    Raises:
-        UsageError: these are other rows.
-    """
+    """Require an id on both sides, and of labels one with the same question."""
     if new and base and not new.keys() & base.keys():
         raise UsageError(
             f"new labels and base have no id in common: the new labels have {_some(sorted(new))}, "

@@ -221,11 +221,7 @@ class Demand:
 
 
 def _named(name: str, own: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of an id.
-
-    Raises:
-        UnknownName: there is none; the message suggests registered ones and those of outcomes.
-    """
+    """Return the metrics of an id; the error suggests registered ones and those of outcomes."""
     if found := tuple(metric for metric in own if name in metric.names):
         return found
     try:
@@ -272,12 +268,7 @@ def measure_gates(
 
 
 def _gates(demands: Sequence[Demand], found: Mapping[str, Collected]) -> list[Gate]:
-    """Return the gates of demands.
-
-    Raises:
-        UsageError: bad values of a metric whose direction is known would pass: only a band may
-            have a gate in the other direction; or a band is empty.
-    """
+    """Return the gates of demands; reject empty bands and gates that bad values would pass."""
     own = [metric for collected in found.values() for metric in collected.metrics()]
     gates = [demand.gate(own) for demand in demands]
     for low, high in product(gates, gates):

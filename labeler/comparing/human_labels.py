@@ -144,11 +144,7 @@ def _csv_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the judged fields of a row with their values, and the other columns.
-
-    Raises:
-        UsageError: the row judges nothing, or a field does not exist.
-    """
+    """Return the judged fields of a row with their values, and the other columns."""
     if "field" in row:
         field = row["field"]
         if not isinstance(field, str) or not _is_field(field):
@@ -207,11 +203,7 @@ def _shown(value: object) -> str:
 
 
 def _labels(row: Mapping[str, Any], cells: Mapping[str, Any], where: str) -> Iterable[HumanLabel]:
-    """Yield the judgments of a row.
-
-    Raises:
-        UsageError: its id, sentence, annotator or a value is missing or wrong.
-    """
+    """Yield the judgments of a row."""
     if row.get("id") is None:
         raise UsageError(
             f"{where}: no 'id'; a row needs the id of the record that it speaks of",

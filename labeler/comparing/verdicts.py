@@ -119,10 +119,7 @@ class GateRecords:
 
 
 def _worst_first(gate: Gate, records: Iterable[RecordValue]) -> tuple[list[RecordValue], ...]:
-    """Return the records with a value, the failed ones, and those without a value.
-
-    The worst come first.
-    """
+    """Return the records with a value, worst first, the failed ones, and those without a value."""
     sign = 1 if gate.at_least else -1
     ordered = sorted(records, key=lambda one: (sign * (one.value or 0), one.id))
     return (

@@ -348,11 +348,6 @@ class Columns:
         value, _ = self._found("id", row, where)
         return row if value is None else {**row, "id": value}
 
-    def text_columns(self) -> set[str]:
-        """Return the names of columns of question and response, whose texts may be empty."""
-        choices = (one for name in ("question", "response") for one in self.choices.get(name, ()))
-        return {path.text for choice in choices for path in choice.paths}
-
     def expected(self) -> Iterator[tuple[ColumnPath, str]]:
         """Yield the columns that the user named, each with its field."""
         for field, choices in self.choices.items():

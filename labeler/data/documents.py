@@ -70,6 +70,7 @@ _LISTS = (
     *("search_result", "entries", "neighbors", "children", "content", "responses"),
 )
 """The same in the output of a retriever."""
+_RANKS = {name: rank for rank, name in reversed([*enumerate(_LISTS)])}
 _DEEPEST, _DEEPEST_LIST = 4, 7
 
 
@@ -219,18 +220,14 @@ def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
     for _ in range(_DEEPEST_LIST):
         inner: list[Mapping[str, Any]] = []
         for one in level:
-            for name in sorted((n for n in one if isinstance(n, str)), key=_list_rank):
+            names = [name for name in one if isinstance(name, str)]
+            for name in sorted(names, key=lambda name: _RANKS.get(snake_case(name), len(_LISTS))):
                 part = one[name]
                 if isinstance(part, Mapping):
                     inner.append(part)
                 elif isinstance(part, list | tuple):
                     yield name, part
         level = inner
-
-
-def _list_rank(name: str) -> int:
-    known = snake_case(name)
-    return _LISTS.index(known) if known in _LISTS else len(_LISTS)
 
 
 def _are_objects(values: Iterable[object]) -> bool:
@@ -257,18 +254,16 @@ def _by_columns(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         heads = [str(one.get("name") if isinstance(one, Mapping) else one) for one in names]
         return [dict(zip(heads, row, strict=False)) for row in rows]
     sizes = {len(part) if isinstance(part, list | tuple) else -1 for part in value.values()}
-    if len(sizes) != 1 or -1 in sizes or not any(map(_is_column, value, value.values())):
+    if len(sizes) != 1 or -1 in sizes:
+        return None
+    ranks = {name: rank for name in value if (rank := _rank(name)) is not None}
+    texts = [value[name] for name, rank in ranks.items() if rank <= len(_TEXTS)]
+    if not any(all(isinstance(one, str | list) for one in part) for part in texts):
         return None
     return [{name: part[n] for name, part in value.items()} for n in range(sizes.pop())]
 
 
 _ROWS = ("rows", "data", "values", "result")
-
-
-def _is_column(name: object, part: Sequence[object]) -> bool:
-    rank = _rank(name)
-    is_text = rank is not None and rank <= len(_TEXTS)
-    return is_text and all(isinstance(one, str | list) for one in part)
 
 
 def read_documents(value: object) -> list[Document | None] | None:
@@ -432,14 +427,12 @@ def documents_of(value: object, *, named: bool = False) -> Found:
             return Found((), 1)
     if value in (None, "", [], {}):
         return Found()
-    if isinstance(value, list | tuple):
-        return Found() if named else found_in(map(read_document, _unnested(flat(value))))
-    if isinstance(value, Mapping):
-        listed = _listed(value, named=named)
-        if listed is not None:
-            return found_in(map(read_document, listed))
+    if isinstance(value, Mapping) and (listed := _listed(value, named=named)) is not None:
+        return found_in(map(read_document, listed))
     if named:
         return Found()
+    if isinstance(value, list | tuple):
+        return found_in(map(read_document, _unnested(flat(value))))
     found = read_document(value)
     return Found((found.text,)) if found and found.text.strip() else Found((), 1)
 

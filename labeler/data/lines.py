@@ -80,17 +80,15 @@ def read_lines(path: str | Path) -> Iterator[Line]:
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
     """Read the lines of a file; of one over the limit, as much as shows that it is over."""
-    while start := file.readline(_BUFFER):
-        yield start if start.endswith(b"\n") else _long_line(start, file)
-
-
-def _long_line(start: bytes, file: IO[bytes]) -> bytes:
-    """Read the rest of a line, in one growing piece of memory: many would stay with the process."""
-    line, piece = bytearray(start), start
-    while not piece.endswith(b"\n") and (piece := file.readline(_BUFFER)):
-        if len(line) <= LONGEST_LINE:
-            line += piece
-    return bytes(line)
+    while piece := file.readline(_BUFFER):
+        if piece.endswith(b"\n"):
+            yield piece
+            continue
+        line = bytearray(piece)  # one growing piece of memory: many would stay with the process
+        while not piece.endswith(b"\n") and (piece := file.readline(_BUFFER)):
+            if len(line) <= LONGEST_LINE:
+                line += piece
+        yield bytes(line)
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
@@ -126,7 +124,7 @@ def open_bytes(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     """
     if name == STDIO:
         return contextlib.nullcontext(sys.stdin.buffer)
-    file = _open_remote(name) if is_remote(name) else _open_local(name)
+    file = _opened(name)
     if not file.seekable():
         return file
     gzipped = file.read(len(_GZIP)) == _GZIP
@@ -139,21 +137,18 @@ def is_remote(name: str) -> bool:
     return "://" in name
 
 
+def _opened(name: str) -> IO[bytes]:
+    if not is_remote(name):
+        return Path(name).open("rb", buffering=_BUFFER)
+    with _remote(name) as fsspec:
+        # Its own files read lines without a limit.
+        return io.BufferedReader(fsspec.open(name, "rb").open(), _BUFFER)
+
+
 @contextlib.contextmanager
 def _decompressed(file: IO[bytes]) -> Iterator[IO[bytes]]:
     with file, gzip.GzipFile(fileobj=file) as content:
         yield io.BufferedReader(content, _BUFFER)
-
-
-def _open_local(name: str) -> IO[bytes]:
-    return Path(name).open("rb", buffering=_BUFFER)
-
-
-def _open_remote(name: str) -> IO[bytes]:
-    with _remote(name) as fsspec:
-        opened: IO[bytes] = fsspec.open(name, "rb").open()
-    # Its own files read lines without a limit.
-    return io.BufferedReader(opened, _BUFFER)  # type: ignore[type-var] # it has all that is needed
 
 
 def remote_parts(address: str) -> list[str] | None:
@@ -440,12 +435,7 @@ def without_checksum(line: bytes) -> tuple[bytes, bool | None]:
         return line, None
     if found := _CHECKSUM_AT_END.search(line):
         return line[: found.start()] + b"}", False
-    return _without_moved_checksum(line)
-
-
-def _without_moved_checksum(line: bytes) -> tuple[bytes, bool | None]:
-    """Remove a checksum that another program moved to another place."""
-    try:
+    try:  # perhaps another program moved it to another place
         fields = json.loads(line)
     except (ValueError, RecursionError):
         return line, None  # its reader describes what is wrong

@@ -370,15 +370,13 @@ def _said(value: object, found_in: str) -> object:
         return value
     from labeler.data.inputs_outputs import answer_of, conversation  # noqa: PLC0415 - of objects only
 
-    if isinstance(value, list | tuple) and all(map(_is_part, value)):
+    if isinstance(value, list | tuple) and all(
+        isinstance(one, Mapping) and "role" not in one for one in value
+    ):
         content = read_content(value)
         return content.text if content and content.text and not content.media else value
     found = conversation(value).question if found_in == "question" else answer_of(value)
     return found or value
-
-
-def _is_part(value: object) -> bool:
-    return isinstance(value, Mapping) and "role" not in value
 
 
 def _reference(value: object) -> object:

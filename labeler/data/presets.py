@@ -191,7 +191,7 @@ def _columns_in(preset: Preset) -> Columns:
 
 
 def recognized(
-    row: Mapping[str, Any], where: str, own: Columns | None
+    row: Mapping[str, Any], where: str, own: Columns
 ) -> tuple[Columns | None, dict[str, str]]:
     """Return the columns of a row whose fields have other names; ``None`` if none are known.
 
@@ -208,24 +208,22 @@ def recognized(
         UsageError: several presets fit.
     """
     notices: dict[str, str] = {}
-    columns, found = own, only_preset(row, where, own)
+    found = only_preset(row, where, own)
     if not found:
-        columns = with_numbered(row, own)
-        if columns is None:
+        numbered = with_numbered(row, own)
+        if numbered is None:
             return None, notices
-        read = str(columns.choices["documents"][0]).replace(",", ", ")
+        read = str(numbered.choices["documents"][0]).replace(",", ", ")
         notices["numbered"] = f"{where} has numbered documents, read in this order: {read}"
-        if is_native(row, columns.choices) or not (found := only_preset(row, where, columns)):
-            return columns, notices
+        if is_native(row, numbered.choices) or not (found := only_preset(row, where, numbered)):
+            return numbered, notices
     name, columns = found
     used = ", ".join(f"{field}={path}" for field, path in columns.used(row).items())
     notices[name] = f"{where} has the columns of {name}: reading by --preset {name} ({used})"
     return columns, notices
 
 
-def only_preset(
-    row: Mapping[str, Any], where: str, own: Columns | None = None
-) -> tuple[str, Columns] | None:
+def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, Columns] | None:
     """Return the preset that fits a row, with its columns; ``None`` if none fits.
 
     Of several that read the same columns it is the one that reads the most fields. Columns of texts
@@ -239,7 +237,7 @@ def only_preset(
     Raises:
         UsageError: several fit that read other columns.
     """
-    columns = {name: own.over(_columns(name)) if own else _columns(name) for name in PRESETS}
+    columns = {name: own.over(_columns(name)) for name in PRESETS}
     used = {name: one.used(row) for name, one in columns.items()}
     every = {name: fields for name, fields in used.items() if fields.keys() >= set(REQUIRED)}
     fitting = {name: fields for name, fields in every.items() if not PRESETS[name].turns} or every
@@ -393,9 +391,8 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     return [name for _, name in sorted(groups[min(ranked)[1]].items())] if ranked else []
 
 
-def with_numbered(row: Mapping[str, Any], own: Columns | None) -> Columns | None:
+def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:
     """Return the user's columns with numbered ones as the documents; ``None`` without any."""
-    own = own or Columns({})
     has_documents = row.get("documents") is not None or own.reads("documents", row)
     if has_documents or not (names := numbered_documents(row)):
         return None

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
-from labeler.data.documents import SPLIT_REMEDY
 from labeler.data.formats import Raw, Source
 from labeler.data.parsing import (
     id_of,
@@ -107,7 +106,8 @@ class Rows:
         if id_from and columns and "id" in columns.named:
             raise UsageError("both --id and --map id=… name the rows: give one of the two")
         self.names, self.is_part = names, is_part
-        self.id_from, self.columns, self.keep_thinking = id_from, columns, keep_thinking
+        self.id_from, self.columns = id_from, columns or Columns({})
+        self.keep_thinking = keep_thinking
         self.notices: dict[str, str] = {}
         self._sources = list(sources)
 
@@ -141,7 +141,7 @@ class _RowConverter:
         self._id_from, self._keep_thinking = whole.id_from, whole.keep_thinking
         self._notices, self._noted = whole.notices, noted
         self._preset: Columns | None = None
-        self._unseen = dict(columns.expected()) if columns and columns_required else {}
+        self._unseen = dict(columns.expected()) if columns_required else {}
         self._first: tuple[str, Mapping[str, Any]] | None = None
 
     def rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
@@ -154,10 +154,7 @@ class _RowConverter:
         for read, raw in enumerate(raws, start=1):
             if raw.notice:
                 self._notices.setdefault(raw.notice, raw.notice)
-            if isinstance(raw.fields, BadRow):
-                row = Row(raw.where, _failure({}, raw.where, raw.fields))
-            else:
-                row = self._row(raw, raw.fields)
+            row = self._row(raw)
             if read == FIRST_ROWS:
                 self._require_columns()
             yield row
@@ -173,16 +170,19 @@ class _RowConverter:
                 f"{path.fault(row)}"
             )
 
-    def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
+    def _row(self, raw: Raw) -> Row:
         """Return an example, or a failure with the row's id and metadata if they are readable."""
-        fields, where = given, raw.where
+        where, given = raw.where, raw.fields
+        if isinstance(given, BadRow):
+            return Row(where, _failure({}, where, given))
+        fields = given
         try:
             if not isinstance(given, Mapping):
                 return Row(where, to_example(given, where))
             columns = self._columns_of(given, where)
             if raw.text_only:
                 given = fields = _without_blanks(given, columns)
-            if columns:
+            if columns.choices:
                 self._first = self._first or (where, given)
                 self._unseen = {p: field for p, field in self._unseen.items() if p.fault(given)}
                 fields = columns.with_id(given, where)
@@ -200,12 +200,9 @@ class _RowConverter:
             failure = _failure(fields, where, error)
             return Row(where, failure, error.lacks, columns=given if error.lacks else None)
 
-    def _read(
-        self, fields: Mapping[str, Any], where: str, columns: Columns | None
-    ) -> dict[str, Any]:
+    def _read(self, fields: Mapping[str, Any], where: str, columns: Columns) -> dict[str, Any]:
         """Return fields by their values; a notice counts texts taken for missing values."""
-        split, remedy = (columns.split, columns.remedy) if columns else (None, SPLIT_REMEDY)
-        read = read_values(fields, where, split, remedy)
+        read = read_values(fields, where, columns.split, columns.remedy)
         for name, value in fields.items():
             if read.get(name, value) is None and isinstance(value, str) and value.strip():
                 text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
@@ -213,10 +210,10 @@ class _RowConverter:
         return read
 
     def _note_shown(
-        self, given: Mapping[str, Any], fields: Mapping[str, Any], columns: Columns | None
+        self, given: Mapping[str, Any], fields: Mapping[str, Any], columns: Columns
     ) -> None:
         """Count rows in notices that judges are shown in a surprising way."""
-        messages = columns.messages(given) if columns else []
+        messages = columns.messages(given)
         for name in ("history", "tool_outputs"):
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
@@ -245,30 +242,30 @@ class _RowConverter:
         count = self._noted[kind] = self._noted[kind] + 1
         self._notices[kind] = f"{'1 row has' if count == 1 else f'{count:,} rows have'} {text}"
 
-    def _columns_of(self, given: Mapping[str, Any], where: str) -> Columns | None:
+    def _columns_of(self, given: Mapping[str, Any], where: str) -> Columns:
         """Return the columns of a row: the user's, with those of the only preset that fits.
 
         Raises:
             UsageError: several presets fit.
         """
-        own = self._columns
-        if is_native(given, own.choices if own else ()):
-            return own
+        if is_native(given, self._columns.choices):
+            return self._columns
         if self._preset and self._preset.fits(given):
             return self._preset
         from labeler.data.presets import recognized  # noqa: PLC0415 - rare
 
-        found, notices = recognized(given, where, own)
+        found, notices = recognized(given, where, self._columns)
         for kind, text in notices.items():
             self._notices.setdefault(kind, text)
         if found and "numbered" not in notices:  # of other rows the numbers may be others
             self._preset = found
-        return found or self._preset or own
+        return found or self._preset or self._columns
 
 
-def _without_blanks(row: Mapping[str, Any], columns: Columns | None) -> dict[str, Any]:
+def _without_blanks(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
     """Return a row of texts with null for empty cells; a question or response may be empty."""
-    kept = {"question", "response"} | (columns.text_columns() if columns else set())
+    texts = [one for name in ("question", "response") for one in columns.choices.get(name, ())]
+    kept = {"question", "response", *(path.text for choice in texts for path in choice.paths)}
     blank = {name for name, cell in row.items() if cell == "" and snake_case(name) not in kept}
     return {name: None if name in blank else cell for name, cell in row.items()}
 

@@ -102,7 +102,7 @@ def _printed(text: str) -> Any:  # noqa: ANN401 - any JSON
         if (_START.match(text) and not _goes_on(text)) or reader.is_too_deep:
             raise Unreadable(str(error)) from error
         raise NotWritten from error
-    if not reader.is_at_end:
+    if reader.rest:
         raise NotWritten
     return value
 
@@ -129,9 +129,9 @@ class _Reader:
         self.is_too_deep = False
 
     @property
-    def is_at_end(self) -> bool:
-        """True if nothing but spaces follows."""
-        return not self._text[self._place :].strip()
+    def rest(self) -> str:
+        """What follows but for spaces."""
+        return self._text[self._place :].strip()
 
     def value(self, levels: int) -> Any:  # noqa: ANN401 - any JSON
         """Read a value.
@@ -214,37 +214,33 @@ class _Reader:
 
     def _take(self, form: re.Pattern[str]) -> re.Match[str] | None:
         """Read a token of this form, if it follows."""
-        found = form.match(self._text, _end(_SPACE, self._text, self._place))
+        found = form.match(self._text, self._next())
         self._place = found.end() if found else self._place
         return found
 
+    def _next(self) -> int:
+        """Return the place of the next character other than a space."""
+        spaces = _SPACE.match(self._text, self._place)
+        return spaces.end() if spaces else self._place
+
     def _follows(self, mark: str) -> bool:
-        return self._text.startswith(mark, _end(_SPACE, self._text, self._place))
+        return self._text.startswith(mark, self._next())
 
     def _skip(self, mark: str) -> bool:
         """Read a mark, if it follows."""
         follows = self._follows(mark)
-        if follows:
-            self._place = _end(_SPACE, self._text, self._place) + len(mark)
+        self._place = self._next() + len(mark) if follows else self._place
         return follows
 
     def _fault(self) -> ValueError:
-        rest = self._text[self._place :].strip()
-        if not rest or rest[0] in "'\"":
+        if not self.rest or self.rest[0] in "'\"":
             return ValueError("it is cut off, or a quote in it is not escaped")
-        return ValueError(f"it continues with {rest[:20]!r} at character {self._place + 1}")
-
-
-def _end(form: re.Pattern[str], text: str, place: int) -> int:
-    found = form.match(text, place)
-    return found.end() if found else place
+        return ValueError(f"it continues with {self.rest[:20]!r} at character {self._place + 1}")
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(_ESCAPE, lambda match: _character(match[0][1:]), text)
+    def character(escape: re.Match[str]) -> str:
+        code = escape[0][1:]
+        return chr(int(code[1:], 16)) if len(code) > 1 else _CHARACTERS.get(code, code)
 
-
-def _character(escape: str) -> str:
-    if len(escape) > 1:
-        return chr(int(escape[1:], 16))
-    return _CHARACTERS.get(escape, escape)
+    return re.sub(_ESCAPE, character, text)

@@ -135,11 +135,26 @@ class TaskKind(ABC, Generic[AnswerT]):
         del example
         return CheckedAnswer(answer)
 
-    @abstractmethod
+    record_type: ClassVar[type[Any]]
+    """Class of the record, for :meth:`record`."""
+
     def record(
         self, task: Task[AnswerT], check: CheckedAnswer[AnswerT], reply: JudgeReply[AnswerT]
     ) -> AnyRecord:
         """Build the record of a reply whose answer has no violations."""
+        made: AnyRecord = self.record_type(
+            key=task.key,
+            answer=check.answer,
+            signature=task.signature,
+            reply=reply.facts,
+            **self.fields(task, reply),
+        )
+        return made
+
+    def fields(self, task: Task[AnswerT], reply: JudgeReply[AnswerT]) -> Mapping[str, Any]:
+        """Return the other fields of the record."""
+        del reply
+        return {"example": task.example}
 
     def parameters(self, signature: Signature) -> Mapping[str, Any]:
         """Return request parameters besides the judge's own."""

@@ -101,29 +101,29 @@ class AccessControl:
         Raises:
             HTTPException: another page or program sent it.
         """
-        headers = Headers(scope=scope)
-        host = _single(headers, "host")
-        if host is None or host.lower() not in self._hosts:
+        headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
+        host = (_single(headers, "host") or "").lower()
+        if host not in self._hosts:
             raise HTTPException(421, "open the review app at the address that it printed")
-        method: str = scope["method"]
         if method not in METHODS:
             allowed = ", ".join(METHODS)
             raise HTTPException(405, f"the method must be {allowed}", {"Allow": allowed})
-        _check_origin(headers, host.lower(), writes=method == "POST")
-        if scope["path"].startswith(API):
-            self._check_token(headers)
-        if len(scope["path"]) > LONGEST_PATH:
-            raise HTTPException(404, "there is nothing here")
-
-    def _check_token(self, headers: Headers) -> None:
+        if not _is_own_page(headers, host, writes=method == "POST"):
+            raise HTTPException(
+                403,
+                "another site asks for this; copy the address that the terminal shows into the "
+                "browser's address bar",
+            )
         sent = (_single(headers, "authorization") or "").encode("utf-8", "replace")
-        if not hmac.compare_digest(sent, b"Bearer " + self._token):
+        if path.startswith(API) and not hmac.compare_digest(sent, b"Bearer " + self._token):
             raise HTTPException(
                 401,
                 "the address lacks the token of the review app; open the whole address that the "
                 "terminal shows",
                 {"WWW-Authenticate": "Bearer"},
             )
+        if len(path) > LONGEST_PATH:
+            raise HTTPException(404, "there is nothing here")
 
 
 def _single(headers: Headers, name: str) -> str | None:
@@ -132,23 +132,14 @@ def _single(headers: Headers, name: str) -> str | None:
     return values[0] if len(values) == 1 else None
 
 
-def _check_origin(headers: Headers, host: str, *, writes: bool) -> None:
-    """Reject requests from pages of another origin.
-
-    Raises:
-        HTTPException: the request comes from another origin, or writes without naming one.
-    """
-    site = headers.get("sec-fetch-site")
-    sites = ("same-origin",) if writes else ("same-origin", "none")
-    own = not writes and "origin" not in headers
-    if not own:
-        own = _single(headers, "origin") == f"http://{host}"
-    if not own or (site is not None and site not in sites):
-        raise HTTPException(
-            403,
-            "another site asks for this; copy the address that the terminal shows into the "
-            "browser's address bar",
-        )
+def _is_own_page(headers: Headers, host: str, *, writes: bool) -> bool:
+    """Return True unless another origin sends a request, or one that writes names no origin."""
+    site = headers.get("sec-fetch-site", "same-origin")
+    if site != "same-origin" and (writes or site != "none"):
+        return False
+    if "origin" in headers or writes:
+        return _single(headers, "origin") == f"http://{host}"
+    return True
 
 
 def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

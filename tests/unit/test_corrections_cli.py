@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labeler.api import read_records, write_labels
+from labeler.api import read_labels, write_labels
 from labeler.data.corrections import Correction
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
@@ -62,9 +62,9 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
     code, out, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert (code, out) == (0, "")
     assert "verdicts changed: overall_supported 2; 0 labels judged and kept" in err
-    made = list(read_records("corrected.jsonl"))
+    made = [one for one in read_labels("corrected.jsonl") if isinstance(one, LabelRecord)]
     assert [each.label.overall_supported for each in made].count(False) == 2
-    assert list(read_records("labels.jsonl")) == RECORDS
+    assert list(read_labels("labels.jsonl")) == RECORDS
     assert "agree" in labeler("agree", "labels.jsonl", "corrected.jsonl")[1]
 
 

@@ -157,6 +157,13 @@ def contents(rows: object) -> list[Example | LabelFailure]:
     return [row.content for row in rows]  # type: ignore[attr-defined] # rows of either kind
 
 
+def only(source: object, **how: Any) -> Example:
+    """What the one row of a source becomes."""
+    (row,) = open_rows(source, **how)
+    assert isinstance(row.content, Example), row.content
+    return row.content
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_same_examples_again_and_again(name: str, tmp_path: Path) -> None:
     """Line breaks, quotes, empty lists and absent columns included."""
@@ -301,19 +308,6 @@ def test_one_object_is_one_row(tmp_path: Path) -> None:
     assert contents(open_rows(path)) == contents(open_rows([row]))
 
 
-def test_numbered_columns_are_documents(tmp_path: Path) -> None:
-    """In the order of their numbers; an empty one is not there."""
-    text = (
-        "id,question,documents_10,documents_2,documents_0,response\n"
-        "1,Q,third,second,first,R\n"
-        "2,Q,,,,R\n"
-    )
-    first, second = contents(open_rows(write_text(tmp_path / "rows.csv", text)))
-    assert isinstance(first, Example)
-    assert isinstance(second, Example)
-    assert (first.documents, second.documents) == (("first", "second", "third"), ())
-
-
 def test_an_unnamed_column_and_blank_lines_are_left_out(tmp_path: Path) -> None:
     """As an index that was written along; blank lines within a cell stay."""
     text = '\n,question,documents,response\r\n0,"Q\n\n?",[],R\r\n\r\n1,Q,[],R\r\n'
@@ -323,26 +317,44 @@ def test_an_unnamed_column_and_blank_lines_are_left_out(tmp_path: Path) -> None:
     assert (rows[0].content.question, rows[0].content.metadata) == ("Q\n\n?", {})
 
 
-def test_lists_and_objects_stand_in_cells_as_json(tmp_path: Path) -> None:
-    """Given sentences and metadata among them."""
-    cells = ["Q", '["D."]', "R.", '[["D."]]', '["R."]', '{"n": 3}']
-    out = io.StringIO()
-    names = "question documents response documents_sentences response_sentences metadata"
-    csv.writer(out).writerows([names.split(), cells])
-    (row,) = contents(open_rows(write_text(tmp_path / "rows.csv", out.getvalue())))
-    assert isinstance(row, Example)
-    assert (row.documents_sentences, row.response_sentences) == ((("D.",),), ("R.",))
-    assert row.metadata == {"n": 3}
+CELLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "numbered columns, in the order of their numbers": (
+        "question,documents_10,documents_2,documents_0,response\nQ,third,second,first,R\n",
+        {"documents": ("first", "second", "third")},
+    ),
+    "an empty numbered column": ("question,documents_0,response\nQ,,R\n", {"documents": ()}),
+    "lists and objects as JSON": (
+        (
+            "question,documents,response,documents_sentences,metadata,response_sentences\n"
+            'Q,"[""D.""]",R.,"[[""D.""]]","{""n"": 3}","[""R.""]"\n'
+        ),
+        {"documents_sentences": (("D.",),), "response_sentences": ("R.",), "metadata": {"n": 3}},
+    ),
+    "texts of missing values where a field may be absent": (
+        "id,question,documents_0,documents_1,response,reference,n\nnan,Q?,D.,nan,R.,NaN,None\n",
+        {"documents": ("D.",), "reference": None, "metadata": {"n": "None"}},
+    ),
+    "spaces behind the separators of a first line": (
+        'question, documents, response\n"Q?", "[""D, 1.""]", "R."\n',
+        {"question": "Q?", "documents": ("D, 1.",), "response": "R."},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", CELLS)
+def test_cells_become_fields(form: str, tmp_path: Path) -> None:
+    """A field whose cell is empty or names a missing value is not there."""
+    text, expected = CELLS[form]
+    found = only(write_text(tmp_path / "rows.csv", text))
+    assert {name: getattr(found, name) for name in expected} == expected
+    assert found.id.startswith("sha256-")
 
 
 def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
     """Documents are longer than what Python takes for a cell by default."""
     document = "word " * 100_000
-    (row,) = contents(
-        open_rows(write_csv([GOOD | {"documents": [document]}], tmp_path / "rows.csv"))
-    )
-    assert isinstance(row, Example)
-    assert row.documents == (document,)
+    path = write_csv([GOOD | {"documents": [document]}], tmp_path / "rows.csv")
+    assert only(path).documents == (document,)
 
 
 @pytest.mark.parametrize(
@@ -525,9 +537,8 @@ def test_times_and_numbers_of_tables_become_json(tmp_path: Path) -> None:
     held = held.append_column("score", pa.array([float("nan")]))
     held = held.append_column("on", pa.array([date(2026, 1, 2)]))
     pq.write_table(held, tmp_path / "rows.parquet")
-    (row,) = contents(open_rows(tmp_path / "rows.parquet"))
-    assert isinstance(row, Example)
-    assert row.metadata == {"domain": "x", "at": "1970-01-01T00:00:00+00:00", "on": "2026-01-02"}
+    found = only(tmp_path / "rows.parquet").metadata
+    assert found == {"domain": "x", "at": "1970-01-01T00:00:00+00:00", "on": "2026-01-02"}
 
 
 class NAType:
@@ -560,30 +571,8 @@ def test_arrays_and_numbers_of_numpy_are_plain() -> None:
     assert found == {"a": ["x", "y"], "b": 3}
     assert type(found["b"]) is int
     row = {**GOOD, "documents": np.array(["D."]), "score": np.float64("nan")}
-    (read,) = contents(open_rows([row]))  # as to_dict("records") of a frame makes them
-    assert isinstance(read, Example)
+    read = only([row])  # as to_dict("records") of a frame makes them
     assert (read.documents, read.metadata["score"]) == (("D.",), None)
-
-
-def test_texts_of_missing_values_name_nothing(tmp_path: Path) -> None:
-    """Where a field may be absent; other columns may hold any word."""
-    path = tmp_path / "rows.csv"
-    path.write_text(
-        "id,question,documents_0,documents_1,response,reference,hazard\nnan,Q?,D.,nan,R.,NaN,None\n"
-    )
-    (row,) = contents(open_rows(path))
-    assert isinstance(row, Example)
-    assert row.id.startswith("sha256-")
-    assert (row.documents, row.reference, row.metadata) == (("D.",), None, {"hazard": "None"})
-
-
-def test_spaces_behind_the_separators_of_a_first_line_are_in_no_cell(tmp_path: Path) -> None:
-    """Else the quotes behind them would be part of the texts."""
-    path = tmp_path / "rows.csv"
-    path.write_text('question, documents, response\n"Q?", "[""D, 1.""]", "R."\n')
-    (row,) = contents(open_rows(path))
-    assert isinstance(row, Example)
-    assert (row.question, row.documents, row.response) == ("Q?", ("D, 1.",), "R.")
 
 
 class DataFrame:

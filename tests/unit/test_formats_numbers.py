@@ -178,16 +178,17 @@ def test_the_command_writes_rows_and_summaries(
     assert (code, out, err) == (0, "", f"1 summaries written to sums.{end}\n")
 
 
-@pytest.mark.parametrize("named", ["labels.parquet", "parts", "parts/*.parquet"])
-def test_numbers_are_not_written_over_their_labels(
-    named: str, tmp_path: Path, labeler_command: Command
+@pytest.mark.parametrize("command", ["metrics NAMED --rows", "corrections apply NAMED said.jsonl"])
+@pytest.mark.parametrize("named", ["parts/labels.parquet", "parts", "parts/*.parquet"])
+def test_nothing_is_written_over_its_labels(
+    command: str, named: str, tmp_path: Path, labeler_command: Command
 ) -> None:
-    """Labels cost money."""
-    path = tmp_path / ("labels.parquet" if named == "labels.parquet" else "parts/labels.parquet")
-    path.parent.mkdir(exist_ok=True)
+    """Labels cost money; those in a folder, or of a pattern, are an input as a file is."""
+    path = tmp_path / "parts/labels.parquet"
+    path.parent.mkdir()
     api.write_labels([sample_record(1)], path)
     before = path.read_bytes()
-    code, _, err = labeler_command("metrics", named, "--rows", "-o", path)
+    code, _, err = labeler_command(*command.replace("NAMED", named).split(), "-o", path)
     assert (code, "is an input: write to another file" in err) == (2, True)
     assert path.read_bytes() == before
 
@@ -207,20 +208,6 @@ def test_no_command_writes_labels_or_numbers_over_corrections(
         code, _, err = labeler_command(*command, "-o", said)
         assert (code, "what people said" in err) == (2, True), command
     assert said.read_text() == '{"kind":"correction"}\n'
-
-
-@pytest.mark.parametrize("named", ["parts", "parts/*.parquet"])
-def test_corrected_labels_are_not_written_over_a_part_of_the_labels(
-    named: str, tmp_path: Path, labeler_command: Command
-) -> None:
-    """What stands in a folder, or fits a pattern, is an input as a file is."""
-    path = tmp_path / "parts/labels.parquet"
-    path.parent.mkdir()
-    api.write_labels([sample_record(1)], path)
-    before = path.read_bytes()
-    code, _, err = labeler_command("corrections", "apply", named, "said.jsonl", "-o", path)
-    assert (code, "is an input: write to another file" in err) == (2, True)
-    assert path.read_bytes() == before
 
 
 def test_the_command_refuses_other_names(labels: Path, labeler_command: Command) -> None:

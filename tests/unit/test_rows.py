@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,11 @@ from typing import Any
 import pytest
 
 from labeler.api import open_rows
-from labeler.data.label_files import read_outcomes, to_line, write_outcomes
+from labeler.data.label_files import read_outcomes, to_line
 from labeler.data.parsing import to_example
 from labeler.data.rows import Rows, RowStream, identified
 from labeler.errors import BadRow, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import Example
 from support.labeled import claims_output, output, record, says
 
@@ -36,18 +37,17 @@ def line(**changes: Any) -> bytes:
     return json.dumps({**GOOD, **changes}).encode()
 
 
-def only(rows: Rows) -> Example | LabelFailure:
-    """What the file's one row became."""
-    (row,) = rows
+def only(tmp_path: Path, **changes: Any) -> Example:
+    """What a good row with some fields changed becomes."""
+    (row,) = row_file(tmp_path, line(**changes))
+    assert isinstance(row.content, Example), row.content
     return row.content
 
 
 def test_a_row_becomes_an_example(tmp_path: Path) -> None:
     """Other columns become metadata, beside what the row calls metadata itself."""
-    content = only(row_file(tmp_path, line(reference="Z.", domain="x", metadata={"run": 3})))
-    assert isinstance(content, Example)
-    assert content.reference == "Z."
-    assert content.metadata == {"domain": "x", "run": 3}
+    content = only(tmp_path, reference="Z.", domain="x", metadata={"run": 3})
+    assert (content.reference, content.metadata) == ("Z.", {"domain": "x", "run": 3})
 
 
 @pytest.mark.parametrize(
@@ -89,30 +89,27 @@ def test_a_bad_line_fails_alone(tmp_path: Path, content: bytes, reason: str, say
     assert bad.content.reason == reason
     assert bad.content.id == "1" or bad.content.id.endswith("rows.jsonl:1")
     assert "rows.jsonl:1" in bad.content.message
-    assert __import__("re").search(says, bad.content.message), bad.content.message
+    assert re.search(says, bad.content.message), bad.content.message
     assert isinstance(good.content, Example)
 
 
 def test_numbers_that_json_lacks_are_null(tmp_path: Path) -> None:
     """Python writes them where another evaluator failed."""
-    content = only(row_file(tmp_path, line(score=float("nan"), scores=[float("-inf"), 1])))
-    assert isinstance(content, Example)
+    content = only(tmp_path, score=float("nan"), scores=[float("-inf"), 1])
     assert content.metadata == {"score": None, "scores": [None, 1]}
 
 
 def test_a_failed_row_keeps_its_name_and_columns(tmp_path: Path) -> None:
     """So that it counts in the group that it belongs to."""
-    content = only(row_file(tmp_path, line(response=None, domain="x")))
-    assert isinstance(content, LabelFailure)
-    assert (content.id, content.metadata) == ("1", {"domain": "x"})
+    (row,) = row_file(tmp_path, line(response=None, domain="x"))
+    assert isinstance(row.content, LabelFailure)
+    assert (row.content.id, row.content.metadata) == ("1", {"domain": "x"})
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "a\r\nb", "a\u202eb", "\u200b", "😀"])
 def test_odd_characters_pass_unchanged(tmp_path: Path, text: str) -> None:
     """NUL, CRLF, direction overrides and zero-width characters are text like any other."""
-    content = only(row_file(tmp_path, line(response=text)))
-    assert isinstance(content, Example)
-    assert content.response == text
+    assert only(tmp_path, response=text).response == text
 
 
 def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
@@ -212,30 +209,6 @@ def test_rows_from_python() -> None:
         to_example(GOOD | {odd_name: "tag"}, "row")
     with pytest.raises(BadRow, match="row: no 'documents', 'response'"):
         to_example({"question": "Q?"}, "row")
-
-
-def test_outcomes_survive_a_file(tmp_path: Path) -> None:
-    """Records and failures are read back as they were written."""
-    outcomes: list[Outcome] = [record(), LabelFailure(id="é\n", reason="refusal", message="no")]
-    path = tmp_path / "labels.jsonl"
-    assert list(write_outcomes(outcomes, path)) == outcomes
-    assert list(read_outcomes(path)) == outcomes
-    assert path.read_text().count("\n") == 2
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A run that breaks leaves the old file and no debris."""
-    path = tmp_path / "labels.jsonl"
-    path.write_text("old")
-
-    def broken() -> Any:
-        yield record()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(write_outcomes(broken(), path))
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None:

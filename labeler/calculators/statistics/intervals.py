@@ -287,11 +287,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _mean_of(
     differences: Sequence[float], groups: Sequence[Hashable] | None, span: float
 ) -> BoundedMean:
-    """Return the mean of checked differences.
-
-    Raises:
-        UsageError: as for :func:`paired_interval`.
-    """
+    """Return the mean of checked differences."""
     _check(differences)
     if groups is not None and len(groups) != len(differences):
         raise UsageError(

@@ -231,7 +231,9 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         return list(table.values())
     columns = {str(name): _column(value) for name, value in table.items()}
     keys = {tuple(column) for column in columns.values()}
-    if len(keys) != 1 or not any(map(_has_texts, columns.values())):
+    found = ([one for one in column.values() if one is not None] for column in columns.values())
+    has_texts = any(part and all(isinstance(one, str) for one in part) for part in found)
+    if len(keys) != 1 or not has_texts:
         return None
     return [{name: column[key] for name, column in columns.items()} for key in keys.pop()]
 
@@ -246,11 +248,6 @@ def _column(value: object) -> dict[Any, Any]:
     if isinstance(value, Mapping) and all(str(key).isdecimal() for key in value):
         return dict(value)
     return {}
-
-
-def _has_texts(column: Mapping[Any, Any]) -> bool:
-    parts = [part for part in column.values() if part is not None]
-    return bool(parts) and all(isinstance(part, str) for part in parts)
 
 
 _ROWS = 1024

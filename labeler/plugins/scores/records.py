@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 from pydantic import Field, FiniteFloat, StrictInt
 
@@ -160,7 +160,6 @@ _NOT_OF_STEPS = frozenset({"name", "steps"})
 _SCORE = re.compile(rb'"score"\s*:\s*(-?\d{1,6})(?!\d)')
 """Quotation marks inside JSON strings are escaped, so this never matches within one."""
 _DIGITS = re.compile(rb"-?\d*")
-_TWO_DIGITS = 2
 
 
 def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[int, float] | None:
@@ -184,7 +183,7 @@ def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[i
     if len(found) != 1 or int(found[0][1]) != score:
         return None
     known: dict[int, float] = {}
-    for value, probability in _walk(list(_from(tokens, found[0].start(1))), scale):
+    for value, probability in _scores(tokens, found[0].start(1), scale):
         if value is None and probability:
             return None
         if value is not None and value in scale:
@@ -208,23 +207,38 @@ def expected_score(distribution: Mapping[int, float]) -> Fraction:
     return sum((Fraction(p) * score for score, p in distribution.items()), Fraction(0)) / mass
 
 
-class _Place(NamedTuple):
-    """One place of the score: its token and the alternatives."""
+def _scores(
+    tokens: Sequence[Token], start: int, scale: range
+) -> Iterator[tuple[int | None, float]]:
+    """Yield the scores that the answer might have had, ``None`` for unknown, and probabilities.
 
-    chosen: bytes
-    probability: float
-    others: list[tuple[bytes, float]]
-
-
-def _from(tokens: Sequence[Token], start: int) -> Iterator[_Place]:
-    """Yield the places from an offset on, without the text before it."""
-    offset = 0
+    Args:
+        tokens: tokens of the whole answer.
+        start: offset of the score.
+        scale: valid scores.
+    """
+    offset, before, reached = 0, b"", 1.0
     for token in tokens:
         lead = token.text[: max(0, start - offset)]
         offset += len(token.text)
-        if offset > start:
-            others = [(_without(lead, text), math.exp(logprob)) for text, logprob in token.others]
-            yield _Place(token.text[len(lead) :], math.exp(token.logprob), others)
+        if offset <= start:
+            continue
+        chosen = token.text[len(lead) :]
+        others = [(_without(lead, text), math.exp(logprob)) for text, logprob in token.others]
+        merges = any(len(_digits(text)) > 1 for text in (chosen, *(text for text, _ in others)))
+        for text, probability in others:
+            value, digits = _value(before, text), _digits(text)
+            if digits and not (merges or _ends(text)) and _grows(before + digits, scale):
+                yield None, reached * probability
+            elif value is not None:
+                yield value, reached * probability
+        value = _value(before, chosen)
+        before, reached = before + _digits(chosen), reached * math.exp(token.logprob)
+        if value is not None and (_ends(chosen) or not _grows(before, scale)):
+            yield value, reached
+            return
+    if _value(b"", before) is not None:
+        yield int(before), reached
 
 
 def _without(lead: bytes, text: bytes) -> bytes:
@@ -232,27 +246,6 @@ def _without(lead: bytes, text: bytes) -> bytes:
     if lead and text.startswith(lead):
         return text[len(lead) :]
     return text if lead.strip() else text.lstrip()
-
-
-def _walk(places: list[_Place], scale: range) -> Iterator[tuple[int | None, float]]:
-    """Yield the scores that the answer might have had, ``None`` for unknown, and probabilities."""
-    before, reached = b"", 1.0
-    for place in places:
-        texts = [place.chosen, *(text for text, _ in place.others)]
-        merges = any(len(_digits(text)) >= _TWO_DIGITS for text in texts)
-        for text, probability in place.others:
-            value, digits = _value(before, text), _digits(text)
-            if digits and not (merges or _ends(text)) and _grows(before + digits, scale):
-                yield None, reached * probability
-            elif value is not None:
-                yield value, reached * probability
-        value = _value(before, place.chosen)
-        before, reached = before + _digits(place.chosen), reached * place.probability
-        if value is not None and (_ends(place.chosen) or not _grows(before, scale)):
-            yield value, reached
-            return
-    if _value(b"", before) is not None:
-        yield int(before), reached
 
 
 def _digits(text: bytes) -> bytes:

@@ -99,7 +99,7 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
     samples: int = 1
     """Trials that make one score together."""
     name = "score"
-    answer_type = ScoreAnswer
+    answer_type, record_type = ScoreAnswer, ScoreRecord
     typical_tokens = _TYPICAL_TOKENS
 
     @property
@@ -129,38 +129,24 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
         outside = Violation(kind="score_outside_scale", field="score", keys=(str(answer.score),))
         return CheckedAnswer(answer, violations=(outside,))
 
-    def record(
-        self,
-        task: Task[ScoreAnswer],
-        check: CheckedAnswer[ScoreAnswer],
-        reply: JudgeReply[ScoreAnswer],
-    ) -> ScoreRecord:
-        """Build the score record, with a distribution if the reply has log-probabilities."""
-        del check
+    def fields(self, task: Task[ScoreAnswer], reply: JudgeReply[ScoreAnswer]) -> dict[str, Any]:
+        """Return the criterion, and a distribution if the reply has log-probabilities."""
         likely = None
         if "logprobs" in task.signature.sampling:
             likely = distribution_of(reply.tokens, reply.answer.score, self.criterion.scale)
-        return ScoreRecord(
-            key=task.key,
-            example=task.example,
-            criterion=self.criterion,
-            answer=reply.answer,
-            distribution=likely,
-            method="logprobs" if likely else "answer",
-            samples=self.samples,
-            normalised={**reply.repairs},
-            signature=task.signature,
-            reply=reply.facts,
-        )
+        return {
+            "example": task.example,
+            "criterion": self.criterion,
+            "distribution": likely,
+            "method": "logprobs" if likely else "answer",
+            "samples": self.samples,
+            "normalised": {**reply.repairs},
+        }
 
     def renamed(self, task: Task[ScoreAnswer], record: AnyRecord) -> AnyRecord:
         """Return the stored record with this row's id and this run's threshold and samples."""
-        changes = {
-            "example": task.example,
-            "criterion": self.criterion,
-            "samples": self.samples,
-        }
-        return record.model_copy(update=changes)
+        own = {"example": task.example, "criterion": self.criterion, "samples": self.samples}
+        return record.model_copy(update=own)
 
 
 @dataclass(frozen=True)
@@ -168,7 +154,7 @@ class StepsKind(_CriterionKind[StepsAnswer]):
     """Evaluation steps for a criterion."""
 
     name = "steps"
-    answer_type = StepsAnswer
+    answer_type, record_type = StepsAnswer, StepsRecord
     typical_tokens = _TYPICAL_TOKENS
     rules = f"There are one to {_MOST_STEPS} steps, and none is empty."
 
@@ -191,21 +177,10 @@ class StepsKind(_CriterionKind[StepsAnswer]):
         none = Violation(kind="no_steps", field="steps", keys=(str(len(steps)),))
         return CheckedAnswer(answer, violations=(none,))
 
-    def record(
-        self,
-        task: Task[StepsAnswer],
-        check: CheckedAnswer[StepsAnswer],
-        reply: JudgeReply[StepsAnswer],
-    ) -> StepsRecord:
-        """Build the steps record."""
-        del check
-        return StepsRecord(
-            key=task.key,
-            criterion=self.criterion,
-            answer=reply.answer,
-            signature=task.signature,
-            reply=reply.facts,
-        )
+    def fields(self, task: Task[StepsAnswer], reply: JudgeReply[StepsAnswer]) -> dict[str, Any]:
+        """Return the criterion."""
+        del task, reply
+        return {"criterion": self.criterion}
 
     def renamed(self, task: Task[StepsAnswer], record: AnyRecord) -> AnyRecord:
         """Return the stored record with this criterion's name."""

@@ -25,13 +25,12 @@ from labeler.judges.judge import Judge, require_answers
 from labeler.judges.limits import Budget
 from labeler.judges.pace import CURRENT, Pace, Stopped
 from labeler.judges.prompting import Message, Prompt, chat, fill, prompt_parts, sentence_lines
-from labeler.judges.task import JudgeReply, Task, TaskKind
+from labeler.judges.task import Task, TaskKind
 from labeler.labeling.cache import LabelCache, until_saved
 from labeler.labeling.engine import Job
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
 from labeler.labeling.starting import begin, judges_of
-from labeler.labels.contract import CheckedAnswer
 from labeler.labels.record import LabelFailure, ReplyFacts, parse_outcome
 from labeler.labels.schemas import load_schema, read_resource
 from labeler.labels.signature import Signature, digest
@@ -78,7 +77,7 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
     """Questions that a response would answer."""
 
     name = "questions"
-    answer_type = QuestionsAnswer
+    answer_type, record_type = QuestionsAnswer, QuestionsRecord
     typical_tokens = _ANSWER_TOKENS
     rules = "There are exactly three questions, and none is blank."
 
@@ -92,22 +91,6 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
         # The marker depends on the response alone, as the key does.
         values = {"marker": digest({"fence": response})[:16], "response": response}
         return chat(prompt.system, fill(prompt.user, values))
-
-    def record(
-        self,
-        task: Task[QuestionsAnswer],
-        check: CheckedAnswer[QuestionsAnswer],
-        reply: JudgeReply[QuestionsAnswer],
-    ) -> QuestionsRecord:
-        """Build the questions record."""
-        del check
-        return QuestionsRecord(
-            key=task.key,
-            example=task.example,
-            answer=reply.answer,
-            signature=task.signature,
-            reply=reply.facts,
-        )
 
     def unsupported(self, judge: str) -> str:
         """Return the error message for a judge that gives labels only."""

@@ -179,8 +179,9 @@ _LATEST = 4 * 10**18
 
 def spans_of(fields: Fields) -> Iterator[Span | SpanFault]:
     """Yield the spans of an exported object, and the faults of unreadable ones."""
-    if _is_known(fields):
-        yield from _inside(fields, "", {})
+    named = _snake(fields)
+    if _is_known(fields, named):
+        yield from _inside(fields, named, "", {})
     else:
         yield SpanFault(
             "unknown_format",
@@ -189,9 +190,8 @@ def spans_of(fields: Fields) -> Iterator[Span | SpanFault]:
         )
 
 
-def _is_known(fields: Fields) -> bool:
+def _is_known(fields: Fields, named: Fields) -> bool:
     """Return whether an object has what one of the formats is known by."""
-    named = _snake(fields)
     return (
         not named.keys().isdisjoint(_LISTS[:2])
         or isinstance(fields.get("attributes"), list)
@@ -202,15 +202,17 @@ def _is_known(fields: Fields) -> bool:
     )
 
 
-def _inside(fields: Fields, trace_id: str, above: Fields) -> Iterator[Span | SpanFault]:
+def _inside(
+    fields: Fields, named: Fields, trace_id: str, above: Fields
+) -> Iterator[Span | SpanFault]:
     """Yield the spans of an object.
 
     Args:
         fields: the object.
+        named: the same with names in snake case.
         trace_id: id of the trace that holds it; "" if it names its own.
         above: attributes of that trace.
     """
-    named = _snake(fields)
     listed = _listed(named)
     if listed is not None:
         trace_id, above = text(_first(named, _MLFLOW_TRACE)), _mlflow_facts(named)
@@ -222,7 +224,7 @@ def _inside(fields: Fields, trace_id: str, above: Fields) -> Iterator[Span | Spa
         trace_id, above = text(named.get("id")), _renamed(shared, _LANGFUSE)
     for part in listed:
         if isinstance(part, Mapping):
-            yield from _inside(part, trace_id, above)
+            yield from _inside(part, _snake(part), trace_id, above)
         else:
             yield SpanFault("not_an_object", f"{kind_of(part)} where a span is expected")
 
