@@ -10,7 +10,7 @@ types, and pandas metadata is ignored.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -31,26 +31,18 @@ _MAGIC, _STREAM = b"ARROW1", 8
 """The first bytes of a file, and the place at which its stream begins."""
 
 
-def read_arrow(name: str) -> Iterator[Raw]:
-    """Read the rows of an Arrow file or stream, including Feather.
-
-    Raises:
-        UsageError: the file cannot be read, or has columns that rows cannot have.
-    """
-    return read_arrow_files(name, [name])
-
-
-def read_arrow_files(name: str, files: Iterable[str]) -> Iterator[Raw]:
-    """Read the rows of several Arrow files as one source.
+def read_arrow(name: str, files: Sequence[str] | None = None) -> Iterator[Raw]:
+    """Read the rows of an Arrow file or stream, including Feather, or of several as one source.
 
     Args:
         name: name of the source in errors.
-        files: paths of its files.
+        files: paths of its files, by default the source itself.
 
     Raises:
         UsageError: a file cannot be read, or has columns that rows cannot have.
     """
-    yield from raw_rows(name, (batch for file in files for batch in _arrow_batches(file)))
+    names = [name] if files is None else files
+    yield from raw_rows(name, (batch for file in names for batch in _arrow_batches(file)))
 
 
 def _arrow_batches(name: str) -> Iterator[Any]:
