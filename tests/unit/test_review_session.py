@@ -233,7 +233,7 @@ def test_who_judges_what_the_judge_left_out_does_not_merely_agree(tmp_path: Path
     session = a_session(tmp_path, records=[gap])
     session.save(0, said(session, 0, "ann"))
     session.save(0, said(session, 0, "bob", judgment_of(gap.label)))
-    assert [one.opinion for one in session.log.file.read().events] == ["agree", "disagree"]
+    assert [one.opinion for one in session.log.file.current()] == ["agree", "disagree"]
 
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}

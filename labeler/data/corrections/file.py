@@ -169,6 +169,10 @@ class CorrectionsFile:
         with self._opened():
             change(self.path)
 
+    def current(self) -> tuple[Correction, ...]:
+        """Return the latest corrections; see :func:`current`."""
+        return current(self.read().events)
+
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
         """Open the file for appending and hold its lock."""
