@@ -351,9 +351,8 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
         if field == "response" and isinstance(value, list):  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
         if field and path != field and _fits(field, value):
-            ranked[field] = min(
-                ranked.get(field, (1 << 9, "", None)), (rank, path, value), key=lambda one: one[0]
-            )
+            if field not in ranked or rank < ranked[field][0]:
+                ranked[field] = (rank, path, value)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
