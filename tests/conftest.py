@@ -70,6 +70,7 @@ def pytest_xdist_auto_num_workers() -> int:
 LONGEST = {
     *("test_faults.py", "test_runs.py", "test_cli_process.py", "test_batches.py"),
     *("test_native_judges.py", "test_pace.py", "test_blocks.py", "test_similarity.py"),
+    *("test_store_durability.py", "test_store_maintenance.py", "test_numbers_file.py"),
 }
 """Files that take longest: whoever took one of them last would be at it alone in the end."""
 

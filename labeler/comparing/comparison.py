@@ -463,6 +463,11 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
         yield f"A is {self[0].a.name}"
         for one in self:
             yield f"{one.letter} is {one.b.name}: {one.counts.in_words(one.letter)}"
+        yield from self.warnings
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        """Warnings of labels that people selected and corrected."""
         signatures = (name for side in self.sides.values() for name in side.signatures)
         yield from selection_warnings(dict.fromkeys(signatures))
 
@@ -475,7 +480,10 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
                 for one in self
             ]
             grid = Grid(grids[0].columns, [row for one in grids for row in one.rows])
-        return Display(self.conclusion, grid, [*self.conclusions[1:], *self.records])
+        several = self.conclusions[1:]
+        counts = [] if several else [self[0].counts.in_words(self[0].letter)]
+        sides = (f"{k}: {one.name}, {'; '.join(one.signatures)}" for k, one in self.sides.items())
+        return Display(self.conclusion, grid, [*several, *counts, *self.warnings, *sides])
 
 
 def _named(letter: str, row: MetricComparison) -> str:

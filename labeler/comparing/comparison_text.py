@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from labeler.calculators.headline import headline_metrics, plain_name
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.summary_table import alias_note, not_finite_notes, small_sample_note
-from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
     Column,
@@ -249,8 +248,7 @@ def _sides(found: Comparisons) -> Iterator[str]:
             unlike = ", ".join(f"{count} differ in {part}" for part, count in counts.unlike.items())
             same = f"{counts.same} of them have the same sentences in both"
             yield f"{against}{same}; {unlike}: flips not listed"
-    signatures = (name for side in found.sides.values() for name in side.signatures)
-    yield from selection_warnings(dict.fromkeys(signatures))
+    yield from found.warnings
 
 
 def side_lines(letter: str, side: Side[Any], failed: int = 0) -> Iterator[str]:

@@ -162,19 +162,10 @@ def _direction(is_gain: bool) -> Direction:
 
 def count_decisions(a: Tally, b: Tally) -> dict[Field, int]:
     """Count the decisions of each field that two labels of the same sentences make."""
-    claims = {
-        field: int(getattr(a, field) is not None and getattr(b, field) is not None)
-        for field in _CLAIMS
-    }
     sentences, response = a.sentences, len(a.response)
-    return {
-        "relevant": sentences,
-        "utilized": sentences,
-        "supported": response,
-        "supporting_keys": response,
-        "overall_supported": 1,
-        **claims,
-    }
+    claims = (int(None not in (getattr(a, field), getattr(b, field))) for field in _CLAIMS)
+    counts = (sentences, sentences, response, response, 1, *claims)
+    return dict(zip(FIELDS, counts, strict=True))
 
 
 # Changes of metrics, and sums over records.

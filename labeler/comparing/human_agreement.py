@@ -58,21 +58,21 @@ class Estimates(Brief):
     Attributes:
         metric: the metric's id, or ``overall_supported``.
         group: value of the grouping column; ``None`` for all records together.
+        questions: number of questions that intervals are grouped by; ``None`` where all records
+            differ, or ask the same one.
+        people: the mean of the human-judged records, by people.
         plain: the judge's mean over all records.
         ppi: the PPI++ mean.
         corrected: the error-corrected proportion; ``None`` where the metric is not yes or no.
-        people: the mean of the human-judged records, by people.
-        questions: number of questions that intervals are grouped by; ``None`` where all records
-            differ, or ask the same one.
     """
 
     metric: str
     group: str | None
+    questions: int | None
+    people: Corrected
     plain: Corrected
     ppi: Corrected
     corrected: Corrected | None
-    people: Corrected
-    questions: int | None = None
 
     @property
     def sentence(self) -> str:
@@ -87,7 +87,7 @@ class Estimates(Brief):
     @property
     def all(self) -> list[Corrected]:
         """The estimates, in the order in which they are shown."""
-        return [*filter(None, (self.people, self.plain, self.ppi, self.corrected))]
+        return [one for one in (self.people, self.plain, self.ppi, self.corrected) if one]
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -98,7 +98,7 @@ class Estimates(Brief):
             "people": self.people.as_json(),
             "plain": self.plain.as_json(),
             "ppi": self.ppi.as_json(),
-            "corrected": None if self.corrected is None else self.corrected.as_json(),
+            "corrected": self.corrected and self.corrected.as_json(),
         }
 
 

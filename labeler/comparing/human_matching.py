@@ -36,7 +36,7 @@ TIE = 0.5
 
 Place = tuple[str, str]
 """Record id and field."""
-Verdicts = dict[str | None, float | None]
+BySentence = dict[str | None, float | None]
 """Value by the key of a sentence, or by ``None`` for a whole record; ``None`` is a tie."""
 
 
@@ -165,7 +165,7 @@ class People:
             else:
                 own = self.values.setdefault((label.id, label.field), {})
                 own.setdefault(label.sentence, {})[label.annotator] = label.value
-        self.verdicts: dict[Place, Verdicts] = {
+        self.verdicts: dict[Place, BySentence] = {
             place: {
                 sentence: combine(list(by.values()), yes_or_no=is_yes_or_no(place[1]))
                 for sentence, by in own.items()
@@ -260,12 +260,12 @@ def _derived(people: People, side: Side[Judged]) -> Iterator[tuple[Place, float 
         judged = side.value(name)
         if judged.counted is None or field not in _DERIVED:
             continue
-        by_person: dict[str, Verdicts] = defaultdict(dict)
+        by_person: dict[str, BySentence] = defaultdict(dict)
         for sentence, by in sentences.items():
             for annotator, value in by.items():
                 by_person[annotator][sentence] = value
         combined = people.verdicts[name, field]
-        majority: Verdicts = {key: one for key, one in combined.items() if one is not None}
+        majority: BySentence = {key: one for key, one in combined.items() if one is not None}
         size = len(judged.verdicts[field])
         complete = [own for own in by_person.values() if len(own) == size]
         if not complete and len(majority) == size:
@@ -278,7 +278,7 @@ def _derived(people: People, side: Side[Judged]) -> Iterator[tuple[Place, float 
                 yield (name, metric), combine(defined, yes_or_no=is_yes_or_no(metric))
 
 
-def _with_verdicts(counted: Tally, field: str, verdicts: Verdicts) -> Tally:
+def _with_verdicts(counted: Tally, field: str, verdicts: BySentence) -> Tally:
     """Return the tally of a record with human verdicts in place of the judge's."""
     every = frozenset(key for key in verdicts if key)
     yes = frozenset(key for key in every if verdicts[key])

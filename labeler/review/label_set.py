@@ -98,7 +98,12 @@ class LabelSet:
         """Add a label, and return its place."""
         place = self.places.setdefault(record.key, len(self.places))
         if place < len(self._compressed):
-            self._check_same(place, record)
+            if self.record(place).label != record.label:
+                raise UsageError(
+                    f"{self._name}: record {record.id!r:.80} stands there twice under one key with "
+                    "different labels, and a correction could not say which it means; review files "
+                    "that hold one label of each"
+                )
             return place
         corrected_signature(record.signature, "")  # rejects labels that people corrected already
         self._compressed.append(zlib.compress(record.model_dump_json().encode(), _LEVEL))
@@ -108,14 +113,6 @@ class LabelSet:
         if self._doubt is not None:
             self.doubts.append(self._doubt(record))
         return place
-
-    def _check_same(self, place: int, record: LabelRecord) -> None:
-        if self.record(place).label != record.label:
-            raise UsageError(
-                f"{self._name}: record {record.id!r:.80} stands there twice under one key with "
-                "different labels, and a correction could not say which it means; review files "
-                "that hold one label of each"
-            )
 
 
 class _Row(NamedTuple):

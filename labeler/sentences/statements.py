@@ -19,6 +19,7 @@ from typing import NamedTuple
 from labeler.sentences.example import Sentence
 from labeler.sentences.numbers import claimed_numbers
 from labeler.sentences.words import (
+    ENGLISH,
     NEGATORS,
     SAYING,
     SCAFFOLD,
@@ -106,30 +107,9 @@ def read_claim(sentence: Sentence) -> Claim:
     return Claim(sentence.key, text, surface, sequence, content, content - SCAFFOLD)
 
 
-_DENYING = frozenset(["not", "never", "no", "cannot"])
 _UNNEGATED = {"won't": "will", "can't": "can", "cannot": "can"}
-_SUPPORTING_VERBS = frozenset(["do", "doe", "does", "did"])
-_ARTICLES = frozenset(["a", "an", "the", "any"])
-# A negation behind one of these is a condition, a purpose or an alternative, or not the claim.
-_CONDITIONS = frozenset(
-    [
-        *("if", "whether", "unless", "until", "when", "while", "because", "although", "though"),
-        *("ensur", "sure", "prevent", "avoid", "instead", "rather", "only"),
-    ]
-)
-# "Not all" and "not fully" deny a part only.
-_PARTS = frozenset(
-    [
-        *("all", "alwai", "complet", "enough", "entir", "everi", "ful", "just", "necessari"),
-        *("only", "sole", "too", "yet"),
-    ]
-)
+_ABOUT_DOCUMENTS = SAYING | ENGLISH["about_documents"]
 _REACH = 8
-# "It does not mention …" speaks of the documents.
-_ABOUT_DOCUMENTS = SAYING | {
-    *("information", "detail", "mention", "stat", "provid", "explain", "seem", "appear", "clear"),
-    "relat",
-}
 
 
 def is_negating(word: str) -> bool:
@@ -159,18 +139,18 @@ def denials(sequence: Sequence[str]) -> Iterator[Denial]:
 
     An answer that begins with "no" has none: it denies what was asked.
     """
-    words = [word for word in sequence if word not in _ARTICLES and sequence[0] != "no"]
+    words = [word for word in sequence if word not in ENGLISH["articles"] and sequence[0] != "no"]
     for place, word in enumerate(words):
-        if word not in _DENYING and not word.endswith("n't"):
+        if word not in ENGLISH["denying"] and not word.endswith("n't"):
             continue
         earlier = words[max(0, place - _REACH) : place]
         following = [*words[place + 1 : place + 6], "", ""]
-        if not _PARTS.isdisjoint(following[:2]):
+        if not ENGLISH["parts"].isdisjoint(following[:2]):
             continue
-        if _CONDITIONS.intersection(earlier) or _ABOUT_DOCUMENTS.intersection(following):
+        if ENGLISH["conditions"].intersection(earlier) or _ABOUT_DOCUMENTS.intersection(following):
             continue
         base = _UNNEGATED.get(word, word.removesuffix("n't") if word.endswith("n't") else "")
-        left = [w for w in (*earlier, base) if w and w not in _SUPPORTING_VERBS]
+        left = [w for w in (*earlier, base) if w and w not in ENGLISH["supporting_verbs"]]
         yield Denial(((left or [""])[-1], following[0]), (following[0], following[1]))
 
 
@@ -178,7 +158,7 @@ def affirms(sequence: Sequence[str], denial: Denial) -> bool:
     """Return True if a sentence negates nothing and has the words of a denial in a row."""
     if any(map(is_negating, sequence)):
         return False
-    words = [word for word in sequence if word not in _ARTICLES]
+    words = [word for word in sequence if word not in ENGLISH["articles"]]
     wanted = {denial.before}
     if denial.after[0] not in STOP_WORDS:
         wanted.add(denial.after)

@@ -62,9 +62,10 @@ def read_patterns(module: str, name: str, flags: int = 0) -> dict[str, re.Patter
     return found
 
 
-_ENGLISH = read_words(__file__, "english")
-STOP_WORDS = _ENGLISH["stop"]
-NEGATORS = _ENGLISH["negators"]
+ENGLISH = read_words(__file__, "english")
+"""Sets of English words and stems, by name; see ``english.toml``."""
+STOP_WORDS = ENGLISH["stop"]
+NEGATORS = ENGLISH["negators"]
 _UNTOUCHED = STOP_WORDS | NEGATORS
 
 _SUFFIXES = ("ingly", "edly", "ing", "ed", "ly")
@@ -113,7 +114,7 @@ def stem(word: str) -> str:
 
 
 _UNIT_STEMS, SCAFFOLD, SAYING, _EMPTY = (
-    frozenset(map(stem, _ENGLISH[name])) for name in ("units", "scaffold", "saying", "empty_talk")
+    frozenset(map(stem, ENGLISH[name])) for name in ("units", "scaffold", "saying", "empty_talk")
 )
 EMPTY_TALK = SCAFFOLD | _EMPTY
 """Words of responses that please a judge without answering."""

@@ -99,25 +99,20 @@ def test_the_verdict_follows_the_direction_of_the_metric() -> None:
 
 
 def test_values_that_pass_1_are_compared_over_their_own_span() -> None:
-    """A dialect that counts keys as stored may pass 1; the other metrics have their figures too."""
-    a = [used(one, []) for one in rows(6, relevant=[])]
-    b = [used(one, ["0a", "0b", "1a"] * (n + 1)) for n, one in enumerate(rows(6))]
-    counted, other = compare(a, b, "utilization:ragbench, adherence").rows
-    assert (counted.difference, counted.span, other.span) == (3.5, 6.0, 1.0)
+    """A definition that counts keys as stored may pass 1; all groups of a metric share its span."""
+    domains = ["law", "law", "art"] * 2
+    a = [used(row(n, relevant=[], domain=domain), []) for n, domain in enumerate(domains)]
+    b = [used(row(n, domain=domain), ["0a"] * 3 * (n + 1)) for n, domain in enumerate(domains)]
+    found = compare(a, b, "utilization:ragbench, adherence", by="domain")
+    assert found.whole is not None
+    counted, other = found.whole.rows
+    assert (counted.difference, counted.as_json()["span"], other.span) == (3.5, 6.0, 1.0)
     assert isinstance(counted.interval, Interval)
     assert -6 <= counted.interval.low < 3.5 < counted.interval.high <= 6
-    assert counted.as_json()["span"] == 6.0
-
-
-def test_groups_of_one_metric_share_its_span() -> None:
-    """Two rows of one table are on one scale, whatever values happen to be in each."""
-    domains = ["law", "law", "art"]
-    a = [used(row(n, relevant=[], domain=domain), []) for n, domain in enumerate(domains)]
-    b = [used(row(n, domain=domain), ["0a"] * 3 * (4 - n)) for n, domain in enumerate(domains)]
-    found = compare(a, b, "utilization:ragbench", by="domain").rows
-    assert [(one.group, one.mean_b, one.span) for one in found] == [
-        ("art", 2.0, 4.0),
-        ("law", 3.5, 4.0),
+    groups = [one for one in found.rows if one.metric is counted.metric]
+    assert [(one.group, one.mean_b, one.span) for one in groups] == [
+        ("art", 4.5, 6.0),
+        ("law", 3.0, 6.0),
     ]
 
 
@@ -405,7 +400,7 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
             "A: outcome 2: record 'row-1' has another answer",
         ),
         ([row(1)], [row(2)], {}, r"1 labels \('row-1'\).*'row-2'.*joined by id"),
-        ([row(1)], [row(1, question="Why?")], {}, "1 in question"),
+        ([row(1)], [row(1, question="Why?")], {}, r"1 in question.*\(id_from\)$"),
         ([row(1)], [score_record(4)] * 2, {}, "B: no labels, but records 2 of kind 'score'"),
         ([row(1)], [row(1)], {"level": 95}, "level"),
         ([row(1)], [row(1)], {"top": -1}, "top"),
@@ -521,6 +516,8 @@ def test_groups_are_rows_of_one_table(command: Command) -> None:
     assert "domain: law" in command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--all")[1]
     details = command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--details")[1]
     assert "0 of them have the same sentences in both; 8 differ in response" in details
+    sets = ("a.jsonl", "b.jsonl", "c.jsonl")
+    assert "C against A, domain: law" in command("compare", *sets, "--by", "domain", "--details")[1]
 
 
 def test_the_command_gives_all_figures_as_json(command: Command) -> None:

@@ -128,7 +128,7 @@ def failure(request: Task) -> LabelFailure:
 
 
 def test_every_row_is_accounted_for() -> None:
-    """Read, unusable, alike, stored, failed and to be asked."""
+    """Read, unusable, alike, stored, failed (asked again on request) and to be asked."""
     store = MemoryStore()
     store.put(label(asked(row(1)))).result()
     store.put(failure(asked(row(2)))).result()
@@ -138,27 +138,16 @@ def test_every_row_is_accounted_for() -> None:
         row(3),
         row(3),  # alike
         row(3, id="other"),
+        row(3, response="Another."),  # its id is taken
         row(4, response=" "),
         row(5, documents=7),
     ]
     counts = reckon(rows, store).rows
-    assert (counts.read, counts.shared) == (7, 2)
-    assert counts.unusable == {"empty_response": 1, "wrong_type": 1}
+    assert (counts.read, counts.shared) == (8, 2)
+    assert counts.unusable == {"empty_response": 1, "wrong_type": 1, "id_conflict": 1}
     assert (counts.stored, counts.failed, counts.asked) == (1, 1, 1)
-
-
-def test_stored_failures_are_asked_again_on_request() -> None:
-    """As a run would with the same option."""
-    store = MemoryStore()
-    store.put(failure(asked(row(2)))).result()
-    counts = reckon([row(2)], store, retry_failed=True).rows
-    assert (counts.failed, counts.asked) == (0, 1)
-
-
-def test_two_rows_of_one_id_are_counted_as_in_a_run() -> None:
-    """The second one fails, and costs nothing."""
-    counts = reckon([row(1), row(1, response="Another.")]).rows
-    assert (counts.asked, counts.unusable) == (1, {"id_conflict": 1})
+    counts = reckon(rows, store, retry_failed=True).rows
+    assert (counts.stored, counts.failed, counts.asked) == (1, 0, 2)
 
 
 def test_tokens_and_sentences_are_of_what_would_be_asked() -> None:
@@ -233,21 +222,21 @@ def test_a_prefix_is_cached_in_steps(same: int, expected: int) -> None:
 def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
     """Of a prompt 6,011 bytes at most, and of an answer the cap, at 10 dollars a million.
 
-    A budget caps answers at 4,096 tokens and 4 times the expected ones.
+    A budget caps answers at 4,096 tokens and 4 times the expected ones. Without a price there is no
+    cost: undefined, not free.
     """
-    found, given = reckon([row(1)]), reckon([row(1)], max_output_tokens=500)
+    found, given, free = (
+        reckon([row(1)]),
+        reckon([row(1)], max_output_tokens=500),
+        reckon([row(1)], price=None, max_output_tokens=500),
+    )
     assert found.online is not None
     assert given.online is not None
     assert given.online.at_most == Decimal("0.011011")
     longer = 4096 + 4 * answer_tokens(1) - 500
     assert found.online.at_most - given.online.at_most == longer * Decimal("0.00001")
     assert (given.answers.cap, found.answers.cap) == (500, None)
-
-
-def test_without_a_price_there_is_no_cost() -> None:
-    """Undefined, not free."""
-    found = reckon([row(1)], price=None, max_output_tokens=500)
-    assert (found.price, found.online, found.batch) == (None, None, None)
+    assert (free.price, free.online, free.batch) == (None, None, None)
 
 
 def stored(count: int, how: LabelTasks = HOW, **facts: Any) -> MemoryStore:
@@ -316,18 +305,13 @@ def test_a_damaged_label_of_another_row_does_not_stop_the_estimate() -> None:
 
 
 def test_nothing_to_ask_costs_nothing() -> None:
-    """And takes no time."""
+    """And takes no time; nobody is asked meanwhile, which would be a mistake in the code."""
     found = reckon([], max_output_tokens=5, latency=3.0)
     assert found.online is not None
     assert found.online.expected == found.online.at_most == Decimal(0)
     assert found.seconds == 0
-
-
-def test_who_only_stands_for_a_judge_is_not_asked() -> None:
-    """A mistake in the code is told as one."""
     with pytest.raises(UsageError, match="only stands for one"):
         asyncio.run(HOW.judge.label(any_request()))
-    asyncio.run(HOW.judge.aclose())
 
 
 def test_richer_labels_are_longer() -> None:

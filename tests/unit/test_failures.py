@@ -29,52 +29,30 @@ def test_every_symptom_has_a_rule() -> None:
         assert find_rule(ObservedError(kind)).kind == kind
 
 
+FREE_TIER = "Rate limit reached. Add a payment method at .../account/billing"
+"""It names the billing page and is no quota."""
+
+
 @pytest.mark.parametrize(
-    ("observed", "reason", "policy"),
+    ("status", "facts", "reason", "policy"),
     [
-        (
-            # The wording of a free tier's rate limit; it names the billing page and is no quota.
-            ObservedError(
-                "status",
-                429,
-                code="rate_limit_exceeded",
-                message="Rate limit reached. Add a payment method at .../account/billing",
-            ),
-            "rate_limit",
-            RetryPolicy.RATE,
-        ),
-        (ObservedError("status", 400, code="invalid_prompt"), "content_filter", RetryPolicy.RECORD),
-        (
-            ObservedError("status", 400, param="response_format.schema"),
-            "parameter",
-            RetryPolicy.FATAL,
-        ),
-        (
-            ObservedError("status", 400, param="messages[1].content"),
-            "bad_request",
-            RetryPolicy.RECORD,
-        ),
-        (
-            ObservedError("status", 400, code="model_not_found", param="model"),
-            "not_found",
-            RetryPolicy.FATAL,
-        ),
+        (429, {"code": "rate_limit_exceeded", "message": FREE_TIER}, "rate_limit", "RATE"),
+        (400, {"code": "invalid_prompt"}, "content_filter", "RECORD"),
+        (400, {"param": "response_format.schema"}, "parameter", "FATAL"),
+        (400, {"param": "messages[1].content"}, "bad_request", "RECORD"),
+        (400, {"code": "model_not_found", "param": "model"}, "not_found", "FATAL"),
         # A code is the provider's own; its words may be a document's, sent back.
-        (ObservedError("status", 403, code="insufficient_quota"), "quota", RetryPolicy.FATAL),
-        (
-            ObservedError("status", 403, message="insufficient_quota"),
-            "permission",
-            RetryPolicy.RECORD,
-        ),
-        (ObservedError("status", 404, code="model_not_found"), "not_found", RetryPolicy.FATAL),
+        (403, {"code": "insufficient_quota"}, "quota", "FATAL"),
+        (403, {"message": "insufficient_quota"}, "permission", "RECORD"),
+        (404, {"code": "model_not_found"}, "not_found", "FATAL"),
     ],
 )
 def test_alike_failures_are_told_apart(
-    observed: ObservedError, reason: str, policy: RetryPolicy
+    status: int, facts: dict[str, Any], reason: str, policy: str
 ) -> None:
     """By code, by message, by parameter, in this order of rules."""
-    rule = find_rule(observed)
-    assert (rule.reason, rule.policy) == (reason, policy)
+    rule = find_rule(ObservedError("status", status, **facts))
+    assert (rule.reason, rule.policy) == (reason, RetryPolicy[policy])
 
 
 def test_an_explanation_names_parameter_and_option() -> None:

@@ -63,9 +63,13 @@ def round_trip(outcomes: list[AnyOutcome], path: Path) -> list[AnyOutcome]:
     return list(read_outcomes(path))
 
 
-def test_records_of_every_kind_are_the_same_again(tmp_path: Path) -> None:
+NAMES = pytest.mark.parametrize("name", ["labels.jsonl", "labels.jsonl.gz", "labels.parquet"])
+
+
+@NAMES
+def test_records_of_every_kind_are_the_same_again(name: str, tmp_path: Path) -> None:
     """Line for line what JSON Lines would hold."""
-    found = round_trip(KINDS, tmp_path / "labels.parquet")
+    found = round_trip(KINDS, tmp_path / name)
     assert found == KINDS
     assert [to_line(one) for one in found] == [to_line(one) for one in KINDS]
 
@@ -136,16 +140,17 @@ def test_row_groups_are_bounded_and_read_one_by_one(
     assert pq.ParquetFile(path).num_row_groups == 5
 
 
-def test_the_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+@NAMES
+def test_the_file_appears_when_it_is_whole(name: str, tmp_path: Path) -> None:
     """What was there before stays until then, and where the run breaks off."""
-    path = tmp_path / "labels.parquet"
+    path = tmp_path / name
     list(write_outcomes([sample_record(1)], path))
     run = write_outcomes([sample_record(2), sample_record(3)], path)
     next(run)
     assert [one.id for one in read_outcomes(path)] == ["row-1"]
     run.close()  # type: ignore[attr-defined] # a generator
     assert [one.id for one in read_outcomes(path)] == ["row-1"]
-    assert [one.name for one in tmp_path.iterdir()] == ["labels.parquet"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -131,6 +131,14 @@ def test_no_more_at_once_than_allowed() -> None:
     assert judge.closed == 1
 
 
+def nested(depth: int) -> object:
+    """A list in a list, and so on."""
+    deep: object = "x"
+    for _ in range(depth):
+        deep = [deep]
+    return deep
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -142,6 +150,8 @@ def test_no_more_at_once_than_allowed() -> None:
             {"documents_sentences": [["No."], ["x"]], "response_sentences": ["x"]},
             "given_sentences_mismatch",
         ),
+        # No reader of JSON would give it back.
+        *(({"tag": nested(depth)}, "wrong_type") for depth in (65, 200, 260, 5000)),
     ],
 )
 def test_what_cannot_be_judged_costs_nothing(changes: dict[str, Any], reason: str) -> None:
@@ -260,18 +270,6 @@ def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
     outcomes = labeler.label(rows(3), judge=CountingJudge(doubtful), store=store)
     assert reasons(outcomes) == ["label", "judge_error", "label"]
     assert len(list(labeler.api.read_labels(store))) == 2
-
-
-@pytest.mark.parametrize("depth", [65, 200, 260, 5000])
-def test_bottomless_metadata_fails_alone(tmp_path: Path, depth: int) -> None:
-    """A row that no reader of JSON would give back is refused before it costs anything."""
-    deep: object = "x"
-    for _ in range(depth):
-        deep = [deep]
-    judge = CountingJudge()
-    outcomes = labeler.label([row(0, tag=deep), row(1)], judge=judge, store=tmp_path / "store")
-    assert reasons(outcomes) == ["wrong_type", "label"]
-    assert judge.asked == ["r1"]
 
 
 def test_one_judge_may_serve_two_runs_at_once() -> None:

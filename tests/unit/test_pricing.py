@@ -50,10 +50,38 @@ def usage(prompt: int, output: int = 0, *, cached: int = 0, written: int = 0) ->
     )
 
 
-def test_each_kind_of_token_has_its_own_price() -> None:
-    """1,000 plain, 2,000 cached, 4,000 written and 500 answered: 2,000 + 400 + 10,000 + 5,000."""
-    cost = WRITES_COST_MORE.cost(usage(7000, 500, cached=2000, written=4000))
-    assert cost == Decimal("0.0174")
+TIERED = Price(
+    (
+        rates("1", "4", "0.1", "1"),
+        rates("2", "6", "0.2", "2")._replace(above=1000),
+    ),
+    "a test",
+)
+
+
+@pytest.mark.parametrize(
+    ("price", "used", "cost"),
+    [
+        # 1,000 plain, 2,000 cached, 4,000 written and 500 answered: 2,000 + 400 + 10,000 + 5,000.
+        (WRITES_COST_MORE, usage(7000, 500, cached=2000, written=4000), "0.0174"),
+        # A cache that never matches costs a quarter more.
+        (WRITES_COST_MORE, usage(4500), "0.009"),
+        (WRITES_COST_MORE, usage(4500, written=4500), "0.01125"),
+        # A batch costs half where no table says otherwise; asked twice, it is not halved twice.
+        (WRITES_COST_MORE.batched(), usage(7000, 500, cached=2000, written=4000), "0.0087"),
+        (WRITES_COST_MORE.batched().batched(), usage(4500), "0.0045"),
+        # A long prompt is dearer as a whole: one token above the limit, for every token.
+        (TIERED, usage(1000, 100), "0.0014"),
+        (TIERED, usage(1001, 100), "0.002602"),
+        # More cached than sent is all cached; less than nothing is nothing.
+        (WRITES_COST_MORE, usage(100, cached=900), "0.00002"),
+        (WRITES_COST_MORE, usage(100, cached=90, written=900), "0.000043"),
+        (WRITES_COST_MORE, usage(-5, -5, cached=-5, written=-5), "0"),
+    ],
+)
+def test_each_kind_of_token_has_its_own_price(price: Price, used: Usage, cost: str) -> None:
+    """Dollars, by hand."""
+    assert price.cost(used) == Decimal(cost)
 
 
 @pytest.mark.parametrize(
@@ -65,46 +93,6 @@ def test_a_cache_that_is_written_pays_up_to_a_length(own: int, delta: str) -> No
     plain = WRITES_COST_MORE.cost(usage(1500 + own))
     cached = WRITES_COST_MORE.cost(usage(1500 + own, cached=1500, written=own))
     assert cached - plain == Decimal(delta)
-
-
-def test_a_cache_that_never_matches_costs_a_quarter_more() -> None:
-    """4,500 tokens at 2 dollars a million are 0.009; all written, 0.01125."""
-    assert WRITES_COST_MORE.cost(usage(4500)) == Decimal("0.009")
-    assert WRITES_COST_MORE.cost(usage(4500, written=4500)) == Decimal("0.01125")
-
-
-def test_a_batch_costs_half_where_no_table_says_otherwise() -> None:
-    """Every kind of token."""
-    used = usage(7000, 500, cached=2000, written=4000)
-    assert WRITES_COST_MORE.batched().cost(used) == WRITES_COST_MORE.cost(used) / 2
-
-
-def test_a_batch_of_a_batch_costs_the_same() -> None:
-    """Asked twice, it is not halved twice."""
-    once = WRITES_COST_MORE.batched()
-    assert once.batched().cost(usage(1000)) == once.cost(usage(1000))
-
-
-TIERED = Price(
-    (
-        rates("1", "4", "0.1", "1"),
-        rates("2", "6", "0.2", "2")._replace(above=1000),
-    ),
-    "a test",
-)
-
-
-def test_a_long_prompt_is_dearer_as_a_whole() -> None:
-    """At the limit the first rates hold, one token above it the others, for every token."""
-    assert TIERED.cost(usage(1000, 100)) == Decimal("0.0014")
-    assert TIERED.cost(usage(1001, 100)) == Decimal("0.002602")
-
-
-def test_usage_that_contradicts_itself_costs_no_less_than_nothing() -> None:
-    """More cached than sent is all cached; less than nothing is nothing."""
-    assert WRITES_COST_MORE.cost(usage(100, cached=900)) == Decimal("0.00002")
-    assert WRITES_COST_MORE.cost(usage(100, cached=90, written=900)) == Decimal("0.000043")
-    assert WRITES_COST_MORE.cost(usage(-5, -5, cached=-5, written=-5)) == 0
 
 
 amounts = st.decimals(0, 1000, places=4)
@@ -503,67 +491,44 @@ def file_of(name: str, folder: Path) -> Path:
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_tokenizer_counts_where_its_file_is_at_hand() -> None:
+@pytest.mark.parametrize(
+    ("model", "name", "most"),
+    [
+        ("known", "tiktoken cl100k_base", 3),
+        # A model that tiktoken does not know has a looser bound, and its encoding is assumed.
+        ("brand-new", "tiktoken o200k_base (assumed)", 25),
+        # Encodings that share a file need only that.
+        ("harmonious", "tiktoken o200k_harmony", 3),
+    ],
+)
+def test_a_tokenizer_counts_where_its_file_is_at_hand(model: str, name: str, most: int) -> None:
     """Its count is a bound too, where tiktoken knows the model."""
-    counter = counter_for("known")
-    assert counter.name == "tiktoken cl100k_base"
-    assert counter.count("<|endoftext|> three words") == 3
-    assert counter.at_most("<|endoftext|> three words") == 3
+    counter = counter_for(model)
+    text = "<|endoftext|> three words"
+    assert (counter.name, counter.count(text), counter.at_most(text)) == (name, 3, most)
 
 
-@pytest.mark.usefixtures("cache")
-def test_a_model_that_tiktoken_does_not_know_has_a_looser_bound() -> None:
-    """The encoding is marked as assumed."""
-    counter = counter_for("brand-new")
-    assert counter.name == "tiktoken o200k_base (assumed)"
-    assert counter.count("three words here") == 3
-    assert counter.at_most("three words here") == len("three words here")
-
-
-@pytest.mark.usefixtures("cache")
-def test_encodings_that_share_a_file_need_only_that() -> None:
-    """One is the other with more control tokens."""
-    assert counter_for("harmonious").name == "tiktoken o200k_harmony"
-
-
-def test_a_missing_file_is_not_fetched(cache: Path) -> None:
-    """The guess stands in for it."""
-    file_of("cl100k_base", cache).unlink()
-    assert counter_for("known") == GUESS
-
-
-def test_a_damaged_file_is_not_replaced(cache: Path) -> None:
-    """Tiktoken would delete it and fetch another."""
+def test_where_a_tokenizer_cannot_be_trusted_the_guess_counts(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tiktoken would fetch a missing file, and replace a damaged one; it is an optional part."""
+    assert counter_for("old") == GUESS  # its digest is not known
     file_of("cl100k_base", cache).write_text("damaged")
     assert counter_for("known") == GUESS
     assert file_of("cl100k_base", cache).read_text() == "damaged"
-
-
-@pytest.mark.usefixtures("cache")
-def test_an_encoding_whose_digest_is_not_known_is_left_alone() -> None:
-    """Its file cannot be verified."""
-    assert counter_for("old") == GUESS
-
-
-def test_a_cache_that_is_turned_off_is_not_read(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With an empty name, tiktoken fetches every time, whatever the current folder holds."""
-    monkeypatch.chdir(cache)
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    file_of("cl100k_base", cache).unlink()
     assert counter_for("known") == GUESS
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    assert counter_for("harmonious") == GUESS
 
 
 def test_the_older_name_of_the_cache_counts_too(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in tiktoken: after the newer one."""
-    monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
+    """After the newer one, which an empty name turns off, whatever the current folder holds."""
+    monkeypatch.chdir(cache)
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(cache))
-    assert counter_for("known").name == "tiktoken cl100k_base"
-
-
-def test_without_tiktoken_the_guess_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an optional part."""
-    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     assert counter_for("known") == GUESS
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
+    assert counter_for("known").name == "tiktoken cl100k_base"

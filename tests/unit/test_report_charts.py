@@ -271,68 +271,48 @@ def test_no_report_overwrites_work(
     assert {path.name: path.read_bytes() for path in labels.parent.iterdir()} == before
 
 
-def _values(
-    relevance: float | None = 0.0,
-    utilization: float | None = 1.0,
-    completeness: float | None = 1.0,
-    adherence: float | None = 1.0,
-) -> dict[str, float | None]:
-    return dict(zip(METRICS, (relevance, utilization, completeness, adherence), strict=True))
+UNUSED, INCOMPLETE, GOOD, UNGROUNDED = (pattern.id for pattern in PATTERNS)
 
 
-def _fitting(values: dict[str, float | None]) -> list[str]:
-    fits = match_patterns(values)
-    return [pattern.id for pattern, one in zip(PATTERNS, fits, strict=True) if one]
+def _fitting(*values: float | None) -> dict[str, bool | None]:
+    """The patterns that a record with values of METRICS matches, or may match."""
+    fits = match_patterns(dict(zip(METRICS, values, strict=True)))
+    return {p.id: one for p, one in zip(PATTERNS, fits, strict=True) if one is not False}
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
         # The guide's own numbers, for its three patterns and for its two problem patterns.
-        (_values(0.85, 0.40, 0.6, 0.0), ["retrieved_but_unused", "ungrounded"]),
-        (_values(0.9, 0.3, 0.6, 0.0), ["retrieved_but_unused", "ungrounded"]),
-        (_values(0.6, 0.6, 0.50, 1.0), ["grounded_but_incomplete"]),
-        (_values(0.6, 0.6, 0.4, 1.0), ["grounded_but_incomplete"]),
-        (_values(0.75, 0.80, 0.85, 1.0), ["comprehensive_and_grounded"]),
-        (_values(0.6, 0.6, 0.6, 1.0), []),
-        (_values(0.9, 0.3, 0.3, 1.0), ["retrieved_but_unused", "grounded_but_incomplete"]),
+        ((0.85, 0.40, 0.6, 0.0), {UNUSED: True, UNGROUNDED: True}),
+        ((0.9, 0.3, 0.6, 0.0), {UNUSED: True, UNGROUNDED: True}),
+        ((0.6, 0.6, 0.50, 1.0), {INCOMPLETE: True}),
+        ((0.6, 0.6, 0.4, 1.0), {INCOMPLETE: True}),
+        ((0.75, 0.80, 0.85, 1.0), {GOOD: True}),
+        ((0.6, 0.6, 0.6, 1.0), {}),
+        ((0.9, 0.3, 0.3, 1.0), {UNUSED: True, INCOMPLETE: True}),
+        # High is 0.7 or more, low is 0.5 or less.
+        ((0.7, 0.5, 1.0, 1.0), {UNUSED: True}),
+        ((0.6999, 0.5, 1.0, 1.0), {}),
+        ((0.7, 0.5001, 1.0, 1.0), {}),
+        # Without completeness an adherent record may be incomplete; another cannot be.
+        ((0.9, 0.9, None, 1.0), {INCOMPLETE: None, GOOD: None}),
+        ((0.9, 0.9, None, 0.0), {UNGROUNDED: True}),
     ],
 )
-def test_the_guides_examples_fit_the_patterns_that_it_names(
-    values: dict[str, float | None], expected: list[str]
+def test_a_record_matches_no_pattern_or_several(
+    values: tuple[float | None, ...], expected: dict[str, bool | None]
 ) -> None:
-    """A record may fit no pattern or several."""
-    assert _fitting(values) == expected
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (_values(0.7, 0.5), True),
-        (_values(0.6999, 0.5), False),
-        (_values(0.7, 0.5001), False),
-    ],
-)
-def test_thresholds_belong_to_the_pattern(
-    values: dict[str, float | None], *, expected: bool
-) -> None:
-    """High is 0.7 or more, low is 0.5 or less."""
-    assert match_patterns(values)[0] is expected
-
-
-def test_an_undefined_value_leaves_open_only_what_it_decides() -> None:
-    """Without completeness an adherent record may or may not be incomplete, another cannot be."""
-    adherent, other = _values(0.9, 0.9, None, 1.0), _values(0.9, 0.9, None, 0.0)
-    assert match_patterns(adherent) == (False, None, None, False)
-    assert match_patterns(other) == (False, False, False, True)
+    """An undefined value leaves open only what it decides."""
+    assert _fitting(*values) == expected
 
 
 def test_nothing_relevant_is_no_good_retrieval() -> None:
     """Where nothing is relevant the guide takes utilization for 0; relevance is 0 too."""
     row = measure(record(relevant=(), utilized=()), select_metrics(METRICS))
-    values = {name: ratio.value for name, ratio in row.metrics.items()}
-    assert values == _values(0.0, 0.0, None, 1.0)
-    assert match_patterns(values) == (False, None, False, False)
+    values = [row.metrics[name].value for name in METRICS]
+    assert values == [0.0, 0.0, None, 1.0]
+    assert _fitting(*values) == {INCOMPLETE: None}
 
 
 def test_conditions_read_as_they_are_meant() -> None:

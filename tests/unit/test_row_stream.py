@@ -44,7 +44,7 @@ def rows_file(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def test_files_are_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a run does with them: labels, votes, blind relevance, and a run again."""
-    path, reads = rows_file(tmp_path / "rows.jsonl", [row(n) for n in range(LATE)]), []
+    path, reads = rows_file(tmp_path / "rows.jsonl", [row(n) for n in range(20)]), []
     whole = Rows.__iter__
 
     def counted(self: Rows) -> Iterator[Row]:
@@ -55,7 +55,7 @@ def test_files_are_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     given: list[dict[str, Any]] = [{}, {}, {"repeat": 3}, {"relevance": "blind"}]
     for number, options in enumerate(given, start=1):
         found = labeler.label(path, judge="embedded", store=tmp_path / "s", **options)
-        assert [one.id for one in found] == [f"r{n}" for n in range(LATE)]
+        assert [one.id for one in found] == [f"r{n}" for n in range(20)]
         assert len(reads) == number
     labeler.estimate(path, judge=CountingJudge(), store=tmp_path / "s")
     assert len(reads) == len(given) + 1
@@ -118,7 +118,7 @@ def test_labels_before_an_unreadable_place_are_yielded_and_stored(tmp_path: Path
     """A file that ends in its middle stops the run there."""
     path = tmp_path / "rows.jsonl.gz"
     noise = random.Random(1)  # noqa: S311 - large and hard to compress: the file has many blocks
-    given = (row(n, noise=noise.randbytes(1_500).hex()) for n in range(1_500))
+    given = (row(n, noise=noise.randbytes(4_000).hex()) for n in range(400))
     packed = gzip.compress("".join(json.dumps(one) + "\n" for one in given).encode())
     path.write_bytes(packed[: len(packed) // 2])
     store, found = MemoryStore(), list[Any]()

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from labeler.api import open_rows
-from labeler.data.label_files import read_outcomes, to_line, write_outcomes
+from labeler.data.label_files import read_outcomes, to_line
 from labeler.data.parsing import to_example
 from labeler.data.rows import Rows, RowStream, identified
 from labeler.errors import BadRow, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import Example
 from support.labeled import claims_output, output, record, says
 
@@ -209,30 +209,6 @@ def test_rows_from_python() -> None:
         to_example(GOOD | {odd_name: "tag"}, "row")
     with pytest.raises(BadRow, match="row: no 'documents', 'response'"):
         to_example({"question": "Q?"}, "row")
-
-
-def test_outcomes_survive_a_file(tmp_path: Path) -> None:
-    """Records and failures are read back as they were written."""
-    outcomes: list[Outcome] = [record(), LabelFailure(id="é\n", reason="refusal", message="no")]
-    path = tmp_path / "labels.jsonl"
-    assert list(write_outcomes(outcomes, path)) == outcomes
-    assert list(read_outcomes(path)) == outcomes
-    assert path.read_text().count("\n") == 2
-
-
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A run that breaks leaves the old file and no debris."""
-    path = tmp_path / "labels.jsonl"
-    path.write_text("old")
-
-    def broken() -> Any:
-        yield record()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(write_outcomes(broken(), path))
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None:

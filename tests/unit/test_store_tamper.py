@@ -407,20 +407,33 @@ def test_what_a_later_diskcache_may_add_makes_no_label_unreadable(tmp_path: Path
         assert len(store) == len(RECORDS) + 1
 
 
-def test_a_plain_diskcache_is_refused(tmp_path: Path) -> None:
-    """A directory that diskcache made with its defaults, which evict, is not taken over."""
-    with diskcache.Cache(str(tmp_path / "s")) as cache:
+def plain(directory: Path) -> None:
+    """A folder that diskcache made with its defaults."""
+    with diskcache.Cache(str(directory)) as cache:
         cache["a"] = "b"
-    with pytest.raises(StoreError, match="evicts"):
+
+
+FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a plain diskcache": (plain, "evicts"),
+    "a later format": (
+        lambda directory: change(make_store(directory), "PRAGMA user_version = 9"),
+        r"has format 9.*reads format 1",
+    ),
+    "a journal that SQLite would play back": (
+        lambda directory: (make_store(directory) / "cache.db-journal").write_bytes(b"x"),
+        "journal",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), FOREIGN.values(), ids=FOREIGN.keys())
+def test_a_foreign_store_is_refused(
+    tmp_path: Path, make: Callable[[Path], object], reason: str
+) -> None:
+    """It is not taken over, nor let near SQLite."""
+    make(tmp_path / "s")
+    with pytest.raises(StoreError, match=reason):
         DiskStore(tmp_path / "s")
-
-
-def test_another_format_is_refused(tmp_path: Path) -> None:
-    """A store of a later format names both formats."""
-    directory = make_store(tmp_path / "s")
-    change(directory, "PRAGMA user_version = 9")
-    with pytest.raises(StoreError, match=r"has format 9.*reads format 1"):
-        DiskStore(directory)
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 1000, b""], ids=["garbage", "empty"])
@@ -490,14 +503,6 @@ def test_links_are_refused(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(StoreError, match="does not belong"):
         DiskStore(directory)
     assert elsewhere.read_bytes() == before
-
-
-def test_a_rollback_journal_is_refused(tmp_path: Path) -> None:
-    """A journal that SQLite would play back into the file is not let near it."""
-    directory = make_store(tmp_path / "s")
-    (directory / "cache.db-journal").write_bytes(b"x")
-    with pytest.raises(StoreError, match="journal"):
-        DiskStore(directory)
 
 
 REFUSED: dict[str, Callable[[BytesDisk], object]] = {

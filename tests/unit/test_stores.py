@@ -228,26 +228,20 @@ def test_a_new_store_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
-def test_a_directory_that_others_write_is_refused(tmp_path: Path, mode: int) -> None:
-    """A directory that group or others may write to is named with the command that helps."""
-    DiskStore(tmp_path / "s").close()
-    (tmp_path / "s").chmod(mode)
-    for create in (True, False):
-        with pytest.raises(StoreError, match="chmod 700"):
-            DiskStore(tmp_path / "s", create=create)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
-def test_a_directory_of_someone_else_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX")
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, None])
+def test_a_directory_that_others_own_or_write_is_refused(
+    tmp_path: Path, mode: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the owner opens a store."""
+    """Only the owner opens a store; the command that helps is named."""
     DiskStore(tmp_path / "s").close()
-    monkeypatch.setattr("os.geteuid", lambda: 12345)
-    with pytest.raises(StoreError, match="belongs to user"):
-        DiskStore(tmp_path / "s", create=False)
+    if mode is None:
+        monkeypatch.setattr("os.geteuid", lambda: 12345)
+    else:
+        (tmp_path / "s").chmod(mode)
+    for create in (True, False):
+        with pytest.raises(StoreError, match="chmod 700" if mode else "belongs to user"):
+            DiskStore(tmp_path / "s", create=create)
 
 
 def test_reading_makes_no_store(tmp_path: Path) -> None:

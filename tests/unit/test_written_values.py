@@ -41,6 +41,13 @@ WRITTEN["nodes of LlamaIndex"] = (
 WRITTEN["scored pairs"] = str([(text, 0.5) for text in DOCUMENTS])
 
 
+def only(source: Any, **options: Any) -> Example:
+    """What the one row of a source becomes."""
+    (row,) = open_rows(source, **options)
+    assert isinstance(row.content, Example), row.content
+    return row.content
+
+
 def jsonl(row: dict[str, str], folder: Path) -> Any:
     """A file of JSON Lines."""
     path = folder / "rows.jsonl"
@@ -83,9 +90,8 @@ def test_documents_written_as_text_are_read(form: str, source: str, tmp_path: Pa
         ("mine", {"columns": {"documents": "mine,"}}),
     ):
         row = {"question": "Q?", name: WRITTEN[form], "response": "R."}
-        (read,) = open_rows(SOURCES[source](row, tmp_path), **options)
-        assert isinstance(read.content, Example), read.content
-        assert list(read.content.documents) == DOCUMENTS
+        read = only(SOURCES[source](row, tmp_path), **options)
+        assert list(read.documents) == DOCUMENTS
 
 
 @pytest.mark.parametrize(
@@ -142,9 +148,7 @@ def test_a_text_that_merely_begins_with_a_bracket_stays_a_text(text: str) -> Non
         written_value(text)
     for options in ({"split_documents": "|"}, {"columns": {"documents": "mine,"}}):
         row = {"question": "Q?", "response": "R.", "documents": text, "mine": text}
-        (read,) = open_rows([row], **options)
-        assert isinstance(read.content, Example)
-        assert read.content.documents == (text,)
+        assert only([row], **options).documents == (text,)
 
 
 @pytest.mark.parametrize(
@@ -187,18 +191,15 @@ def test_other_fields_are_read_from_texts_too() -> None:
         "metadata": '{"run": 3}',
         "history": str(turns),
     }
-    (read,) = open_rows([row], columns={"documents": "found.hits[].text"})
-    assert isinstance(read.content, Example)
-    assert read.content.documents == ("D.",)
-    assert read.content.reference == "90 m.\nNinety metres."
-    assert (read.content.metadata, read.content.history) == ({"run": 3}, turns)
-    (read,) = open_rows([{**row, "documents": ["D."], "metadata": "a remark"}])
-    assert isinstance(read.content, Example)
-    assert read.content.metadata["metadata"] == "a remark"
-    blank = {**row, "documents": ["D."], "metadata": "[1, 2]", "reference": " "}
-    for read in open_rows([blank, blank | {"reference": [None]}]):
-        assert isinstance(read.content, Example)
-        assert (read.content.metadata["metadata"], read.content.reference) == ("[1, 2]", None)
+    read = only([row], columns={"documents": "found.hits[].text"})
+    assert (read.documents, read.reference) == (("D.",), "90 m.\nNinety metres.")
+    assert (read.metadata, read.history) == ({"run": 3}, turns)
+    read = only([{**row, "documents": ["D."], "metadata": "a remark"}])
+    assert read.metadata["metadata"] == "a remark"
+    blank = {**row, "documents": ["D."], "metadata": "[1, 2]"}
+    for nothing in (" ", [None]):
+        read = only([blank | {"reference": nothing}])
+        assert (read.metadata["metadata"], read.reference) == ("[1, 2]", None)
 
 
 def test_lists_on_both_sides_of_a_separator() -> None:
@@ -242,6 +243,4 @@ def test_documents_that_are_written_values_are_counted(documents: list[str], pat
         (*documents,),
     ]
     assert rows.notices["written"].startswith("2 rows have documents that are lists or objects")
-    (read,) = open_rows([row], columns={"documents": path})
-    assert isinstance(read.content, Example)
-    assert read.content.documents == ("D.", "E.")
+    assert only([row], columns={"documents": path}).documents == ("D.", "E.")

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from wire.accounts import Charge, charge_of
 from wire.calls import COMPLETIONS, Call, Json
-from wire.connections import Sheet
+from wire.connections import Wire
 from wire.files_endpoint import Files
 from wire.refusals import Refused
 
@@ -185,7 +185,7 @@ def _problem(code: str, message: str, number: int | None = None) -> Json:
 
 # The endpoint
 
-AnswerLine = Callable[[Call, Sheet], Awaitable[None]]
+AnswerLine = Callable[[Call, Wire], Awaitable[None]]
 
 
 class Batches:
@@ -204,7 +204,7 @@ class Batches:
         self,
         files: Files,
         answer: AnswerLine,
-        sheet: Callable[[], Sheet],
+        sheet: Callable[[], Wire],
         *,
         courses: Course | Iterable[Course] = (),
         seed: int = 0,

@@ -18,48 +18,53 @@ Answerer = Callable[[Call, "Wire"], Awaitable[None]]
 
 
 class Wire:
-    """Where an answer goes; what a behavior can do with it."""
+    """Where an answer goes, and what a behavior can do with it.
 
-    book: Book | None = "online"
-    """Where answers that go here are charged, if they are."""
+    By itself it takes an answer that goes over no connection: a line of a batch, or one that is
+    lost.
 
-    def __init__(self, accounts: Accounts, models: Models) -> None:
-        self.accounts = accounts
-        self.models = models
+    Args:
+        accounts: what the provider charges.
+        models: what the provider has.
+        book: where answers that go here are charged, if they are.
+    """
+
+    def __init__(self, accounts: Accounts, models: Models, book: Book | None) -> None:
+        self.accounts, self.models, self.book = accounts, models, book
         self.open = True
         """Whether another request may come."""
         self.extra_headers: Mapping[str, str] = {}
         """Headers of every response to the present call."""
+        self.status: int | None = None
+        """``None`` until, and unless, a whole response was kept."""
+        self.body = b""
 
     async def respond(
         self, status: int, body: bytes, headers: Mapping[str, str] | None = None
     ) -> None:
         """Send a complete response."""
-        raise NotImplementedError
+        del headers
+        self.status, self.body = status, body
 
     async def trickle(self, status: int, body: bytes, gap: float) -> None:
         """Send a complete response, its body a byte at a time with a pause after each."""
-        raise NotImplementedError
+        del gap
+        await self.respond(status, body)
 
     async def half(self, status: int, body: bytes) -> None:
         """Promise a body, send half of it, close."""
-        raise NotImplementedError
 
     async def pause(self, seconds: float) -> None:
         """Let time pass."""
-        raise NotImplementedError
 
     async def gone(self) -> None:
         """Wait until nobody waits for the answer any more."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Close in good order."""
-        raise NotImplementedError
 
     def reset(self) -> None:
         """Drop the connection so that the peer gets a reset."""
-        raise NotImplementedError
 
     async def json(
         self, status: int, value: object, headers: Mapping[str, str] | None = None
@@ -77,44 +82,6 @@ class Wire:
                 await self.trickle(200, body, gap)
 
 
-class Sheet(Wire):
-    """Takes an answer that goes over no connection: a line of a batch, or one that is lost."""
-
-    def __init__(self, accounts: Accounts, models: Models, book: Book | None = "batch") -> None:
-        super().__init__(accounts, models)
-        self.book = book
-        self.status: int | None = None
-        """``None`` until, and unless, a whole response is there."""
-        self.body = b""
-
-    async def respond(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> None:
-        """Keep it."""
-        del headers
-        self.status, self.body = status, body
-
-    async def trickle(self, status: int, body: bytes, gap: float) -> None:
-        """Keep it at once."""
-        del gap
-        await self.respond(status, body)
-
-    async def half(self, status: int, body: bytes) -> None:
-        """Half an answer is none."""
-
-    async def pause(self, seconds: float) -> None:
-        """Nobody waits."""
-
-    async def gone(self) -> None:
-        """Nobody waits."""
-
-    def close(self) -> None:
-        """There is nothing to close."""
-
-    def reset(self) -> None:
-        """There is nothing to reset."""
-
-
 class Connection(Wire, asyncio.Protocol):
     """One HTTP connection, seen from the server; it knows at once when the peer leaves."""
 
@@ -123,7 +90,7 @@ class Connection(Wire, asyncio.Protocol):
     def __init__(
         self, accounts: Accounts, models: Models, answer: Answerer, number: Callable[[], int]
     ) -> None:
-        super().__init__(accounts, models)
+        super().__init__(accounts, models, "online")
         self._answer = answer
         self._number = number
         self._received = bytearray()

@@ -391,7 +391,10 @@ class Translated(Wire):
 
     def __init__(self, inner: Wire, form: Form) -> None:
         self._inner, self._form = inner, form
-        super().__init__(inner.accounts, inner.models)
+        super().__init__(inner.accounts, inner.models, inner.book)
+        vars(self).update(
+            {name: getattr(inner, name) for name in ("pause", "gone", "close", "reset")}
+        )
 
     def _body(self, status: int, body: bytes) -> bytes:
         try:
@@ -421,22 +424,6 @@ class Translated(Wire):
     async def half(self, status: int, body: bytes) -> None:
         """Promise a body, send half of it, close."""
         await self._inner.half(status, self._body(status, body))
-
-    async def pause(self, seconds: float) -> None:
-        """Let time pass."""
-        await self._inner.pause(seconds)
-
-    async def gone(self) -> None:
-        """Wait until the peer leaves."""
-        await self._inner.gone()
-
-    def close(self) -> None:
-        """Close in good order."""
-        self._inner.close()
-
-    def reset(self) -> None:
-        """Drop the connection."""
-        self._inner.reset()
 
 
 class NativeProvider(Provider):

@@ -56,7 +56,7 @@ from wire.behaviors import (
     slow_body,
 )
 from wire.calls import COMPLETIONS, EMBEDDINGS, Call, Json, label_for
-from wire.connections import Connection, Sheet, Wire
+from wire.connections import Connection, Wire
 from wire.embeddings_endpoint import Embeddings
 from wire.faults import FAULTS, faulty, spread
 from wire.files_endpoint import Files
@@ -362,12 +362,12 @@ class Provider:
             message = "; ".join(problems)
             raise Refused(400, "invalid_json_schema", message, param="response_format")
 
-    async def _answer_line(self, call: Call, sheet: Sheet) -> None:
+    async def _answer_line(self, call: Call, sheet: Wire) -> None:
         """Answer a line of a batch, as a completion is answered online."""
         await self._scripted(BEHAVIOURS["ok"], call, sheet)
 
-    def _sheet(self, book: Book | None = "batch") -> Sheet:
-        return Sheet(self._accounts, self._models, book)
+    def _sheet(self, book: Book | None = "batch") -> Wire:
+        return Wire(self._accounts, self._models, book)
 
     def _all_routes(self) -> dict[str, Behavior]:
         files, batches, models = self.files, self.batches, self._models

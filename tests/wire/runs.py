@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import labeler
 from labeler.api import iter_labels
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.plugins.batch.client import OpenAIBatches
+from labeler.plugins.batch.submit import Submission
 from labeler.store.memory import MemoryStore
 from support.watching import Watch
 from wire.clients import comes_true
@@ -67,6 +70,24 @@ def run(
     return list(
         iter_labels(given, judge=asked, on_event=watch, **{"store": MemoryStore(), **options})
     )
+
+
+def in_a_batch(
+    provider: Provider,
+    given: list[dict[str, Any]],
+    store: Path,
+    *,
+    judge: OpenAIJudge | None = None,
+    **options: Any,
+) -> Submission:
+    """Hand rows in as a batch, and collect their labels."""
+    service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+    given_to = judge or judge_of(provider)
+    done: Submission = labeler.submit_batch(
+        given, judge=given_to, batches=service, store=store, **options
+    )
+    labeler.collect_batches(service, store, wait=True)
+    return done
 
 
 def reasons(outcomes: Iterable[Outcome]) -> list[str]:

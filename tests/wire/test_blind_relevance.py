@@ -12,12 +12,11 @@ import pytest
 import labeler
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.plugins.batch.client import OpenAIBatches
 from labeler.store.memory import MemoryStore
 from wire.calls import Call
 from wire.clients import comes_true
 from wire.provider import Provider, answers
-from wire.runs import KEY, brief, labeling, process, reasons, records, row_file, running
+from wire.runs import KEY, in_a_batch, labeling, process, reasons, records, row_file, running
 
 ANSWERS = 3
 """Responses to each question."""
@@ -93,24 +92,11 @@ def test_batches_take_two_stages(tmp_path: Path) -> None:
     """Retrievals first; responses when these are stored; then a run finds everything."""
     given = rows(2)
     with Provider() as provider:
-
-        def service() -> OpenAIBatches:
-            return OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-
-        judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
-        options: dict[str, Any] = {
-            "relevance": "blind",
-            "store": tmp_path,
-        }
-
-        def submit() -> Any:
-            done = labeler.submit_batch(given, judge=judge, batches=service(), **options)
-            labeler.collect_batches(service(), tmp_path, wait=True)
-            return done
-
-        first, second, third = submit(), submit(), submit()
+        first, second, third = (
+            in_a_batch(provider, given, tmp_path, relevance="blind") for _ in range(3)
+        )
         lines = Counter(map(asks_relevance, provider.batch_lines))
-        found = labeler.label(given, judge=judge, **options)
+        found = judged(provider, given, store=tmp_path)
     assert (first.waiting, second.waiting) == (6, 0)
     assert lines[True] == first.lines
     assert lines[False] == second.lines
@@ -123,20 +109,11 @@ def test_batches_take_two_stages(tmp_path: Path) -> None:
 def test_rows_of_a_refused_retrieval_wait_for_no_batch(tmp_path: Path) -> None:
     """They failed, for a reason that is named once; the others go on."""
     with Provider(lambda call: "refusal" if b"item 0" in call.raw else None) as provider:
-        judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
-        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-        options: dict[str, Any] = {
-            "judge": judge,
-            "relevance": "blind",
-            "store": tmp_path,
-        }
-        waiting = []
-        for _ in range(2):
-            done = labeler.submit_batch(rows(2), batches=service, **options)
-            labeler.collect_batches(service, tmp_path, wait=True)
-            waiting.append(done.waiting)
-        found = labeler.label(rows(2), **options)
-    assert waiting == [6, 0]
+        before, done = (
+            in_a_batch(provider, rows(2), tmp_path, relevance="blind") for _ in range(2)
+        )
+        found = judged(provider, rows(2), store=tmp_path)
+    assert (before.waiting, done.waiting) == (6, 0)
     assert done.left_out == {"failed before": 3}
     failed = [one for one in found if isinstance(one, LabelFailure)]
     assert [one.message.count("only on request") for one in failed] == [1, 1, 1]

@@ -17,7 +17,7 @@ from labeler.labels.record import LabelFailure, Outcome
 from labeler.labels_object import Labels
 from support.command import Command
 from wire.calls import Json
-from wire.connections import Sheet, Wire
+from wire.connections import Wire
 from wire.provider import (
     Behavior,
     Call,
@@ -49,7 +49,7 @@ def charged_then(lost: str) -> Behavior:
     async def behave(call: Call, wire: Wire) -> None:
         content = json.dumps(label_for(call))
         value = completion(content, usage=wire.accounts.usage(call, content))
-        await Sheet(wire.accounts, wire.models, "online").complete(call, value)
+        await Wire(wire.accounts, wire.models, "online").complete(call, value)
         if lost == "reset":
             wire.reset()
         else:

@@ -21,7 +21,6 @@ from labeler.judges.task import FRAME, FRAME_VERSION, MODES, Task, mode_of
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
-from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.scores.api import iter_scores
 from labeler.store.memory import MemoryStore
 from support import samples
@@ -29,7 +28,7 @@ from support.scored import criterion
 from support.watching import Watch
 from wire.behaviors import Behavior, answers, error, says, says_of
 from wire.provider import Call, Provider, changes, completes, label_for
-from wire.runs import KEY, brief, judge_of, reasons, records, rows, run
+from wire.runs import brief, in_a_batch, judge_of, reasons, records, rows, run
 
 OTHERS = MODES[1:]
 
@@ -234,10 +233,7 @@ def test_a_batch_carries_the_mode_and_reads_as_leniently(tmp_path: Path) -> None
 
     store, judge = tmp_path / "store", {"output_mode": "json"}
     with Provider(fenced, modes=["json"], batches=completes()) as provider:
-        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-        by = judge_of(provider, **judge)
-        labeler.submit_batch(rows(2), judge=by, batches=service, store=store)
-        labeler.collect_batches(service, store, wait=True)
+        in_a_batch(provider, rows(2), store, judge=judge_of(provider, **judge))
         found = records(run(provider, rows(2), store=store, judge=judge))
         assert len(provider.calls) == 0
         assert [call.schema_text for call in provider.batch_lines] == [
@@ -405,9 +401,8 @@ def test_batches_and_estimates_take_the_mode_of_the_store(tmp_path: Path) -> Non
     store = tmp_path / "store"
     with Provider(modes=["tools"], batches=completes()) as provider:
         run(provider, rows(3), store=store, judge={"output_mode": "tools"})
-        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
-        sent = labeler.submit_batch(rows(5), judge=judge_of(provider), batches=service, store=store)
         counted = labeler.estimate(rows(5), model="m", base_url=provider.url, store=store)
+        sent = in_a_batch(provider, rows(5), store)
     assert (sent.lines, sent.left_out) == (2, {"stored": 3})
     assert (counted.rows.stored, counted.rows.asked) == (3, 2)
 

@@ -22,7 +22,6 @@ from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, Refe
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
-from labeler.plugins.batch.client import OpenAIBatches
 from labeler.sentences.example import Frozen, key_sentences
 from labeler.store.disk import DiskStore
 from support import samples
@@ -135,18 +134,10 @@ def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:
         labeler.label(
             given, judge=judge_of(provider), store=tmp_path / "online", profile="reference"
         )
-        _in_a_batch(provider, given, tmp_path / "batch", "reference")
+        runs.in_a_batch(provider, given, tmp_path / "batch", profile="reference")
         online, line = provider.calls[-1], provider.batch_lines[-1]
     assert len(provider.batch_lines) == 2
     assert line.messages == online.messages
-
-
-def _in_a_batch(provider: Provider, given: list[dict[str, Any]], store: Path, profile: str) -> None:
-    judge = OpenAIJudge("m", api_key=KEY, base_url=provider.url)
-    service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
-    labeler.submit_batch(given, judge=judge, batches=service, store=store, profile=profile)
-    again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
-    labeler.collect_batches(again, store, wait=True)
 
 
 def test_a_batch_brings_the_same_labels_under_the_same_keys(tmp_path: Path) -> None:
@@ -156,7 +147,7 @@ def test_a_batch_brings_the_same_labels_under_the_same_keys(tmp_path: Path) -> N
         online = labeler.label(
             given, judge=judge_of(provider), store=tmp_path / "online", profile="auto"
         )
-        _in_a_batch(provider, given, tmp_path / "batch", "auto")
+        runs.in_a_batch(provider, given, tmp_path / "batch", profile="auto")
     with DiskStore(tmp_path / "batch", create=False) as store:
         for outcome in online:
             assert isinstance(outcome, LabelRecord)

@@ -331,7 +331,7 @@ def read_saved(name: str) -> Iterator[Raw]:
     Raises:
         UsageError: the folder holds no saved data set, or one with several splits.
     """
-    from labeler.data.formats.arrow_files import read_arrow_files  # noqa: PLC0415 - loads pyarrow
+    from labeler.data.formats.arrow_files import read_arrow  # noqa: PLC0415 - loads pyarrow
 
     folder = Path(name)
     if (folder / _SPLITS).is_file():
@@ -350,7 +350,7 @@ def read_saved(name: str) -> Iterator[Raw]:
     for file in files:
         if not isinstance(file, str) or Path(file).name != file or file in {"", ".", ".."}:
             raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is not next to it")
-    return read_arrow_files(name, [str(folder / str(file)) for file in files])
+    return read_arrow(name, [str(folder / str(file)) for file in files])
 
 
 def _listed(path: Path, name: str) -> list[Any]:

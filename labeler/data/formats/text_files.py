@@ -34,12 +34,12 @@ _LONGEST_ROW = 1 << 24
 _NAMED = re.compile(rb'"?sep=([,;\t|])"?\s*$', re.IGNORECASE)
 """The line that names the separator."""
 _PIECE = 1 << 20
+_STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _OUTSIDE = re.compile(rb'["{}\[\],]')
 _DEEPEST = 4
 """Levels of objects in which a list of rows is looked for."""
 _EVALUATIONS = frozenset({"tasks", "evaluations", "documents"})
 """Lists of a file of evaluations, such as MTRAG's."""
-_QUOTE = ord('"')
 _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 """The rest of a string, up to its closing quote or to a backslash at the end of a piece."""
 
@@ -324,25 +324,32 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
     Raises:
         UsageError: the array does not end, or the file continues after it.
     """
-    depth = 1
-    entry = bytearray()
-    tokens = _Marks(file)
-    for piece in tokens:
-        start = 0
-        for token, position in tokens.of(piece):
-            if token in b"{[":
-                depth += 1
-            elif token in b"}]" and depth > 1:
-                depth -= 1
+    depth, entry = 1, bytearray()
+    in_text = in_escape = False
+    while piece := file.read(_PIECE):
+        start, position = 0, int(in_escape)  # skip the character after a backslash
+        in_escape = False
+        while match := (_INSIDE.match if in_text else _OUTSIDE.search)(piece, position):
+            position, token = match.end(), match[0]
+            if in_text:
+                in_text = piece[position : position + 1] != b'"'
+                in_escape = in_text and position < len(piece)
+                position += 1
+                if in_text:
+                    break
+            elif token == b'"':
+                in_text = True
+            elif depth + _STEPS.get(token, -depth):  # neither a comma nor the last bracket
+                depth += _STEPS[token]
             elif depth == 1:
-                _extend(entry, piece[start:position])
+                _extend(entry, piece[start : match.start()])
                 if token == b"," or entry.strip():  # nothing follows a comma before the end
                     yield bytes(entry)
                 if token != b",":
-                    _expect_end(name, token, piece[position + 1 :], file)
+                    _expect_end(name, token, piece[position:], file)
                     return
                 entry.clear()
-                start = position + 1
+                start = position
         _extend(entry, piece[start:])
     raise UsageError(f"{name} ends before its array does: it may be cut off; write it again")
 
@@ -350,36 +357,6 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
 def _extend(entry: bytearray, part: bytes) -> None:
     """Append to an entry, up to one byte over the limit."""
     entry += part[: LONGEST_LINE + 1 - len(entry)]
-
-
-class _Marks:
-    """The pieces of a file, with their brackets and commas outside strings."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._quoted = self._escaped = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        while piece := self._file.read(_PIECE):
-            yield piece
-
-    def of(self, piece: bytes) -> Iterator[tuple[bytes, int]]:
-        """Yield the brackets and commas of the latest piece, each with its position."""
-        position = int(self._escaped)  # skip the character after a backslash
-        self._escaped = False
-        while match := (_INSIDE.match if self._quoted else _OUTSIDE.search)(piece, position):
-            position = match.end()
-            if not self._quoted and match[0] != b'"':
-                yield match[0], match.start()
-            elif not self._quoted:
-                self._quoted = True
-            elif position == len(piece):
-                return
-            elif piece[position] != _QUOTE:
-                self._escaped = True
-                return
-            else:
-                self._quoted, position = False, position + 1
 
 
 def _expect_end(name: str, token: bytes, piece: bytes, file: IO[bytes]) -> None:
