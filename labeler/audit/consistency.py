@@ -13,20 +13,16 @@ FEWEST_SENTENCES = 5
 """Document sentences below which it is normal that all are relevant."""
 
 
-def _has_verdicts(subject: Subject) -> bool:
-    return bool(subject.judged)
-
-
 def _share(count: int, whole: str) -> str:
     """Return ``1 of 3 sentences is``, ``2 of 3 sentences are``."""
     return f"{count} {whole} {'is' if count == 1 else 'are'}"
 
 
-def _names_support(subject: Subject) -> bool:
-    return bool(subject.supporting)
-
-
-@check("overall_against_sentences", severity="contradiction", applies=_has_verdicts)
+@check(
+    "overall_against_sentences",
+    severity="contradiction",
+    applies=lambda subject: bool(subject.judged),
+)
 def overall_against_sentences(subject: Subject) -> Iterator[Found]:
     """Overall verdict against those on the sentences.
 
@@ -61,7 +57,11 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
         )
 
 
-@check("support_not_utilized", severity="contradiction", applies=_names_support)
+@check(
+    "support_not_utilized",
+    severity="contradiction",
+    applies=lambda subject: bool(subject.supporting),
+)
 def support_not_utilized(subject: Subject) -> Iterator[Found]:
     """Support by a sentence that is not utilized.
 
@@ -98,7 +98,9 @@ def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
     "relevant_nothing",
     severity="contradiction",
     version=2,
-    applies=lambda subject: _names_documents(subject) and subject.record.retrieval is None,
+    applies=lambda subject: (
+        bool(subject.utilized | subject.supporting) and subject.record.retrieval is None
+    ),
     weight=0.3,
 )
 def relevant_nothing(subject: Subject) -> Iterator[Found]:
@@ -112,10 +114,6 @@ def relevant_nothing(subject: Subject) -> Iterator[Found]:
             "Nothing is relevant, but document sentences are utilized or support the response.",
             subject.in_order(subject.utilized | subject.supporting),
         )
-
-
-def _names_documents(subject: Subject) -> bool:
-    return bool(subject.utilized | subject.supporting)
 
 
 @check(

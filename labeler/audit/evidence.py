@@ -12,15 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
 from labeler.audit.registry import Found, Subject, check, name_some
-from labeler.labels.answers import (
-    GENERAL,
-    SPECIAL_SUPPORT,
-    ClaimsLabelingOutput,
-    ReferenceClaim,
-    ReferenceLabelingOutput,
-    ResponseClaim,
-    SentenceSupport,
-)
+from labeler.labels.answers import GENERAL, SPECIAL_SUPPORT, SentenceSupport
 from labeler.sentences.example import Sentence
 from labeler.sentences.keys import position
 from labeler.sentences.numbers import claimed_figures, is_known
@@ -38,10 +30,6 @@ FEWEST_WORDS = 4
 QUOTED = 5
 CONTRARY = 0.75
 """Certainty of the contrary from which an opinion disagrees."""
-
-
-def _has_checkable(subject: Subject) -> bool:
-    return bool(subject.checkable)
 
 
 def _has_figures(subject: Subject) -> bool:
@@ -137,7 +125,7 @@ def _quoted(numbers: list[str]) -> str:
 _DIGITS = 24
 
 
-@check("negation_mismatch", severity="suspicion", applies=_has_checkable)
+@check("negation_mismatch", severity="suspicion", applies=lambda subject: bool(subject.checkable))
 def negation_mismatch(subject: Subject) -> Iterator[Found]:
     """The same but for a negation.
 
@@ -267,18 +255,15 @@ def second_opinion_disagrees(subject: Subject) -> Iterator[Found]:
     more it disagrees, the higher the suspicion, by up to 0.4 more.
     """
     opinion = subject.second_opinion
+    supported = {entry.response_sentence_key for entry in subject.supported}
     for key, contrary in subject.disagreements.items():
         if opinion and contrary >= CONTRARY:
-            verdict = "not supported" if key in _supported(subject) else "supported"
+            verdict = "not supported" if key in supported else "supported"
             likely = opinion.support[key]
             yield Found(
                 f"Probably {verdict}: the second opinion gives its support {likely:.2f}.",
                 (key,),
             )
-
-
-def _supported(subject: Subject) -> frozenset[str]:
-    return frozenset(entry.response_sentence_key for entry in subject.supported)
 
 
 @check("general_makes_a_claim", severity="suspicion", applies=_has_opinion)
@@ -302,20 +287,10 @@ FEWEST_CLAIM_WORDS = 2
 """Words below which a claim is not compared with the response."""
 
 
-def _claims(subject: Subject) -> tuple[ResponseClaim, ...]:
-    label = subject.label
-    return label.response_claims if isinstance(label, ClaimsLabelingOutput) else ()
-
-
-def _reference_claims(subject: Subject) -> tuple[ReferenceClaim, ...]:
-    label = subject.label
-    return label.reference_claims if isinstance(label, ReferenceLabelingOutput) else ()
-
-
 @check(
     "claim_support_not_listed",
     severity="suspicion",
-    applies=lambda subject: bool(_claims(subject)),
+    applies=lambda subject: bool(subject.response_claims),
     weight=0.1,
 )
 def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
@@ -329,7 +304,7 @@ def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
         for entry in subject.supported
     }
     missing: defaultdict[str, set[str]] = defaultdict(set)
-    for claim in _claims(subject):
+    for claim in subject.response_claims:
         if claim.response_sentence_key in listed and claim.verdict == "entailment":
             named = set(claim.supporting_sentence_keys).difference(SPECIAL_SUPPORT)
             missing[claim.response_sentence_key] |= named - listed[claim.response_sentence_key]
@@ -344,7 +319,7 @@ def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
 @check(
     "reference_claim_not_in_response",
     severity="suspicion",
-    applies=lambda subject: bool(_reference_claims(subject)),
+    applies=lambda subject: bool(subject.reference_claims),
 )
 def reference_claim_not_in_response(subject: Subject) -> Iterator[Found]:
     """A reference claim found where no word of it stands.
@@ -353,7 +328,7 @@ def reference_claim_not_in_response(subject: Subject) -> Iterator[Found]:
     it; recall counts it as found.
     """
     said = {word for claim in subject.claims.values() for word in claim.content}
-    for claim in _reference_claims(subject):
+    for claim in subject.reference_claims:
         text = claim.claim
         words = read_claim(Sentence(key="", text=text, start=0, end=len(text))).words
         found = claim.response_verdict == "entailment"

@@ -13,6 +13,8 @@ from labeler.catalog import Catalog, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,
+    ReferenceClaim,
+    ResponseClaim,
     SecondOpinion,
     SentenceSupport,
 )
@@ -42,6 +44,8 @@ class Subject:
         document_set: the same as a set.
         evidence: keys of the sentences that may support: of documents, tool outputs and turns.
         supporting: document sentences in the support of a supported response sentence.
+        response_claims: claims of the response, in labels that have some.
+        reference_claims: claims of the reference answer, likewise.
 
     Example:
         >>> subject = labeler.audit.Subject(labels["pilot-boat-half"])
@@ -62,6 +66,8 @@ class Subject:
         self.evidence = tuple(sentence.key for sentence in example.evidence_sentences())
         named = (key for entry in self.supported for key in self.named(entry))
         self.supporting = self.document_set.intersection(named)
+        self.response_claims: tuple[ResponseClaim, ...] = getattr(label, "response_claims", ())
+        self.reference_claims: tuple[ReferenceClaim, ...] = getattr(label, "reference_claims", ())
         self._words: dict[str, list[str]] = {}
         self._figures: dict[str, set[str]] = {}
 

@@ -302,12 +302,15 @@ def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
         total = sum(counts.left_out.values())
         more = ", …" if total > len(counts.left_out_ids) else ""
         differing = ", ".join(f"{count} in {parts}" for parts, count in counts.left_out.items())
-        return (
+        message = (
             f"{a.name} and {b.name} share {total} labeled ids ({listed(counts.left_out_ids)}"
             f"{more}), but under each of them the sentences differ ({differing}), or another "
-            "splitter cut them: give both sides the same rows under the same ids (--id); labeler "
-            "compare can compare the metrics of different documents and responses"
+            "splitter cut them: give both sides the same rows under the same ids (--id)"
         )
+        if all("question" in parts for parts in counts.left_out):
+            return message
+        others = "labeler compare can compare the metrics of different documents and responses"
+        return f"{message}; {others}"
     unclear = f"{counts.warning}; " if counts.warning else ""
     return (
         f"{unclear}{a.name} and {b.name} have no labeled record in common: "

@@ -265,8 +265,10 @@ class Columns:
             for name in fields
             if name not in id_columns and rest.get(name) not in (None, "")
         }
-        own = with_metadata({**others, **fields}.get("metadata"), displaced) if displaced else None
-        return {**others, **fields, **({"metadata": own} if displaced else {})}
+        whole = {**others, **fields}
+        if displaced:
+            whole["metadata"] = with_metadata(whole.get("metadata"), displaced)
+        return whole
 
     def _found(
         self, field: str, row: Mapping[str, Any], where: str
@@ -285,15 +287,11 @@ class Columns:
     def _missing(self, field: str, row: Mapping[str, Any], where: str) -> BadRow:
         """Return the error of a row that has a required field in none of its columns."""
         faults, form = list[str](), "that is null"
+        objects = "holds texts, not objects" if field == "documents" else "is an object, not a text"
         for choice in self.choices[field]:
             try:
                 if choice.read(field, row, where) is not None:
-                    is_list = field == "documents"
-                    form = (
-                        "that holds texts, not objects"
-                        if is_list
-                        else "that is an object, not a text"
-                    )
+                    form = f"that {objects}"
             except NoValue as error:
                 faults.append(str(error))
         read_from = " or ".join(repr(str(choice)) for choice in self.choices[field])
@@ -308,9 +306,8 @@ class Columns:
         turns: object = None
         with contextlib.suppress(NoValue):
             turns = _opened(self.turns.find(row)) if self.turns else None
-        if not isinstance(turns, list | tuple):
-            return []
-        return list(turns) if all(isinstance(one, Mapping | list | tuple) for one in turns) else []
+        items = turns if isinstance(turns, list | tuple) else ()
+        return list(items) if all(isinstance(one, Mapping | list | tuple) for one in items) else []
 
     def _with_turns(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return a row with the fields that its column of messages holds in place of the column.

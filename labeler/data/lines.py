@@ -297,21 +297,12 @@ def parse_object(line: Line, form: str = _FORM, *, is_strict: bool = False) -> d
         value = load_json(line.content.decode("utf-8"), is_strict=is_strict)
     except UnicodeDecodeError as error:
         raise not_utf8(line.where, error) from error
-    except _Constant as error:
-        raise BadRow(
-            f"{line.where}: {error} is not JSON; write null for NaN and Infinity",
-            reason="invalid_json",
-        ) from error
     except (ValueError, RecursionError) as error:
-        raise BadRow(
-            f"{line.where}: not JSON: {error}; {form}",
-            reason="invalid_json",
-        ) from error
+        fault = f"{line.where}: not JSON: {error}; {form}"
+        raise BadRow(fault, reason="invalid_json") from error
     if not isinstance(value, dict):
-        raise BadRow(
-            f"{line.where}: {kind_of(value)}, not a JSON object; write one object a line",
-            reason="invalid_json",
-        )
+        fault = f"{line.where}: {kind_of(value)}, not a JSON object; write one object a line"
+        raise BadRow(fault, reason="invalid_json")
     return value
 
 
@@ -376,10 +367,6 @@ def load_json(text: str, *, is_strict: bool = False) -> object:
     return value
 
 
-class _Constant(ValueError):
-    """A number that Python writes and JSON does not have."""
-
-
 def _distinct_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -389,7 +376,7 @@ def _distinct_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _reject_constant(name: str) -> object:
-    raise _Constant(name)
+    raise ValueError(f"{name} is not JSON; write null for NaN and Infinity")
 
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None, object_pairs_hook=_distinct_names)

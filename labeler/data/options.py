@@ -65,13 +65,8 @@ class Option:
     """True to list the option first below its heading."""
 
 
-PANELS = MAIN, ROWS, JUDGE, LIMITS, REPEATS = (
-    "Options",
-    "Rows",
-    "Judge",
-    "Limits and money",
-    "Repeats",
-)
+MAIN, ROWS, JUDGE, LIMITS, REPEATS = "Options", "Rows", "Judge", "Limits and money", "Repeats"
+PANELS = (MAIN, ROWS, JUDGE, LIMITS, REPEATS)
 """Headings of options in a command's help, in their order."""
 
 DEFAULT_STORE = ".labeler"

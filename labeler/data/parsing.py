@@ -43,8 +43,8 @@ def _wrong_type(where: str, message: str) -> BadRow:
     return BadRow(f"{where}: {message}", reason="wrong_type")
 
 
-def _too_long(message: str) -> BadRow:
-    return BadRow(message, reason="too_long")
+def _too_long(where: str, message: str) -> BadRow:
+    return BadRow(f"{where}: {message}", reason="too_long")
 
 
 def to_example(row: Mapping[str, Any], where: str) -> Example:
@@ -63,12 +63,13 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     fields = {name: v for name, v in row.items() if name in _KNOWN and v is not None}
     where = f"{where} ({str(fields['id'])[:_LONGEST_ID]!r})" if "id" in fields else where
     _require_fields(fields, row, where)
-    for name in ("question", "response"):
-        _require_text(fields[name], repr(name), where)
+    for name in ("question", "response", "reference"):
+        value = fields.get(name, "")
+        if not isinstance(value, str):
+            fault = f"{name!r} must be a text, got {kind_of(value)}{_media(value)}"
+            raise _wrong_type(where, fault)
     fields["documents"] = tuple(documents_in(fields["documents"], where)[0])
-    if "reference" in fields:
-        _require_text(fields["reference"], "'reference'", where)
-    check_texts(fields, where)
+    _check_texts(fields, where)
     for name, levels in (("documents_sentences", 2), ("response_sentences", 1)):
         if name in fields:
             fields[name] = _given_sentences(fields[name], name, where, levels)
@@ -94,22 +95,14 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
             lacks=missing,
         )
     empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
+    media = [f"; {name!r} has a message{said}" for name in columns if (said := _media(row[name]))]
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
         f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
-        f"{'; without a value: ' * bool(empty)}{empty}"
-        + next(
-            (f"; {name!r} has a message{said}" for name in columns if (said := _media(row[name]))),
-            "",
-        ),
+        f"{'; without a value: ' * bool(empty)}{empty}{''.join(media[:1])}",
         reason="missing_field",
         lacks=missing,
     )
-
-
-def _require_text(value: object, name: str, where: str) -> None:
-    if not isinstance(value, str):
-        raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}{_media(value)}")
 
 
 def _media(value: object) -> str:
@@ -190,9 +183,8 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
         return "sha256-" + digest({k: v for k, v in fields.items() if k != "id"})[:16]
     if isinstance(given, bool) or not isinstance(given, str | int):
         hint = _FLOAT_HINT if isinstance(given, float) else ""
-        raise _wrong_type(
-            where, f"'id' is {kind_of(given)}; it must be a text or a whole number{hint}"
-        )
+        fault = f"'id' is {kind_of(given)}; it must be a text or a whole number{hint}"
+        raise _wrong_type(where, fault)
     if given == "":
         raise _wrong_type(where, "'id' is empty; leave it out to have one made")
     return str(given)
@@ -211,7 +203,7 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
     if not columns:
         return columns
-    check_columns(columns, where)
+    _check_columns(columns, where)
     if unnamed := [name for name in columns if not isinstance(name, str)]:
         raise _wrong_type(where, f"column {unnamed[0]!r:.40} must have a text as its name")
     reject_surrogates({"metadata": columns}, where)
@@ -237,29 +229,24 @@ _DEEPEST = 64
 """Levels of nesting in a row's other columns; JSON parsers fail at about 200."""
 
 
-def check_texts(fields: Mapping[str, Any], where: str) -> None:
-    """Reject a row with very many documents, or very long texts.
-
-    Raises:
-        BadRow: it is over a limit (``too_long``).
-    """
+def _check_texts(fields: Mapping[str, Any], where: str) -> None:
+    """Reject a row with very many documents, or very long texts."""
     documents = fields["documents"]
     if len(documents) > MOST_DOCUMENTS:
         raise _too_long(
-            f"{where}: {len(documents):,} documents; a row has at most {MOST_DOCUMENTS:,}: keep "
-            "those that were retrieved"
+            where,
+            f"{len(documents):,} documents; a row has at most {MOST_DOCUMENTS:,}: keep those that "
+            "were retrieved",
         )
-    texts = [
-        *documents,
-        *(fields.get(name) or "" for name in ("question", "response", "reference")),
-    ]
+    texts = [*documents, *(fields.get(name, "") for name in ("question", "response", "reference"))]
     size = sum(map(len, texts))
     ends = sum(map(_ends, texts)) if size > MOST_ENDS else 0
     if size > MOST_TEXT or ends > MOST_ENDS:
         raise _too_long(
-            f"{where}: its texts have {size:,} characters and {ends:,} ends of sentences and "
-            f"lines; a row has at most {MOST_TEXT:,} and {MOST_ENDS:,}: keep the documents that "
-            "were shown to the system"
+            where,
+            f"its texts have {size:,} characters and {ends:,} ends of sentences and lines; a row "
+            f"has at most {MOST_TEXT:,} and {MOST_ENDS:,}: keep the documents that were shown to "
+            "the system",
         )
 
 
@@ -281,12 +268,8 @@ def _ends(text: str) -> int:
     return sum(map(text.count, _ENDS))
 
 
-def check_columns(columns: Mapping[str, Any], where: str) -> None:
-    """Reject large or deeply nested columns, before anything recurses into them.
-
-    Raises:
-        BadRow: they are over a limit.
-    """
+def _check_columns(columns: Mapping[str, Any], where: str) -> None:
+    """Reject large or deeply nested columns, before anything recurses into them."""
     level: list[object] = [columns]
     size = values = 0
     for _ in range(_DEEPEST + 1):
@@ -301,16 +284,15 @@ def check_columns(columns: Mapping[str, Any], where: str) -> None:
         values += len(inner)
         if size > _MOST_OTHERS or values > _MOST_VALUES:
             raise _too_long(
-                f"{where}: its other columns have {size:,} characters and {values:,} values; at "
-                f"most {_MOST_OTHERS:,} and {_MOST_VALUES:,} are kept as metadata: leave some out"
+                where,
+                f"its other columns have {size:,} characters and {values:,} values; at most "
+                f"{_MOST_OTHERS:,} and {_MOST_VALUES:,} are kept as metadata: leave some out",
             )
         level = [part for part in inner if isinstance(part, dict | list | tuple)]
         if not level:
             return
-    raise BadRow(
-        f"{where}: its other columns are nested more than {_DEEPEST} levels deep; flatten them",
-        reason="wrong_type",
-    )
+    fault = f"its other columns are nested more than {_DEEPEST} levels deep; flatten them"
+    raise _wrong_type(where, fault)
 
 
 def read_values(

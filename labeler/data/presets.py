@@ -350,16 +350,13 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
         field, rank = meaning_of(path) or ("", 0)
         if field == "response" and isinstance(value, list):  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
-        if field and path != field and _fits(field, value):
-            ranked[field] = min(
-                ranked.get(field, (1 << 9, "", None)), (rank, path, value), key=lambda one: one[0]
-            )
+        is_clearer = field not in ranked or rank < ranked[field][0]
+        if field and path != field and is_clearer and _fits(field, value):
+            ranked[field] = (rank, path, value)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
-    others = [
-        name for name, value in columns.items() if isinstance(name, str) and value is not None
-    ]
+    others = [name for name in columns if isinstance(name, str) and columns[name] is not None]
     for name in wanted:  # perhaps misspelled
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
             ranked[name] = (0, close[0], columns[close[0]])

@@ -6,16 +6,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, filterfalse
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 from pydantic import ConfigDict, Field, FiniteFloat, ValidationError

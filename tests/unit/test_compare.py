@@ -400,7 +400,7 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
             "A: outcome 2: record 'row-1' has another answer",
         ),
         ([row(1)], [row(2)], {}, r"1 labels \('row-1'\).*'row-2'.*joined by id"),
-        ([row(1)], [row(1, question="Why?")], {}, "1 in question"),
+        ([row(1)], [row(1, question="Why?")], {}, r"1 in question.*\(id_from\)$"),
         ([row(1)], [score_record(4)] * 2, {}, "B: no labels, but records 2 of kind 'score'"),
         ([row(1)], [row(1)], {"level": 95}, "level"),
         ([row(1)], [row(1)], {"top": -1}, "top"),
@@ -516,6 +516,8 @@ def test_groups_are_rows_of_one_table(command: Command) -> None:
     assert "domain: law" in command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--all")[1]
     details = command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--details")[1]
     assert "0 of them have the same sentences in both; 8 differ in response" in details
+    sets = ("a.jsonl", "b.jsonl", "c.jsonl")
+    assert "C against A, domain: law" in command("compare", *sets, "--by", "domain", "--details")[1]
 
 
 def test_the_command_gives_all_figures_as_json(command: Command) -> None:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from labeler.data.corrections import Correction
 from labeler.data.lines import STDIO, Line, flush_directory, is_gzipped, read_lines
-from labeler.errors import StoreError, UsageError, validation_faults
+from labeler.errors import StoreError, UsageError, describe_faults, validation_faults
 
 if sys.platform == "win32":
     import msvcrt
@@ -196,25 +196,21 @@ def read_corrections(path: str | Path) -> Corrections:
     Raises:
         UsageError: the file cannot be read, or a line is not a correction; the message names both.
     """
-    events, torn = [], []
-    for line in _complete_lines(path):
-        event = _event(line)
-        if event is None:
-            torn.append(line.where)
-        else:
-            events.append(event)
-    return Corrections(tuple(events), tuple(torn))
+    read = [(line.where, _event(line)) for line in _complete_lines(path)]
+    events = tuple(event for _, event in read if event is not None)
+    return Corrections(events, tuple(where for where, event in read if event is None))
 
 
 def is_corrections_file(path: str | Path) -> bool:
     """Return True if a readable, regular file begins with a correction."""
     if not Path(path).is_file():
         return False
-    try:
-        first = next(iter(read_lines(path)), None)
-    except UsageError:
-        return False
-    return first is not None and _has_kind(first.content.strip())
+    line = b""
+    with contextlib.suppress(UsageError):
+        line = next((first.content.strip() for first in read_lines(path)), b"")
+    if len(line) < len(_BEGINNING):
+        return len(line) > 1 and _BEGINNING.startswith(line)  # a lone brace may be of any file
+    return line.startswith(b"{") and b'"correction"' in line[:200]
 
 
 def keep_corrections(path: str | Path) -> None:
@@ -228,12 +224,6 @@ def keep_corrections(path: str | Path) -> None:
             f"{path} holds what people said of labels, which overwriting it would lose: write to "
             "another file"
         )
-
-
-def _has_kind(line: bytes) -> bool:
-    if len(line) < len(_BEGINNING):
-        return len(line) > 1 and _BEGINNING.startswith(line)  # a lone brace may be of any file
-    return line.startswith(b"{") and b'"correction"' in line[:200]
 
 
 def _complete_lines(path: str | Path) -> Iterator[Line]:
@@ -258,18 +248,14 @@ def _event(line: Line) -> Correction | None:
     try:
         return Correction.model_validate_json(line.content, strict=True)
     except ValidationError as error:
-        faults = validation_faults(error)
         start = line.content.rstrip(b"\r\n")
         is_ours = start.startswith(_BEGINNING) or _BEGINNING.startswith(start)
-        if faults[0]["type"] == "json_invalid" and is_ours:
+        if is_ours and validation_faults(error)[0]["type"] == "json_invalid":
             return None
-        shown = "; ".join(
-            f"{'.'.join(f'{part!s:.40}' for part in fault['loc']) or 'line'}: {fault['msg']:.200}"
-            for fault in faults[:3]
-        )
         raise UsageError(
-            f"{line.where}: not a correction: {shown}; corrections are written by 'labeler review' "
-            "and 'labeler corrections import': mend the line, or leave it out"
+            f"{line.where}: not a correction: {describe_faults(error, most=3, whole='line'):.600}; "
+            "corrections are written by 'labeler review' and 'labeler corrections import': mend "
+            "the line, or leave it out"
         ) from error
 
 

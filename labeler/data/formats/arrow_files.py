@@ -176,14 +176,10 @@ def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[
                     yield Raw(where, plain_row(row))
 
 
-class _RowTooLong(Exception):
-    """A row over the limit."""
-
-
 def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - pyarrow has no types
     """Return the rows of a batch, with the error in place of each unreadable row."""
     if batch.num_rows == 1 and row_bytes(batch) > LARGEST_ROW:
-        return [_RowTooLong()]
+        return [_TOO_LONG]
     try:
         return list(batch.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException) as error:
@@ -193,12 +189,8 @@ def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - p
 
 
 def _unreadable(where: str, error: Exception) -> BadRow:
-    if isinstance(error, _RowTooLong):
-        return BadRow(
-            f"{where}: the row is too long; at most {LARGEST_ROW >> 20} MB are read: split or "
-            "shorten it",
-            reason="too_long",
-        )
+    if error is _TOO_LONG:
+        return BadRow(f"{where}: {error}", reason="too_long")
     if isinstance(error, UnicodeDecodeError):
         return BadRow(
             f"{where}: a text has byte {error.object[error.start]:#04x}, which is not UTF-8; write "
@@ -219,6 +211,9 @@ def _in_microseconds(batch: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
 
 LARGEST_ROW = LONGEST_LINE // 4
 """Bytes of a row, and of rows that are converted at once, at most: a character can take four."""
+_TOO_LONG = ValueError(
+    f"the row is too long; at most {LARGEST_ROW >> 20} MB are read: split or shorten it"
+)
 LARGEST_MESSAGE = 1 << 27
 """Bytes of a compressed batch or dictionary at most, decompressed. It is read in one piece."""
 
