@@ -1,17 +1,12 @@
-"""The ``check`` command: gates for scripts and continuous integration, and their reports.
-
-Ids, groups and names of models are untrusted text, escaped in every report.
-"""
+"""The ``check`` command: gates for scripts and continuous integration."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, cast
-from xml.etree import ElementTree as ET
 
 import typer
 
@@ -19,13 +14,12 @@ from labeler.calculators import Intervals
 from labeler.cli.files import outcomes_or_numbers, place_of
 from labeler.cli.options import Config, Details, Group, Json, Labels, Level, Threshold
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
-from labeler.comparing.checking import check_gates
+from labeler.comparing.checking import check_gates, junit_report, markdown_report
 from labeler.comparing.gates import MOST_LACKING, Demand, GateSettings, On, doubts
 from labeler.comparing.verdicts import GateResults, Verdict
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.sentences.characters import visible
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -208,82 +202,3 @@ def _summarize_step(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
         return
     notify(f"--github: {SUMMARY_VARIABLE} names no file, as in GitHub Actions; it would get:")
     (sys.stderr if as_json else sys.stdout).write(text)
-
-
-# Reports.
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML forbids, even escaped."""
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-"""Characters that Markdown may interpret; a backslash escapes them."""
-
-
-def junit_report(verdicts: Sequence[Verdict], *, per_record: bool = False) -> str:
-    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure.
-
-    Args:
-        verdicts: the verdicts.
-        per_record: whether each record is a test case, too. One that misses the threshold itself
-            is a failure if the gate is missed; one without a value is skipped, unless it has no
-            pair.
-    """
-    suites = ET.Element("testsuites")
-    suite = ET.SubElement(suites, "testsuite", {"name": "labeler check"})
-    for verdict in verdicts:
-        label = verdict.label or "no label"
-        finding = "\n".join(filter(None, (verdict.finding, verdict.named)))
-        failure = None if verdict.passed else finding
-        _case(suite, f"labeler.check.{label}", verdict.title, finding, failure)
-        for one in verdict.records if per_record else ():
-            failure = one.shown if one.missed and not verdict.passed else None
-            name = f"{verdict.title}: {one.id}"
-            case = _case(suite, f"labeler.check.record.{label}", name, one.shown, failure)
-            if one.value is None and failure is None:
-                ET.SubElement(case, "skipped", {"message": _xml(one.shown)})
-    failures = len(suites.findall(".//failure"))
-    counts = {"tests": str(len(suite)), "failures": str(failures), "errors": "0"}
-    suites.attrib.update(counts)
-    suite.attrib.update(counts)
-    ET.indent(suites)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
-
-
-def _case(
-    suite: ET.Element, class_name: str, name: str, output: str, failure: str | None
-) -> ET.Element:
-    names = {"classname": _xml(class_name), "name": _xml(name)}
-    case = ET.SubElement(suite, "testcase", names)
-    if failure is None:
-        ET.SubElement(case, "system-out").text = _xml(output)
-    else:
-        text = _xml(failure)
-        message = text.partition("\n")[0]
-        ET.SubElement(case, "failure", {"message": message, "type": "gate"}).text = text
-    return case
-
-
-def markdown_report(verdicts: Sequence[Verdict]) -> str:
-    """Return a Markdown table of verdicts, below the conclusion."""
-    lines = [
-        "### labeler check",
-        "",
-        _markdown(GateResults(verdicts).conclusion),
-        "",
-        "| | gate | found | labels |",
-        "|---|---|---|---|",
-    ]
-    for verdict in verdicts:
-        finding = "; ".join(filter(None, (verdict.finding, verdict.named)))
-        cells = (verdict.title, finding, verdict.label or "none")
-        mark = "✅" if verdict.passed else "❌"
-        lines.append(f"| {mark} | {' | '.join(map(_markdown, cells))} |")
-    return "\n".join(lines) + "\n"
-
-
-def _xml(text: str) -> str:
-    return _NOT_XML.sub("", visible(text))
-
-
-def _markdown(text: str) -> str:
-    """Escape text for a table cell: no markup, HTML, link or line break."""
-    return _PUNCTUATION.sub(r"\\\1", " ".join(visible(text).split()))

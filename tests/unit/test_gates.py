@@ -18,8 +18,7 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
-from labeler.cli.check import junit_report, markdown_report
-from labeler.comparing.checking import check_rows
+from labeler.comparing.checking import check_rows, junit_report, markdown_report
 from labeler.comparing.gates import Demand, Gate, GateSettings, On, doubts
 from labeler.comparing.verdicts import Verdict
 from labeler.errors import UnknownName, UsageError
