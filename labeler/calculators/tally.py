@@ -17,12 +17,11 @@ from labeler.labels.answers import (
     ReferenceLabelingOutput,
     VerbatimLabel,
 )
-from labeler.labels.non_answers import OVERRULED
+from labeler.labels.non_answers import OVERRULED, abstains, is_polite, may_abstain
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.keys import DOCUMENT, position
-from labeler.sentences.statements import abstains, is_polite, may_abstain
 
 GENERAL = "general"
 COMPLETENESS = "completeness"

@@ -1,10 +1,7 @@
 """Analysis of a response sentence: words, numbers, names, negations, kind of statement.
 
 Sequences are stems in order, as :func:`labeler.sentences.words.stems` returns them. Negations are
-English. Sentences that have no answer are recognized in some twenty languages, by the expressions
-of ``abstention.toml``: they name a speaker who does not know, or documents that lack something. A
-statement about anything else that is not so ("The warranty does not cover water damage") is an
-answer.
+English.
 """
 
 from __future__ import annotations
@@ -12,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,8 +21,6 @@ from labeler.sentences.words import (
     SCAFFOLD,
     STOP_WORDS,
     names,
-    read_patterns,
-    read_table,
     stems,
     surface_words,
     written,
@@ -163,48 +157,3 @@ def affirms(sequence: Sequence[str], denial: Denial) -> bool:
     if denial.after[0] not in STOP_WORDS:
         wanted.add(denial.after)
     return not wanted.isdisjoint(pairwise(words))
-
-
-_LONGEST = 400
-"""Characters in which a sentence has to say that it has no answer."""
-
-
-@cache
-def _wording() -> dict[str, re.Pattern[str]]:
-    """Return the expressions, compiled when the first response is read."""
-    return read_patterns(__file__, "abstention", re.IGNORECASE)
-
-
-_WORDS: dict[str, list[str]] = read_table(__file__, "abstention")["words"]
-_ASCII_TOPICS = [topic for topic in _WORDS["topics"] if topic.isascii()]
-
-
-def may_abstain(text: str) -> bool:
-    """Return False for most texts in which no sentence abstains, and for none in which one does."""
-    topics = _ASCII_TOPICS if text.isascii() else _WORDS["topics"]
-    return any(map(text.lower().replace("\u2019", "'").__contains__, topics))
-
-
-def abstains(text: str) -> bool:
-    """Return True if a response sentence says that it has no answer, and gives none."""
-    text = text[:_LONGEST].replace("\u2019", "'")
-    if not may_abstain(text):
-        return False
-    wording, lowered, found = _wording(), text.lower(), None
-    if any(map(lowered.__contains__, _WORDS["english_denials"])):
-        found = wording["english"].search(text)
-    if not found and (
-        not set(re.findall(r"\w+", lowered)).isdisjoint(_WORDS["denials"])
-        or any(map(lowered.__contains__, _WORDS["syllables"]))
-    ):
-        found = wording["others"].search(text)
-    if not found:
-        return False
-    contrast = wording["contrast"].search(text, found.end())
-    rest = text[contrast.end() :].strip(" ,.") if contrast else ""
-    return not rest or is_polite(rest)
-
-
-def is_polite(text: str) -> bool:
-    """Return True if a sentence apologizes, asks back, or names who may know."""
-    return bool(_wording()["polite"].search(text))

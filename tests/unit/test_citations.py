@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import labeler
+from labeler.labels.non_answers import abstains
 from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import (
     Cited,
@@ -19,7 +20,6 @@ from labeler.sentences.citations import (
     without_markers,
 )
 from labeler.sentences.splitting.general import GENERAL
-from labeler.sentences.statements import abstains
 from labeler.testing import assert_metric
 from support.labeled import record
 
