@@ -185,7 +185,8 @@ def tally(record: LabelRecord) -> Tally:
     """Return the tally of a record; a pure function."""
     example, label = record.example, record.label
     response, texts = example.response_keys(), [sentence.text for sentence in example.response]
-    left_out = {response[place] for place in source_sentences(texts)}
+    cites = may_cite("\n".join(texts))
+    left_out = {response[place] for place in source_sentences(texts, cites=cites)}
     lengths = {s.key: len(s.text) for document in example.documents for s in document}
     known = lengths.keys()
     has_conversation = bool(example.history or example.tool_outputs)
@@ -207,7 +208,9 @@ def tally(record: LabelRecord) -> Tally:
         if not support.isdisjoint(conversation):
             by_conversation.add(key)
     supported = frozenset(dict(named)) - unsupported
-    citations, correct, complete = _citations(response, texts, named, len(example.documents))
+    citations, correct, complete = _NO_CITATIONS
+    if cites:
+        citations, correct, complete = _citations(response, texts, named, len(example.documents))
     return Tally(
         documents=tuple(map(len, example.documents)),
         lengths=lengths,
@@ -245,8 +248,6 @@ def _citations(
         Pairs of a sentence and a number that it cites; those whose document holds a key of the
         sentence's support; and keys of sentences with support whose documents they all cite.
     """
-    if not may_cite("\n".join(texts)):
-        return 0, 0, frozenset()
     supporting: dict[str, set[int]] = {}
     for key, support in named:
         supporting.setdefault(key, set()).update(_documents(support))
@@ -261,6 +262,7 @@ def _citations(
     return pairs, correct, frozenset(complete)
 
 
+_NO_CITATIONS = 0, 0, frozenset[str]()
 _ONLY_GENERAL = frozenset({GENERAL})
 
 

@@ -335,13 +335,13 @@ def read_citations(texts: Sequence[str], documents: int) -> list[Cited]:
     return cited
 
 
-def source_sentences(texts: Sequence[str]) -> frozenset[int]:
+def source_sentences(texts: Sequence[str], *, cites: bool | None = None) -> frozenset[int]:
     """Return the positions of response sentences that only name sources and claim nothing.
 
     These are a list of sources (``Sources: [1], [2]``), footnotes (``[^1]: …``), and sentences of
-    markers alone.
+    markers alone. ``cites`` is what :func:`may_cite` says of all texts, if known.
     """
-    cites = may_cite("\n".join(texts))
+    cites = may_cite("\n".join(texts)) if cites is None else cites
     listed = _source_list(texts, cites=cites)
     if not cites:
         return listed

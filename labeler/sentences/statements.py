@@ -176,11 +176,13 @@ def _wording() -> dict[str, re.Pattern[str]]:
 
 
 _WORDS: dict[str, list[str]] = read_table(__file__, "abstention")["words"]
+_ASCII_TOPICS = [topic for topic in _WORDS["topics"] if topic.isascii()]
 
 
 def may_abstain(text: str) -> bool:
     """Return False for most texts in which no sentence abstains, and for none in which one does."""
-    return any(map(text.lower().replace("\u2019", "'").__contains__, _WORDS["topics"]))
+    topics = _ASCII_TOPICS if text.isascii() else _WORDS["topics"]
+    return any(map(text.lower().replace("\u2019", "'").__contains__, topics))
 
 
 def abstains(text: str) -> bool:

@@ -516,6 +516,8 @@ def test_groups_are_rows_of_one_table(command: Command) -> None:
     assert "domain: law" in command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--all")[1]
     details = command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--details")[1]
     assert "0 of them have the same sentences in both; 8 differ in response" in details
+    sets = ("a.jsonl", "b.jsonl", "c.jsonl")
+    assert "C against A, domain: law" in command("compare", *sets, "--by", "domain", "--details")[1]
 
 
 def test_the_command_gives_all_figures_as_json(command: Command) -> None:
