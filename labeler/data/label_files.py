@@ -412,7 +412,7 @@ class LabelView(Sequence[Outcome]):
         with file_errors(str(self.path)), self._opened() as file:
             for number, content in enumerate(bounded_lines(file), start=1):
                 if not content.isspace():
-                    if self._is_label(self._line(content, number)):
+                    if self._is_label(content, number):
                         offsets.append(begin)
                         numbers.append(number)
                     else:
@@ -420,12 +420,12 @@ class LabelView(Sequence[Outcome]):
                 begin = file.tell()
         return _Places(offsets, numbers, others)
 
-    def _is_label(self, line: Line) -> bool:
-        if line.content.startswith(_LABEL):
+    def _is_label(self, content: bytes, number: int) -> bool:
+        if content.startswith(_LABEL):
             return True
-        if line.content.startswith(_OTHERS):
+        if content.startswith(_OTHERS):
             return False
-        return requested_kind(outcome_of(line)) in {"label", None}
+        return requested_kind(outcome_of(self._line(content, number))) in {"label", None}
 
     def _line(self, content: bytes, number: int) -> Line:
         line = content.removeprefix(BOM) if number == 1 else content

@@ -9,7 +9,6 @@ import re
 import shlex
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from labeler.store.disk import DiskStore
 from support.command import Command
 from wire.behaviors import Behavior
 from wire.calls import Call
+from wire.clients import comes_true
 from wire.provider import Provider, late
 from wire.runs import labeling, process, settings
 
@@ -57,15 +57,8 @@ def started(
     running = subprocess.Popen(
         command, cwd=folder, env=settings(), stderr=subprocess.PIPE, text=True
     )
-    wait_for_calls(provider, calls)
+    assert comes_true(lambda: len(provider.calls) >= calls, 60)
     return running
-
-
-def wait_for_calls(provider: Provider, calls: int) -> None:
-    """Wait until the provider has been asked that often."""
-    deadline = time.monotonic() + 60
-    while len(provider.calls) < calls and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -112,7 +105,7 @@ def test_a_closed_terminal_lets_paid_requests_finish(
         stderr=terminal,
     )
     os.close(terminal)
-    wait_for_calls(slow_provider, 6)
+    assert comes_true(lambda: len(slow_provider.calls) >= 6, 60)
     os.close(screen)
     running.send_signal(signal.SIGHUP)
     assert running.wait(60) == 128 + signal.SIGHUP

@@ -244,6 +244,7 @@ _ID = "id"
 SCHEMA = pa.schema(
     {_ID: pa.string(), **_SINGLE, **dict.fromkeys((*_NESTED, _CHECKSUM), pa.string())}
 )
+_FIELDS = frozenset(SCHEMA.names)
 GROUP = 1000
 """Records in a row group, the unit held in memory when reading and writing."""
 _LARGEST_LABELS = 1 << 26
@@ -337,10 +338,10 @@ def _check_labels(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has
 
 def _json_of(row: dict[str, Any]) -> str:
     """Return the JSON text of one outcome, unchecked; its reader validates it."""
-    left_out = frozenset() if row.get("kind") == _FAILURE else {_ID}
+    known = _FIELDS if row.get("kind") == _FAILURE else _FIELDS - {_ID}
     parts = [
         f'"{name}":{value if name in _NESTED else json.dumps(value, ensure_ascii=False)}'
         for name, value in row.items()
-        if value is not None and name in SCHEMA.names and name not in left_out
+        if value is not None and name in known
     ]
     return "{" + ",".join(parts) + "}"
