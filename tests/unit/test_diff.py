@@ -17,7 +17,7 @@ from labeler.api import write_labels
 from labeler.calculators import METRICS
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
-from labeler.comparing.diff import diff_labels
+from labeler.comparing.diff import LabelDiff, diff_labels
 from labeler.comparing.flips import DecisionFlip, MetricChange, RecordDiff
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
@@ -168,6 +168,21 @@ def test_records_that_changed_most_come_first() -> None:
         assert [changed.id for changed in found.records] == names
     with pytest.raises(UsageError, match=r"top must be .* got -1"):
         diff_labels(*two_sides(), top=-1)
+
+
+def test_pairs_are_counted_once_for_all_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listing many records does not go through all pairs for each."""
+    a, b = two_sides()
+    counted, count = [], LabelDiff.pairs.fget
+    assert count
+
+    def pairs(found: LabelDiff) -> dict[str, int]:
+        counted.append(found)
+        return count(found)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(LabelDiff, "pairs", property(pairs))
+    assert len(diff_labels(a, b).as_json()["records"]) > 1
+    assert len(counted) == 1
 
 
 def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
 from labeler.calculators.ratio import Ratio
@@ -19,9 +19,6 @@ from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
 from labeler.plugins.scores.records import ScoreRecord, has_prefixes
-
-if TYPE_CHECKING:
-    pass
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
 Scale = tuple[int, int] | None
