@@ -170,9 +170,9 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
         (
             ["label", rows, "--judge", "embedded", "--store", tmp_path / "s", "-o", tmp_path / "l"],
             {"numpy", "openai", "instructor", "httpx"},
-            125,
+            105,
         ),
-        (["metrics", path], {"numpy", "pyarrow", "rich", "labeler.judges.prompting"}, 55),
+        (["metrics", path], {"numpy", "pyarrow", "labeler.judges.prompting"}, 50),
     ):
         program = (
             f"import sys; sys.argv = ['labeler', *{list(map(str, command))!r}]\n"
