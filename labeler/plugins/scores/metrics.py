@@ -157,11 +157,6 @@ class Case:
         """The first failure of a trial without a score."""
         return next((f for trial, f in self.failures.items() if trial not in self.trials), None)
 
-    @property
-    def total(self) -> Fraction:
-        """Sum of its scores."""
-        return sum((score.value for score in self.scores.values()), Fraction())
-
     def ratio(self, of: Configuration) -> Ratio:
         """Return the mean over the trials of one score.
 
@@ -172,7 +167,7 @@ class Case:
             return Ratio.missing("missing_samples")
         if len(of.methods) > 1 and any(score.is_ambiguous for score in self.scores.values()):
             return Ratio.missing("ambiguous_score_tokens")
-        total = self.total
+        total = sum((score.value for score in self.scores.values()), Fraction())
         whole = total.numerator if total.denominator == 1 else total
         return Ratio(whole, len(self.scores))
 
