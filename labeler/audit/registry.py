@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -337,7 +338,8 @@ def check(
     '''
 
     def register(find: FindFunction) -> FindFunction:
-        title, _, why = cleandoc(find.__doc__ or "").partition("\n\n")
+        known = find.__doc__ or (name if sys.flags.optimize > 1 else "")  # -OO strips docstrings
+        title, _, why = cleandoc(known).partition("\n\n")
         if not title:
             raise UsageError(
                 f"check {name!r}: give {find.__name__} a docstring: what it finds in a few words, "

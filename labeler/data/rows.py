@@ -15,7 +15,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
@@ -36,10 +36,6 @@ from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
 from labeler.sentences.conversation import media_of, without_thoughts
 from labeler.sentences.example import Example
-
-if TYPE_CHECKING:
-    pass
-
 
 FIRST_ROWS = 100
 """Rows that are read before the first request: a fault of all of them stops a run unpaid."""

@@ -142,7 +142,7 @@ class Grid:
         table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for index, (column, own) in enumerate(zip(self.columns, widths, strict=True)):
             side: Literal["left", "right"] = "left" if column.words or not index else "right"
-            head = Align(column.head, side, vertical="bottom")
+            head = Align(visible(column.head), side, vertical="bottom")
             table.add_column(head, width=own, justify=side, overflow="fold")
         for row in self.rows:
             table.add_row(*map(visible, row))

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -177,6 +178,13 @@ def test_a_check_says_what_it_finds() -> None:
 
     with pytest.raises(UsageError, match="'quiet': give silent a docstring"):
         check("quiet", severity="note")(silent)
+
+
+def test_checks_do_not_need_docstrings_that_python_strips() -> None:
+    """``python -OO`` names a check instead of its title."""
+    code = "import labeler.audit as a; print(a.CHECKS['relevant_nothing'].title)"
+    found = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, check=True)
+    assert found.stdout.decode().strip() == "relevant_nothing"
 
 
 @pytest.mark.parametrize(

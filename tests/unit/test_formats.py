@@ -636,6 +636,9 @@ def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> N
     splits["dev"] = Dataset()
     with pytest.raises(UsageError, match=r"several splits \(test, dev\): pass one"):
         open_rows(splits)
+    splits.clear()
+    with pytest.raises(UsageError, match="pass one"):
+        open_rows(splits)
 
 
 def test_rows_that_are_no_table_are_kept_as_they_are() -> None:

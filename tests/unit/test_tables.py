@@ -97,6 +97,14 @@ def test_a_name_that_ends_in_very_many_spaces_is_folded() -> None:
     assert [line.rstrip() for line in block.body.split("\n")[1:]] == ["a", "", "b"]
 
 
+def test_headings_and_cells_are_escaped() -> None:
+    """A group of strangers may be a heading; so it stands above its figures, and steers nothing."""
+    shown = rendered(Grid([Column("check"), Column("\x1b[31mred")], [["a", "\x1b[2J"]]), 80)
+    assert shown.splitlines()[0].endswith("  <U+001B>[31mred")
+    assert len({len(line) for line in shown.splitlines()}) == 1
+    assert "\x1b" not in shown
+
+
 @WIDTHS
 def test_figures_of_commands_stand_whole(
     labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int

@@ -259,7 +259,7 @@ def _table(given: Any) -> Table | None:  # noqa: ANN401 - of any package
     library = type(given).__module__.partition(".")[0]
     read: Callable[[], Iterable[Any]]
     if library == "datasets" and isinstance(given, Mapping):
-        if len(given) > 1:
+        if len(given) != 1:
             shown = f"{', '.join(given):.200}"
             raise UsageError(f"these are several splits ({shown}): pass one, such as data[SPLIT]")
         return _table(next(iter(given.values())))
