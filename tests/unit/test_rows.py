@@ -76,7 +76,7 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (
             line(documents_sentences='["D.'),
             "wrong_type",
-            "'documents_sentences' must be a list of sentences for each document, got a text; write",
+            "'documents_sentences' must be a list of sentences for each document, got a text",
         ),
         (
             line(response="a\ud800b"),
