@@ -306,7 +306,7 @@ class LabelDiff(Displayed):
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        counts = self.counts
+        counts, pairs = self.counts, self.pairs
         return {
             "a": self.a.as_json() | {"failed": len(self.a.failed)},
             "b": self.b.as_json() | {"failed": len(self.b.failed)},
@@ -319,7 +319,7 @@ class LabelDiff(Displayed):
             "flipped": self.flipped,
             "flips": [count.as_json() for count in self.flips],
             "metrics": [row.as_json() for row in self.metrics],
-            "records": [record.as_json(self.pairs) for record in self.records],
+            "records": [record.as_json(pairs) for record in self.records],
             "labeler": __version__,
         }
 

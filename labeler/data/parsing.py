@@ -119,7 +119,9 @@ def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> t
     Each is a text, or a ``[key, text]`` pair as in RAGBench.
     """
     if not isinstance(value, list | tuple):
-        raise _wrong_type(where, f"{name} must be a list of sentences, got {kind_of(value)}")
+        form = "a list of sentences" + " for each document" * (levels > 1)
+        fault = f"{name!r} must be {form}, got {kind_of(value)}; write a JSON array"
+        raise _wrong_type(where, fault)
     if levels > 1:
         each = enumerate(value)
         return tuple(_given_sentences(one, f"{name}[{n}]", where) for n, one in each)

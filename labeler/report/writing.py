@@ -70,7 +70,6 @@ RECORDS = "records"
 """Name of the folder with the files of records, as in ``report_blocks.js``."""
 
 _OWN = re.compile(r"index\.html|records/(index|chunk-\d+)\.js", re.ASCII)
-_CALLING = ("index.html", "records/index.js")
 _CALL = "receiveBlock("
 """Function of the page that each file calls; pages and files of other origin lack it."""
 _PAGE_SUFFIXES = (".html", ".htm")
@@ -294,8 +293,7 @@ def _reject_others(folder: Path, partial: str = "") -> None:
     """
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
-        is_records = name == RECORDS and path.is_dir() and not path.is_symlink()
-        if not (is_records or name.split("/")[0] == partial or _is_own(path, name)):
+        if name.split("/")[0] != partial and not _is_own(path, name):
             raise UsageError(
                 f"{folder} has {name}, which is not part of a report: name a new or empty folder, "
                 "or remove that file"
@@ -303,7 +301,15 @@ def _reject_others(folder: Path, partial: str = "") -> None:
 
 
 def _is_own(path: Path, name: str) -> bool:
-    """Return True for a file of a report, by its name; page and list call a function of ours."""
-    if not (path.is_file() and _OWN.fullmatch(name)):
+    """Return True for the page, the folder and the files of records of a report.
+
+    The page and the list of records call a function of ours; a folder without such a list is not.
+    """
+    if name != RECORDS:
+        is_named = path.is_file() and _OWN.fullmatch(name)
+        return bool(is_named) and (name != PAGE or _CALL in path.read_text("utf-8", "replace"))
+    index = path / "index.js"
+    if path.is_symlink() or not index.is_file():
         return False
-    return name not in _CALLING or _CALL in path.read_text(encoding="utf-8", errors="replace")
+    with index.open(encoding="ascii", errors="replace") as file:
+        return file.read(len(_CALL)) == _CALL

@@ -17,7 +17,7 @@ from labeler.api import write_labels
 from labeler.calculators import METRICS
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
-from labeler.comparing.diff import diff_labels
+from labeler.comparing.diff import LabelDiff, diff_labels
 from labeler.comparing.flips import DecisionFlip, MetricChange, RecordDiff
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
@@ -168,6 +168,20 @@ def test_records_that_changed_most_come_first() -> None:
         assert [changed.id for changed in found.records] == names
     with pytest.raises(UsageError, match=r"top must be .* got -1"):
         diff_labels(*two_sides(), top=-1)
+
+
+def test_pairs_are_counted_once_for_all_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listing many records does not go through all pairs for each."""
+    a, b = two_sides()
+    found, counted = diff_labels(a, b), list[LabelDiff]()
+
+    def pairs(diff: LabelDiff) -> dict[str, int]:
+        counted.append(diff)
+        return {metric.id: 2 for metric in diff.compared}
+
+    monkeypatch.setattr(LabelDiff, "pairs", property(pairs))
+    assert len(found.as_json()["records"]) > 1
+    assert counted == [found]
 
 
 def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:

@@ -202,6 +202,17 @@ def test_a_page_of_somebody_else_is_no_report(tmp_path: Path, name: str) -> None
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.parametrize("name", ["chunk-0.js", "index.js"])
+def test_scripts_of_somebody_else_are_no_records(tmp_path: Path, name: str) -> None:
+    """Only a list of records that calls our function first makes a folder ours."""
+    script = tmp_path / "records" / name
+    script.parent.mkdir()
+    script.write_text("export const receive = () => receiveBlock(1);")
+    with pytest.raises(UsageError, match="has records, which is not part of a report"):
+        write_report(_some(1), tmp_path, name="l")
+    assert [path.name for path in tmp_path.rglob("*.*")] == [name]
+
+
 def test_what_breaks_off_leaves_the_old_report(path: Path) -> None:
     """Nothing half-written stands under the name, and nothing besides; nor where nothing is."""
     with pytest.raises(UsageError, match=r"no labels in labels\.jsonl: label rows first"):

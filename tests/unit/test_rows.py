@@ -74,6 +74,11 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
             r"documents_sentences\[0\] must hold texts",
         ),
         (
+            line(documents_sentences='["D.'),
+            "wrong_type",
+            "'documents_sentences' must be a list of sentences for each document, got a text",
+        ),
+        (
             line(response="a\ud800b"),
             "lone_surrogate",
             r"'response' has a lone surrogate U\+D800 at character 1",

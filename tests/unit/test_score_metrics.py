@@ -269,6 +269,8 @@ def test_records_that_share_an_id_alone_are_not_the_same() -> None:
     ]
     (found,) = compare_raters([*mine, *theirs])
     assert found.records == 0
+    (found,) = compare_raters([*mine, *theirs, *judged("b", 3)])
+    assert (found.records, [rater.mean for rater in found.raters]) == (1, [4, 3])
 
 
 def test_weighted_scores_of_many_records_have_an_alpha() -> None:

@@ -365,6 +365,14 @@ def test_traces_have_their_users_and_models() -> None:
     assert found["mlflow"]["trace_id"].startswith("tr-")
 
 
+def test_ids_of_langfuse_are_texts_of_any_kind(file: Path) -> None:
+    """A trace and its observations, exported apart, have the id that the application gave."""
+    trace = {"id": "0xabc", "timestamp": "2026-01-01T00:00:00Z", "input": QUESTION}
+    found = {"id": "o1", "traceId": "0xabc", "type": "RETRIEVER", "output": ["One."]}
+    row = only(file, trace | {"output": ANSWER}, found)
+    assert (row["id"], row["documents"]) == ("0xabc", ["One."])
+
+
 IMPORTS = sorted((Path(__file__).parents[1] / "imports").iterdir())
 JOINED = ("deepeval.csv", "deepeval.jsonl")
 """Files whose documents are one text."""

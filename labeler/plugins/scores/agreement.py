@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -154,12 +155,14 @@ def _identity(criterion: Criterion) -> bytes:
 
 def _complete(cases: Mapping[str, Case], of: Configuration) -> _Rated:
     """Return the scores of a repeat whose trials are all there: their means."""
-    whole = (
-        case
-        for case in cases.values()
-        if len(case.scores) == of.trials_per_score and not case.failures
-    )
-    return {case.first.unit: case.total / len(case.scores) for case in whole}
+    found: defaultdict[int, list[Fraction]] = defaultdict(list)
+    for case in cases.values():
+        for score in () if case.failures else case.scores.values():
+            found[score.unit].append(score.value)
+    trials = of.trials_per_score
+    return {
+        unit: sum(one, Fraction()) / trials for unit, one in found.items() if len(one) == trials
+    }
 
 
 def _as_one(of: Configuration, repeats: Sequence[_Rated]) -> tuple[str, _Rated]:

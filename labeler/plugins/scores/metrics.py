@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
 from labeler.calculators.ratio import Ratio
@@ -19,9 +19,6 @@ from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
 from labeler.plugins.scores.records import ScoreRecord, has_prefixes
-
-if TYPE_CHECKING:
-    pass
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
 Scale = tuple[int, int] | None
@@ -160,11 +157,6 @@ class Case:
         """The first failure of a trial without a score."""
         return next((f for trial, f in self.failures.items() if trial not in self.trials), None)
 
-    @property
-    def total(self) -> Fraction:
-        """Sum of its scores."""
-        return sum((score.value for score in self.scores.values()), Fraction())
-
     def ratio(self, of: Configuration) -> Ratio:
         """Return the mean over the trials of one score.
 
@@ -175,7 +167,7 @@ class Case:
             return Ratio.missing("missing_samples")
         if len(of.methods) > 1 and any(score.is_ambiguous for score in self.scores.values()):
             return Ratio.missing("ambiguous_score_tokens")
-        total = self.total
+        total = sum((score.value for score in self.scores.values()), Fraction())
         whole = total.numerator if total.denominator == 1 else total
         return Ratio(whole, len(self.scores))
 

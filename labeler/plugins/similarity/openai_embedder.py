@@ -271,7 +271,10 @@ def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vec
     Raises:
         ValueError: there is not one vector for each text, or their sizes differ.
     """
-    items = _ITEMS.validate_python(getattr(answer, "data", None))
+    try:
+        items = _ITEMS.validate_python(getattr(answer, "data", None))
+    except ValidationError as error:
+        raise ValueError(f"unreadable vectors: {describe_faults(error, whole='data')}") from None
     found = {item.index: as_vector(item.embedding) for item in items}
     if len(items) != count or found.keys() != set(range(count)):
         raise ValueError(f"{len(items)} vectors for {count} texts, or other indexes")

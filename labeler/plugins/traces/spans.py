@@ -274,11 +274,13 @@ def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span |
         attributes = {**above, **_attributes(fields, named)}
     except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
         return SpanFault("malformed", "its ids or attributes are not as OTLP has them")
-    trace_id = trace_id or _hex_id(_first(named, _TRACE), _TRACE_BYTES)
+    given = _first(named, _TRACE)
     span_id = _hex_id(_first(named, _SPAN), _ID_BYTES)
     parent = _hex_id(_first(named, _PARENT), _ID_BYTES)
-    if not (span_id or _is_described(fields)):  # of Langfuse: a trace is the root
-        span_id = text(named.get("id"))
+    if span_id or _is_described(fields):
+        trace_id = trace_id or _hex_id(given, _TRACE_BYTES)
+    else:  # of Langfuse, whose ids are any texts: a trace is the root
+        trace_id, span_id = trace_id or text(given), text(named.get("id"))
         parent = text(named.get("parent_observation_id")) or trace_id
         trace_id = trace_id or span_id
     start = nanoseconds(_first(named, _START))
