@@ -137,6 +137,7 @@ class _RowConverter:
         self._id_from, self._keep_thinking = whole.id_from, whole.keep_thinking
         self._notices, self._noted = whole.notices, noted
         self._preset: Columns | None = None
+        self._is_early = columns_required
         self._unseen = dict(columns.expected()) if columns_required else {}
         self._first: tuple[str, Mapping[str, Any]] | None = None
 
@@ -152,6 +153,7 @@ class _RowConverter:
                 self._notices.setdefault(raw.notice, raw.notice)
             row = self._row(raw)
             if read == FIRST_ROWS:
+                self._is_early = False
                 self._require_columns()
             yield row
         if read < FIRST_ROWS:
@@ -242,7 +244,8 @@ class _RowConverter:
         """Return the columns of a row: the user's, with those of the only preset that fits.
 
         Raises:
-            UsageError: several presets fit.
+            BadRow: several presets fit.
+            UsageError: the same, for one of the first rows.
         """
         if is_native(given, self._columns.choices):
             return self._columns
@@ -250,7 +253,12 @@ class _RowConverter:
             return self._preset
         from labeler.data.presets import recognized  # noqa: PLC0415 - rare
 
-        found, notices = recognized(given, where, self._columns)
+        try:
+            found, notices = recognized(given, where, self._columns)
+        except UsageError as error:
+            if self._is_early:  # nothing is paid yet
+                raise
+            raise BadRow(str(error), reason="ambiguous_columns") from error
         for kind, text in notices.items():
             self._notices.setdefault(kind, text)
         if found and "numbered" not in notices:  # of other rows the numbers may be others

@@ -361,6 +361,9 @@ def test_rows_that_fit_two_presets_stop_with_both_names() -> None:
     several = SYSTEMS["ragas"] | SYSTEMS["deepeval"]
     with pytest.raises(UsageError, match=r"row 1 .* pass preset='ragas' or preset='deepeval'"):
         list(open_rows([several]))
+    *_, late = open_rows([PLAIN | {"id": str(n)} for n in range(100)] + [several])
+    assert isinstance(late.content, LabelFailure)  # earlier rows may be paid for
+    assert late.content.reason == "ambiguous_columns"
 
 
 def test_rows_with_the_fields_own_names_need_no_preset() -> None:
