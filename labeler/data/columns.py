@@ -29,6 +29,8 @@ from labeler.data.written_values import (
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 
+AMBIGUOUS = "ambiguous_columns"
+"""Reason of the failure of a row that presets read differently."""
 _FIELDS = tuple(Example.model_fields)
 _JOINABLE = ("id", "documents")
 """Fields that may be combined from several columns."""

@@ -16,9 +16,9 @@ from functools import cache
 from typing import Any
 
 from labeler.catalog import Catalog, snake_case
-from labeler.data.columns import Choice, ColumnPath, Columns
+from labeler.data.columns import AMBIGUOUS, Choice, ColumnPath, Columns
 from labeler.data.parsing import REQUIRED, is_native
-from labeler.errors import UsageError
+from labeler.errors import BadRow, UsageError
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def recognized(
         notices about them, by the preset's name or ``numbered``.
 
     Raises:
-        UsageError: several presets fit.
+        BadRow: several presets fit.
     """
     notices: dict[str, str] = {}
     found = only_preset(row, where, own)
@@ -235,7 +235,7 @@ def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, 
         own: the columns that the user named, which take precedence.
 
     Raises:
-        UsageError: several fit that read other columns.
+        BadRow: several fit that read other columns.
     """
     columns = {name: own.over(_columns(name)) for name in PRESETS}
     used = {name: one.used(row) for name, one in columns.items()}
@@ -247,9 +247,10 @@ def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, 
     others = [name for name in fitting if _differ(fitting[name], fitting[most])]
     if others:
         names = [name for name in fitting if name in (most, *others)]
-        raise UsageError(
+        raise BadRow(
             f"{where} has the columns of {' and of '.join(names)}: pass "
-            f"{' or '.join(f'--preset={name}' for name in names)}"
+            f"{' or '.join(f'--preset={name}' for name in names)}",
+            reason=AMBIGUOUS,
         )
     return most, columns[most]
 

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
-from labeler.data.columns import Columns
+from labeler.data.columns import AMBIGUOUS, Columns
 from labeler.data.formats import Raw, Source
 from labeler.data.parsing import (
     id_of,
@@ -145,7 +145,8 @@ class _RowConverter:
         """Yield each row as an example or a failure.
 
         Raises:
-            UsageError: a column named by the user is in none of the first rows.
+            UsageError: a column named by the user is in none of the first rows, or several presets
+                fit one of these.
         """
         read = 0
         for read, raw in enumerate(raws, start=1):
@@ -195,6 +196,8 @@ class _RowConverter:
             is_named = fields.get("id") is not None
             return Row(where, to_example(fields, where), is_named=is_named)
         except BadRow as error:
+            if self._is_early and error.reason == AMBIGUOUS:  # nothing is paid yet
+                raise UsageError(str(error)) from error
             failure = _failure(fields, where, error)
             return Row(where, failure, error.lacks, columns=given if error.lacks else None)
 
@@ -245,7 +248,6 @@ class _RowConverter:
 
         Raises:
             BadRow: several presets fit.
-            UsageError: the same, for one of the first rows.
         """
         if is_native(given, self._columns.choices):
             return self._columns
@@ -253,12 +255,7 @@ class _RowConverter:
             return self._preset
         from labeler.data.presets import recognized  # noqa: PLC0415 - rare
 
-        try:
-            found, notices = recognized(given, where, self._columns)
-        except UsageError as error:
-            if self._is_early:  # nothing is paid yet
-                raise
-            raise BadRow(str(error), reason="ambiguous_columns") from error
+        found, notices = recognized(given, where, self._columns)
         for kind, text in notices.items():
             self._notices.setdefault(kind, text)
         if found and "numbered" not in notices:  # of other rows the numbers may be others
