@@ -72,7 +72,7 @@ LONGEST = {
     *("test_native_judges.py", "test_pace.py", "test_blocks.py", "test_similarity.py"),
     *("test_store_durability.py", "test_store_maintenance.py", "test_numbers_file.py"),
 }
-"""Files that take longest: whoever took one of them last would be at it alone in the end."""
+"""Files that take longest: a worker that took one last would end alone."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

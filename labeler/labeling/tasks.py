@@ -412,7 +412,7 @@ def _asked(
     Raises:
         UnknownName: there is no such prompt.
         UsageError: the prompt asks for relevance and another one does so already, or the other way
-            round; or likewise with the reference answer.
+            round; the same for the reference answer.
     """
     own = f"{profile.name}{SUPPORT * is_blind}/{version_of(prompt)}"
     name = prompt if "/" in prompt else own

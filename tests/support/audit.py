@@ -169,4 +169,4 @@ def _contact(event: str, arguments: tuple[object, ...]) -> Contact:
 
 
 AUDIT = Audit(package_folder(), Path(__file__).parents[1])
-"""Of this process; whoever starts the process installs it, once."""
+"""Of this process; it is installed once, at the start."""

@@ -1,4 +1,4 @@
-"""Published files: schemas, prompts, and golden outputs that must read the same for ever."""
+"""Published files: schemas, prompts, and golden outputs that must always read the same."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_nohup_outlives_the_terminal(tmp_path: Path, slow_provider: Provider) ->
 
 
 def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
-    """Requests that hang for ever are dropped, without a screen of complaints."""
+    """Requests that never end are dropped, without a screen of complaints."""
     with Provider(lambda _: "hang") as provider:
         running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 4)
         said = ""

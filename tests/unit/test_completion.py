@@ -1,4 +1,4 @@
-"""Reading completions, any part of which may be missing, and the words of a re-ask."""
+"""Reading completions, where any part may be missing, and the words of a re-ask."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ FAR = "Where do penguins breed?"
 
 
 def vectors(embedder: Embedder, *texts: str) -> list[Vector]:
-    """The vectors of texts, all of which have one."""
+    """The vectors of texts; each has one."""
     found = asyncio.run(embedder.embed(texts))
     assert found.facts.attempts == 0
     assert all(isinstance(vector, tuple) for vector in found.vectors)

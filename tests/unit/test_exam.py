@@ -414,7 +414,7 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
 
 
 def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> None:
-    """The file goes from command to command; a file of labels is no file of anchors."""
+    """The file goes from command to command; a file of labels is rejected."""
     labels, anchors = labels_of(noisy(), 6).save(tmp_path / "l.jsonl"), tmp_path / "a.jsonl"
     assert labeler_command("anchors", "make", labels, "-n", 4, "-o", anchors)[0] == 0
     assert labeler_command("anchors", "make", labels, "-o", anchors)[0] == 2  # it has answers

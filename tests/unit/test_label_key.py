@@ -168,7 +168,7 @@ def test_the_order_of_fields_is_part_of_a_schemas_digest() -> None:
 
 
 def test_a_fact_that_is_added_later_changes_no_key() -> None:
-    """A record of today stands under its own key for ever."""
+    """A record of today stands under the same key in every version."""
 
     class Later(Signature):
         """A later version's signature, with new facts at their defaults."""

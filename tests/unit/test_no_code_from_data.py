@@ -129,7 +129,7 @@ def test_the_watch_passes_what_is_right(do: Callable[[], object]) -> None:
 def test_the_watch_passes_a_module_that_is_loaded_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An import runs a module's code whoever asks for it."""
+    """An import runs a module's code."""
     (tmp_path / "loaded_late.py").write_text("MADE = eval('1')\n")
     monkeypatch.syspath_prepend(tmp_path)
     before = AUDIT.seen["exec"]

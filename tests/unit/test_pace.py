@@ -345,7 +345,7 @@ def test_a_canceled_wait_takes_no_slot() -> None:
 
 
 def test_a_request_larger_than_the_bucket_waits_for_a_full_one_and_pays_off_its_debt() -> None:
-    """It does not wait for ever, and the next one waits for it."""
+    """Its wait ends, and the next one waits for it."""
 
     async def work() -> list[int]:
         pace = Pace(4, Limits(tokens_per_minute=600), clock=now)

@@ -148,7 +148,7 @@ NAMES = ("", "   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        # There is no file beside which it could lie.
+        # No file is there that it could stand next to.
         (("-",), "--corrections"),
         # Not when the first judgment is to be stored, which would spoil a packed file.
         (("labels.jsonl", "--corrections", "nowhere/c.jsonl"), "there is no such folder"),

@@ -30,7 +30,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def examples(source: Any, **options: Any) -> list[tuple[Any, ...]]:
-    """The texts of each row, all of which are read."""
+    """The texts of each row; all are read."""
     found = [row.content for row in open_rows(source, **options)]
     assert all(isinstance(one, Example) for one in found), found
     return [(one.question, list(one.documents), one.response) for one in found]  # type: ignore[union-attr]

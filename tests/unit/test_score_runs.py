@@ -99,7 +99,7 @@ def test_steps_are_written_once_and_reused(tmp_path: Path) -> None:
 
 
 def test_a_score_by_written_steps_has_the_key_of_given_ones() -> None:
-    """What was asked is the same, whoever wrote it."""
+    """Every author asks the same."""
     judge, store = CountingJudge(scoring()), MemoryStore()
     scored(judge, criterion(steps=("Read it.", "Weigh it.")), store=store)
     before = len(judge.asked)

@@ -173,7 +173,7 @@ def test_without_a_listener_the_notice_is_logged(
 
 
 def test_a_listener_that_fails_costs_no_label(disk: Disk, tmp_path: Path) -> None:
-    """The writer outlives an error of whoever is told."""
+    """The writer outlives an error of its listener."""
 
     def listen(_: str) -> None:
         raise RuntimeError

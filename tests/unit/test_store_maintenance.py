@@ -335,7 +335,7 @@ def test_a_key_keeps_its_first_failure(tmp_path: Path) -> None:
 
 
 def damaged(folder: Path) -> Path:
-    """A store of three records, of which one was changed behind its back; and its key."""
+    """A store of three records; one was changed behind its back, and this is its key."""
     records = [sample_record(n) for n in range(3)]
     made(folder, records)
     with closing(sqlite3.connect(folder / "cache.db", isolation_level=None)) as connection:

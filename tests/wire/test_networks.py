@@ -600,7 +600,7 @@ def test_look_ups_are_bounded_too() -> None:
 
 @pytest.mark.usefixtures("_small")
 def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
-    """It may be larger than a body, it goes to disk in pieces, and it is no file until complete."""
+    """It may be larger than a body, goes to disk in pieces, and appears when it is complete."""
 
     async def download(provider: Provider) -> None:
         client = OpenAIBatches(api_key=KEY, base_url=provider.url, max_attempts=1)

@@ -81,7 +81,7 @@ def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: st
 def test_a_server_without_models_is_asked_all_the_same(
     step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is concluded from the look-up but a bad key, and it does not wait for ever."""
+    """Nothing is concluded from the look-up but a bad key, and its wait ends."""
     monkeypatch.setattr(client, "PATIENCE", 0.3)
     watch = Watch()
     with Provider(at={LOOK_UP: lambda _: step}) as provider:

@@ -69,7 +69,7 @@ def compare(
 
 
 def records(outcomes: list[QuestionsOutcome]) -> list[QuestionsRecord]:
-    """All of them, none of which failed."""
+    """All of them, without a failure."""
     assert not [o.message for o in outcomes if isinstance(o, LabelFailure)]
     return [outcome for outcome in outcomes if isinstance(outcome, QuestionsRecord)]
 

@@ -211,7 +211,7 @@ class KeyCommand:
         except TimeoutError:
             raise NoKey(f"{name} did not end within {_SECONDS:g} s") from None
         finally:
-            transport.close()  # ends the program; its children may keep the pipes open for ever
+            transport.close()  # ends the program; its children may keep the pipes open
             await program.exited.wait()
         if max(map(len, program.printed.values())) > _LARGEST:
             raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is not a key")

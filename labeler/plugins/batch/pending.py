@@ -13,7 +13,7 @@ from labeler.plugins.batch import names_in
 class PendingKeys:
     """Looks up label keys that a batch of a store may still answer, now and later.
 
-    Notices batches submitted meanwhile, because each call lists the store's batches. A caller that
+    Notices batches that are submitted later, because each call lists them. A caller that
     holds the lease of a key cannot miss a batch for it, because batches are submitted under leases.
 
     Args:
