@@ -16,10 +16,8 @@ import pytest
 import labeler
 from labeler.calculators.statistics.intervals import Interval
 from labeler.errors import UsageError
-from labeler.evidence import damage
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
-from labeler.evidence.asking import Asking
-from labeler.evidence.damage import KINDS, Target, targets_of
+from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
@@ -148,9 +146,9 @@ def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -
     """Negation follows rules of some languages; the number of a list is no number."""
     row = labeler.Example(id="r", question="What?", documents=(text,), response=text)
     [target] = targets([row])
-    copy = damage.negation(target, [target], RANDOM)
+    copy = negation(target, [target], RANDOM)
     assert (copy and copy.response[0].text) == changed
-    assert damage.number(target, [target], RANDOM) is None
+    assert number(target, [target], RANDOM) is None
 
 
 def test_answers_are_free_the_second_time() -> None:
