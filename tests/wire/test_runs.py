@@ -195,19 +195,6 @@ def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
 # Failures that are kept, and those that are not
 
 
-def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(
-    tmp_path: Path, labeler_command: Command
-) -> None:
-    """Until the failed rows are asked again."""
-    given = row_file(tmp_path, rows(3))
-    with Provider(["ok", "refusal"]) as provider:
-        asking = labeling(provider, given, "--concurrency", 1)
-        assert [labeler_command(*asking)[0] for _ in range(2)] == [1, 1]
-        assert len(provider.calls) == 3
-        assert labeler_command(*asking, "--retry-failed")[0] == 0
-        assert len(provider.calls) == 4
-
-
 # Several runs on one store
 
 
