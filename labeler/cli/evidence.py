@@ -14,8 +14,8 @@ from labeler.cli.options import Labels
 from labeler.cli.terminal import SOME_FAILED, notify, plural, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.evidence.options import AskOptions, ExamOptions
 from labeler.judges.options import JudgeOptions
+from labeler.labeling.options import AskOptions, ExamOptions
 
 if TYPE_CHECKING:
     from labeler.audit import SecondJudge

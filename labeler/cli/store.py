@@ -152,7 +152,7 @@ def delete(
 
 def _delete_copies(store: Path) -> None:
     """Delete all answers of exams and anchors: copies of one record hold texts of others."""
-    from labeler.evidence.asking import COPIES
+    from labeler.evidence.copies import COPIES
     from labeler.store.maintenance import exclusive_file
 
     if is_store(copies := store / COPIES):

@@ -46,7 +46,7 @@ from labeler.calculators.statistics.intervals import (
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
-from labeler.evidence.asking import Asking, as_example, asked_like
+from labeler.evidence.copies import Asking, as_example, asked_like
 from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import digest, shown

@@ -20,7 +20,7 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.evidence.logistic import Floats, fit_logistic, sigmoid
+from labeler.evidence.looks import Floats, fit_logistic, sigmoid
 from labeler.evidence.plan_files import majorities, read_labels
 from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from labeler.calculators.statistics.intervals import Undefined, paired_interval, wilson_ends
 from labeler.data.options import keywords
 from labeler.errors import UsageError, count_of
-from labeler.evidence.asking import Asking, as_example
-from labeler.evidence.damage import (
+from labeler.evidence.copies import (
     AGAIN,
     DAMAGED,
     EVIDENCE,
     HARMLESS,
     KINDS,
+    Asking,
     Kind,
     Target,
+    as_example,
     targets_of,
 )
-from labeler.evidence.options import AskOptions, ExamOptions
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
-from labeler.labeling.options import TaskOptions
+from labeler.labeling.options import AskOptions, ExamOptions, TaskOptions
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import digest

@@ -20,7 +20,7 @@ from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.catalog import unknown
 from labeler.errors import UnknownName, UsageError
-from labeler.evidence.logistic import Floats
+from labeler.evidence.looks import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import MAJORITY
 
