@@ -151,7 +151,7 @@ class LabelCache:
         repeats = self.retry_failed and key not in self._failed
         # Before the store: a batch that is collected meanwhile stores its labels before it closes.
         batch = self._batch_of(key)
-        known = self.store.get(key) or (None if repeats else self.store.failure(key))
+        known = self.store.get(key) if repeats else self.store.outcome(key)
         if known is None and batch:
             return task_failure(
                 task,

@@ -10,7 +10,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,8 @@ from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import retrieval_of
 from labeler.store.checksums import DamagedRecord, decode_fully, misplaced, name_of
-from labeler.store.database import Database
+from labeler.store.database import Database, damaged, is_locked
 from labeler.store.disk import DiskStore
-from labeler.store.faults import damaged, is_locked
 
 _QUEUED = 1000
 """Most records that are being saved at a time."""
@@ -38,40 +37,31 @@ class Reading:
         misplaced: an error for each row whose key is damaged, and whose outcome is sound: a record
             proves its own key.
         damaged: an error for each other damaged row.
-        repeated: ids of outcomes that are stored under two keys, one of them damaged: they were
-            bought again.
     """
 
     sound: Counter[str] = field(default_factory=Counter)
     misplaced: list[StoreError] = field(default_factory=list)
     damaged: list[StoreError] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)
 
     def rows(self, database: Database) -> Iterator[tuple[int, Any]]:
         """Yield number and outcome of every readable row."""
         numbers, faults = database.salvaged()
-        lost: dict[str, list[str]] = {}
+        self.damaged += faults
         for rowid in numbers:
             try:
                 row = database.row(rowid)
                 outcome = decode_fully(row.data())
             except StoreError as error:
-                faults.append(error)
-                continue
+                self.damaged.append(error)
             except DamagedRecord as error:
-                faults.append(damaged(database.directory, row.name, error))
-                continue
-            if row.name == (own := name_of(outcome)):
-                self.sound[outcome.kind] += 1
+                self.damaged.append(damaged(database.directory, row.name, error))
             else:
-                lost.setdefault(own, []).append(outcome.id)
-                fault = damaged(database.directory, row.name, misplaced(outcome))
-                self.misplaced.append(fault)
-            yield rowid, outcome
-        self.damaged += faults
-        with suppress(StoreError):  # of a broken index, which is among the faults
-            for own, ids in lost.items():
-                self.repeated += ids if database.holds(own) else ids[1:]
+                if row.name == name_of(outcome):
+                    self.sound[outcome.kind] += 1
+                else:
+                    fault = damaged(database.directory, row.name, misplaced(outcome))
+                    self.misplaced.append(fault)
+                yield rowid, outcome
 
 
 @dataclass

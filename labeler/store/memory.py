@@ -45,8 +45,8 @@ class LabelStore(ABC):
     """
 
     @abstractmethod
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
-        """Return the outcome of a name (:func:`name_of`), or ``None``."""
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
+        """Return the outcome of the first stored name (:func:`name_of`), or ``None``."""
 
     @abstractmethod
     def _save(self, outcome: AnyOutcome) -> Future[bool]:
@@ -72,9 +72,6 @@ class LabelStore(ABC):
     def close(self) -> None:
         """Make everything durable and release resources; calling it again has no effect."""
 
-    def leave_thread(self) -> None:  # noqa: B027 - most stores keep nothing
-        """Close what is kept for the calling thread, which ends; only a slow search finds it."""
-
     def get(self, key: str) -> AnyRecord | None:
         """Return the record of a key, or ``None``.
 
@@ -90,6 +87,14 @@ class LabelStore(ABC):
             StoreError: the stored bytes are damaged or were tampered with.
         """
         return self._find(FAILURE + key)
+
+    def outcome(self, key: str) -> AnyOutcome | None:
+        """Return the record of a key, else its latest lasting failure, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+        """
+        return self._find(key, FAILURE + key)
 
     def put(self, outcome: AnyOutcome) -> Future[bool]:
         """Save a record or a failure; the future is done once it is durable.
@@ -140,8 +145,9 @@ class MemoryStore(LabelStore):
             raise UsageError("the label store is closed; make a new one")
         return self._held
 
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
-        return self._outcomes().get(name)
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
+        held = self._outcomes()
+        return next((held[name] for name in names if name in held), None)
 
     def _save(self, outcome: AnyOutcome) -> Future[bool]:
         held, name, saved = self._outcomes(), name_of(outcome), Future[bool]()

@@ -109,14 +109,6 @@ def test_two_raters_have_their_published_values(
     assert value(krippendorff_alpha(ratings)) == pytest.approx(alpha, abs=5e-8)
 
 
-def test_the_paradox_shows_in_raw_agreement_and_prevalence() -> None:
-    """Where kappa is below 0 although raters agree, its neighbors say why."""
-    found = table(PARADOX)
-    assert found.units == 125
-    assert found.prevalence == {0: 243 / 250, 1: 7 / 250}
-    assert float(found.raw or 0) == 118 / 125
-
-
 def test_fleiss_kappa_has_its_published_value() -> None:
     """The ten units of fourteen raters."""
     units = [[c for c, n in enumerate(row) for _ in range(n)] for row in FLEISS]

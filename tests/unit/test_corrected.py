@@ -107,12 +107,6 @@ def test_the_corrected_proportion_has_its_reference_values() -> None:
     assert (found.sensitivity, found.specificity) == (0.9, 0.7)
 
 
-def test_a_faultless_judge_is_not_corrected() -> None:
-    """With sensitivity and specificity 1 the proportion stays."""
-    found = proportion(30, 100, (50, 50, 50, 50))
-    assert found.value == pytest.approx(0.3)
-
-
 @pytest.mark.parametrize(
     ("judged", "errors", "reason"),
     [

@@ -332,23 +332,6 @@ def test_an_open_spelling_neither_supports_nor_contradicts(document: str, respon
     assert verdicts(label_of(document, document)) == SUPPORTED
 
 
-@pytest.mark.parametrize(
-    "negated",
-    [
-        "The old gate is not opened at noon by the harbour master.",
-        "The old gate isn't opened at noon by the harbour master.",
-        "The old gate is never opened at noon by the harbour master.",
-    ],
-)
-def test_an_inserted_negation(negated: str) -> None:
-    """It takes the support of a copy, whatever else the documents say."""
-    documents = ["The old gate is opened at noon by the harbour master.", "The basin is deep."]
-    assert label_of(documents[0], *documents).label.overall_supported
-    record = label_of(negated, *documents)
-    assert verdicts(record) == CONTRADICTED
-    assert "negat" in record.label.sentence_support_information[0].explanation
-
-
 def test_a_negation_that_documents_have_or_that_is_a_condition() -> None:
     """Neither takes support."""
     document = "Visitors may not enter the basin. Dogs are welcome at the quay of the harbour."

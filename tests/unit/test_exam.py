@@ -316,12 +316,6 @@ def test_changed_judge_is_found_and_the_same_one_is_not() -> None:
     assert found.changed
 
 
-def test_first_check_alone_finds_a_change() -> None:
-    """The first check asks twice, so no earlier measurement of noise is needed."""
-    anchors = labels_of(noisy()).anchors(n=80)
-    assert anchors.check(judge=noisy(change=0.2, seed=9), store=labeler.MemoryStore()).changed
-
-
 def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:
     """Anchors that are read again have the same answers, result and records."""
     anchors = labels_of(noisy(), 20).anchors(n=10)

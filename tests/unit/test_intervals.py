@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean, stdev
 
@@ -225,20 +223,3 @@ def test_close_values_are_merged_without_a_trace(power: int) -> None:
     assert len(merged.units) <= 257
     low, high = whole.ends(0.95)
     assert merged.ends(0.95) == pytest.approx((low, high), abs=(high - low) / 1_000)
-
-
-def test_intervals_load_no_numpy() -> None:
-    """Nor does the package, nor what summaries are made of, nor kappa and AC1."""
-    program = (
-        "import sys, labeler, labeler.calculators, labeler.comparing.gates\n"
-        "from labeler.calculators.statistics.intervals import mean_interval\n"
-        "from labeler.calculators.statistics.agreement import Ratings, cohen_kappa, gwet_ac1\n"
-        "r = Ratings.of([(1, 1), (0, 1)]); cohen_kappa(r); gwet_ac1(r)\n"
-        "assert mean_interval([1, 0, 1]) is not None\n"
-        "assert mean_interval([1, 0.5, 1] * 9, groups=[*range(9)] * 3) is not None\n"
-        "print([name for name in ('numpy', 'krippendorff') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "[]\n"

@@ -23,8 +23,7 @@ from labeler.data.options import RowsOptions, option_of
 from labeler.errors import UsageError, on_command_line
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import JudgeOptions, ModelOptions
-from labeler.labeling.keywords import LabelOptionsDict
-from labeler.labeling.options import LabelOptions, RunOptions
+from labeler.labeling.options import RunOptions
 from labeler.plugins.similarity.comparing import iter_similarity
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
@@ -62,20 +61,6 @@ def test_every_judging_function_accepts_every_judge_option(function: Callable[..
     for field in fields(JudgeOptions):
         assert found[field.name].default == field.default
         assert f"{field.name}: " in (function.__doc__ or "")
-
-
-@pytest.mark.parametrize("name", ["label", "iter_labels", "alabel", "aiter_labels"])
-def test_functions_that_label_show_the_parameters_that_most_people_need(name: str) -> None:
-    """At most twelve, with the defaults of the options; the others are typed keywords."""
-    function = getattr(labeler, name)
-    _, *shown, rest = inspect.signature(function).parameters.values()
-    declared = {field.name: field for field in fields(LabelOptions)}
-    assert len(shown) < 12
-    assert [one.default for one in shown] == [declared[one.name].default for one in shown]
-    assert rest.kind is inspect.Parameter.VAR_KEYWORD
-    others = {*LabelOptionsDict.__annotations__}
-    assert others | {one.name for one in shown} == declared.keys()
-    assert all(f"    {field}: " in function.__doc__ for field in declared)
 
 
 def test_a_model_option_is_a_setting_of_the_openai_judge() -> None:

@@ -180,8 +180,12 @@ class ShardStore(DiskStore):
             self._whole.close()
             raise
 
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
-        return super()._find(name) or self._whole._find(name)  # noqa: SLF001 - of the same class
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
+        for name in names:  # a label of either goes before a failure
+            found = super()._find(name) or self._whole._find(name)  # noqa: SLF001 - of the same class
+            if found:
+                return found
+        return None
 
     def __iter__(self) -> Iterator[AnyRecord]:
         return chain(super().__iter__(), self._whole)
