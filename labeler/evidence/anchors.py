@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.calculators.headline import plain_name
@@ -396,9 +397,9 @@ def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> C
     smallest = min((_p_value(kept, date) for date in dates), default=1.0)
     p_value = min(1.0, smallest * max(1, len(dates)))
     ends = [(one[0], one[-1]) for one in kept if rounds > 1]
-    pairs = [(np.array(a), np.array(b)) for a, b in ends if a is not None and b is not None]
-    differing = sum(int((a != b).sum()) for a, b in pairs)
-    return Change(p_value <= level, p_value, level, differing, sum(len(a) for a, _ in pairs))
+    verdicts = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
+    differing = sum(first != last for first, last in verdicts)
+    return Change(p_value <= level, p_value, level, differing, len(verdicts))
 
 
 def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
@@ -409,28 +410,18 @@ def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
             [one for one in part if one is not None] for part in (answers[:date], answers[date:])
         )
         if earlier and later:
-            counts = _differences(np.array([*earlier, *later], dtype=bool), len(earlier))
+            both = np.array([*earlier, *later], dtype=bool)
+            apart = (both[:, None] != both[None]).sum(axis=2)
+            ways = _ways(len(both), len(earlier))
+            counts = ((ways @ apart) * (1 - ways)).sum(axis=1)
             excess = counts - counts.min()
             total += int(excess[0])
             distribution = np.convolve(distribution, np.bincount(excess) / len(excess))
     return float(distribution[total:].sum())
 
 
-def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
-    """Count differing verdicts between both parts, for each way to take the answers apart.
-
-    Answers have the shape (answers, verdicts); the count of the order of time comes first.
-    """
-    apart = (answers[:, None] != answers[None]).sum(axis=2)
-    ways = _ways(len(answers), earlier)
-    counts: np.ndarray = ((ways @ apart) * (1 - ways)).sum(axis=1)
-    return counts
-
-
 @lru_cache
-def _ways(answers: int, earlier: int) -> np.ndarray:
+def _ways(answers: int, earlier: int) -> NDArray[np.int_]:
     """Return the ways to take answers apart, the order of time first: 1 for the earlier part."""
-    chosen = list(combinations(range(answers), earlier))
-    ways = np.zeros((len(chosen), answers), dtype=int)
-    np.put_along_axis(ways, np.array(chosen), 1, axis=1)
-    return ways
+    chosen = combinations(range(answers), earlier)
+    return np.array([[place in one for place in range(answers)] for one in chosen], dtype=int)
