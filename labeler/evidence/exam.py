@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from labeler.calculators.statistics.intervals import Undefined, paired_interval, wilson_ends
+from labeler.calculators.significance import Undefined, paired_interval, wilson_ends
 from labeler.data.options import keywords
 from labeler.errors import UsageError, count_of
 from labeler.evidence.copies import (
