@@ -245,7 +245,7 @@ def test_a_command_joins_a_group(
     """If its name has a dot; help shows its line, and a broken one stops no other."""
     declared(
         "importing",
-        "[labeler.commands]\nimport.faq Import answers. = labeler.plugins.ragbench.command:"
+        "[labeler.commands]\nimport.faq Import answers. = labeler.plugins.ragbench:"
         "import_ragbench\nimport.worse Import more. = math:no_such_name\n",
     )
     _, out, _ = labeler_command("import", "--help")
