@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from labeler.calculators.headline import plain_name
+from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.registry import METRICS
-from labeler.calculators.statistics.intervals import LEVEL, check_level
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError, count_of, path_in
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, number, percent

@@ -13,7 +13,7 @@ from itertools import chain, islice, zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from labeler.calculators.statistics.intervals import Undefined, paired_interval, wilson_ends
+from labeler.calculators.significance import Undefined, paired_interval, wilson_ends
 from labeler.data.options import keywords
 from labeler.errors import UsageError
 from labeler.evidence.copies import (

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from labeler.calculators.statistics.bounded_mean import BoundedMean
+from labeler.calculators.intervals import BoundedMean
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
@@ -317,7 +317,7 @@ def stream_interval(
     the largest, or by their squares: their sizes alone choose, for a choice by the values would
     miss up to twice as often.
 
-    Source: :mod:`labeler.calculators.statistics.bounded_mean`; W. Hoeffding, Probability
+    Source: :mod:`labeler.calculators.intervals`; W. Hoeffding, Probability
     Inequalities for Sums of Bounded Random Variables, JASA 1963, theorem 2.
 
     Args:
