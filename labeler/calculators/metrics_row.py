@@ -27,7 +27,7 @@ from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
 if TYPE_CHECKING:
-    from labeler.calculators.statistics.intervals import Intervals
+    from labeler.calculators.intervals import Intervals
     from labeler.calculators.summary import SummaryRow
 
 

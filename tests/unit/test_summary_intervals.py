@@ -27,7 +27,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.statistics.intervals import mean_interval
+from labeler.calculators.intervals import mean_interval
 from labeler.calculators.summary_table import View
 from labeler.cli.check import check
 from labeler.cli.measure import metrics, print_summary
