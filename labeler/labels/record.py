@@ -14,9 +14,15 @@ from pydantic_core import from_json
 
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.answers import Label, SentenceSupport, Verbatim
+from labeler.labels.answers import (
+    BY_FAMILY,
+    Label,
+    SentenceSupport,
+    Verbatim,
+    family_of,
+    lacks_relevance,
+)
 from labeler.labels.contract import Violation, check_label
-from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
 from labeler.labels.signature import Signature, label_key, retrieval_key
 from labeler.sentences.display import Column, Display, Displayed, Grid
 from labeler.sentences.example import Frozen, KeyedExample, Sentence

@@ -23,8 +23,7 @@ from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.options import InKey, ModelOptions, NotInKey, is_in_key
 from labeler.judges.providers import PROVIDERS, Provider
 from labeler.judges.task import MODE_FACTS, FrameVersion, Messages, Task, mode_facts
-from labeler.labels.schemas import ResponseSchema
-from labeler.labels.signature import canonical_json, digest
+from labeler.labels.signature import ResponseSchema, canonical_json, digest
 
 _LARGEST = 1 << 16
 """Bytes of the file at most: its content is kept with each label."""
