@@ -31,6 +31,7 @@ from labeler.calculators.statistics.intervals import (
     paired_test,
 )
 from labeler.calculators.summary import CountedRows, count_clusters
+from labeler.catalog import named_keywords
 from labeler.comparing.comparison import (
     LETTERS,
     UNTESTED,
@@ -61,6 +62,7 @@ _RANKED = frozenset({"context_precision", "context_utilization_precision"})
 """Metrics that depend on the order of the documents."""
 
 
+@named_keywords
 def compare(
     a: Iterable[AnyOutcome] | CountedRows,
     b: Iterable[AnyOutcome] | CountedRows,

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from labeler.catalog import named_keywords
 from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
 from labeler.errors import StoreError, UsageError
@@ -58,6 +59,7 @@ class DiskStore(LabelStore):
         True
     """
 
+    @named_keywords
     def __init__(
         self,
         directory: str | Path,

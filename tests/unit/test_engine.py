@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -336,18 +336,19 @@ def test_a_signal_that_comes_while_python_tidies_up_is_heard_all_the_same(
 
 def test_a_second_signal_before_the_wait_drops_running_jobs(farewells: list[str]) -> None:
     """Its exception ends the code that unwinds, and the engine is stopped afterwards."""
-    engine = engine_of(1, farewells, grace=60)
-    engine.submit(lambda: answer(1, 60))
+
+    def interrupted_twice() -> None:
+        announce("", hurry)
+        engine = engine_of(1, farewells, grace=60)
+        engine.submit(lambda: answer(1, 60))
+        with ExitStack() as unwinding:
+            unwinding.callback(engine.stop)
+            unwinding.callback(signal.raise_signal, signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
     started = time.monotonic()
     with pytest.raises(Interrupted), signals_raise():
-        announce("", hurry)
-        try:
-            try:
-                signal.raise_signal(signal.SIGINT)
-            finally:
-                signal.raise_signal(signal.SIGINT)
-        finally:
-            engine.stop()
+        interrupted_twice()
     assert time.monotonic() - started < 10
     assert farewells == ["closed"]
 
@@ -355,9 +356,13 @@ def test_a_second_signal_before_the_wait_drops_running_jobs(farewells: list[str]
 def test_a_signal_that_is_sent_again_is_not_a_second_one() -> None:
     """Requests that are paid for may finish after it."""
     hurried: list[int] = []
-    with pytest.raises(Interrupted), signals_raise():
+
+    def interrupted_once() -> None:
         announce("", lambda: hurried.append(1))
         tidy_up_and_wait(signal.SIGINT)
+
+    with pytest.raises(Interrupted), signals_raise():
+        interrupted_once()
     assert not hurried
 
 
