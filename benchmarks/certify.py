@@ -21,8 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 from judge_dialects import write_block
-from labeler.evidence.logistic import Floats, sigmoid
-from labeler.evidence.looks import Looks
+from labeler.evidence.looks import Floats, Looks, sigmoid
 
 AUROCS, PREVALENCES, RECORDS = (0.7, 0.9, 0.95, 0.98), (0.5, 0.85, 0.97), (200, 1000, 5000)
 BUDGETS = {60: 0.2, 200: 0.1, 600: 0.05}

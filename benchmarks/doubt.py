@@ -21,7 +21,7 @@ from judge_figures import area
 from judges import judged_labels, true_labels
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.evidence.doubt import DEVIATIONS, MEANS, PRIORS, facts_of
-from labeler.evidence.logistic import Floats, fit_logistic, logit, sigmoid
+from labeler.evidence.looks import Floats, fit_logistic, logit, sigmoid
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files
 

@@ -21,8 +21,7 @@ from judge_dialects import write_block
 from judges import line, true_labels
 from labeler.evidence.anchors import KINDS as VERDICTS
 from labeler.evidence.anchors import LEVEL, find_change, look_level
-from labeler.evidence.asking import as_example
-from labeler.evidence.damage import DAMAGED, KINDS
+from labeler.evidence.copies import DAMAGED, KINDS, as_example
 from labeler.evidence.exam import Exam
 from labeler.judges.embedded.features import load_weights
 from labeler.judges.embedded.judge import second_opinion

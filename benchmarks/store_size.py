@@ -185,11 +185,12 @@ def read(folder: str, valid: str, first: str = "0") -> None:
     make, rng = encoder(), random.Random(os.getpid())  # noqa: S311 - no secret
     with DiskStore(folder, create=False) as store:
         count = len(store)
-        for name, get in (("bytes", store._database.value_of), ("records", store.get)):  # noqa: SLF001
+        named = store._database.named  # noqa: SLF001 - as bytes
+        for name, get in (("bytes", lambda key: named([key])), ("records", store.get)):
             keys = [make(int(first) + rng.randrange(int(valid))).key for _ in range(READS)]
             for what in (f"read {name}", f"read {name} again"):
                 spent = Spent()
-                missing = sum(get(key) is None for key in keys)
+                missing = sum(not get(key) for key in keys)
                 spent.told(what, READS, upto=count, missing=missing)
 
 
@@ -241,7 +242,7 @@ def merge(source: str, into: str) -> None:
 def verify(folder: str) -> None:
     """Verify all labels."""
     spent = Spent()
-    found = verify_store(folder)
+    found = verify_store(Path(folder))
     spent.told("verify", sum(found.sound.values()), damaged=len(found.damaged))
 
 

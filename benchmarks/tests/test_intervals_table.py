@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import interval_coverage
 import interval_populations
-import interval_report
 
 
 @pytest.mark.parametrize(
@@ -49,20 +46,3 @@ def test_simulated_comparisons_repeat_the_questions_of_a_population() -> None:
     )
     found = interval_coverage.contradictions(twenty, 2, comparisons=4)
     assert found.verdicts == {"no evidence": 4}
-
-
-def test_the_benchmark_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    """Parts that are kept are not made again; all the tables there are, a line a size and more."""
-    size = len(interval_coverage.SIZES)
-    tables = list(interval_coverage.tables(2, {"uniform 30": "90.0% | 0.5 | 0%"}))
-    uniform = list(tables[1].parts["uniform"]())
-    assert len(uniform) == size
-    assert uniform[0].startswith("| uniform | 30 | ")
-    assert uniform[0].endswith("| 90.0% | 0.5 | 0% |")
-    for number, table in enumerate(tables):
-        for place, name in enumerate(table.parts):
-            (tmp_path / f"2 {number} {place}").write_text(f"| {name} |")
-    (tmp_path / "2 1 8").unlink()
-    lines = list(interval_report.report(tables, "2", tmp_path))
-    assert "| 2 judges, mostly 5 |" in lines
-    assert (tmp_path / "2 1 8").read_text().count("| uniform |") == size

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
 from judge_figures import (
-    ADHERENCE_OTHERS,
     RELEVANCE,
     UTILIZATION,
     Kind,
@@ -29,10 +25,9 @@ from judge_figures import (
     support_area,
     verdicts,
 )
-from judges import judged_labels, report, split_of
+from judges import split_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, SentenceScores
-from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
 from support.labeled import record
 
 YES, NO = ("0a",), ()
@@ -286,38 +281,3 @@ def test_labels_that_cannot_be_joined_are_refused(
     """An id twice, other sentences, or no common id would make figures of something else."""
     with pytest.raises(UsageError, match=message):
         join([label("x")], judged)
-
-
-def test_report_names_the_judge_and_says_what_was_left_out() -> None:
-    """The embedded judge labels on the spot, is measured like any other, and gives its name."""
-    columns = dict.fromkeys(ADHERENCE_OTHERS + RELEVANCE.others + UTILIZATION.others)
-    ratios = {"relevance_score": 0.5, "utilization_score": 0.5}
-    truth = [label(published={**columns, **ratios})]
-    judged = judged_labels(None, truth)
-    text = "\n".join(report(join([*truth, label("y")], judged.outcomes), "test", 0.5))
-    assert "labeled by `judge:embedded/lexical/1|" in text.partition("\n")[0]
-    assert "Rows left out: 1: not judged (1)" in text
-    assert "Speed: 2 records per CPU-second" in text
-    assert "| `gpt35_utilization` | 0 | 1 | 0 | n/a | n/a | n/a | n/a |" in text
-
-
-def test_ragbench_folder_is_named_by_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is the folder named, or ``ragbench`` in it where there is one."""
-    monkeypatch.setenv("LABELER_TEST_DATA", str(tmp_path))
-    assert ragbench_folder() == tmp_path
-    (tmp_path / "ragbench").mkdir()
-    assert ragbench_folder() == tmp_path / "ragbench"
-    monkeypatch.setenv("LABELER_TEST_DATA", "")
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    assert ragbench_folder() in (beside, beside / "ragbench")
-
-
-def test_ragbench_rows_come_from_every_file_in_order(tmp_path: Path) -> None:
-    """Rows are yielded as published, file by file; an absent folder has none."""
-    for name in ("b", "a"):
-        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
-            file.write(json.dumps({"id": name}) + "\n")
-    assert list(ragbench_rows(tmp_path)) == [{"id": "a"}, {"id": "b"}]
-    assert ragbench_files(tmp_path / "absent") == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mtrag_history
-from mtrag_people import Answer, alpha_among_people, mtrag_file, read_answers, report, spearman
+from mtrag_people import alpha_among_people, mtrag_file, read_answers, spearman
 
 needs_mtrag = pytest.mark.skipif(
     not mtrag_file().is_file(),
@@ -60,31 +60,6 @@ def evaluations(path: Path) -> None:
         ],
     }
     path.write_bytes(gzip.compress(json.dumps(data).encode()))
-
-
-def test_answers_are_read_with_conversation_passages_and_ratings(tmp_path: Path) -> None:
-    """One row an answer, named by task and model."""
-    evaluations(tmp_path / "e.json.gz")
-    first = read_answers(tmp_path / "e.json.gz")[0]
-    assert first == Answer(
-        {
-            "id": "t/one",
-            "question": "user: How high is the lighthouse?",
-            "documents": ["The lighthouse is forty metres high."],
-            "response": "The lighthouse is forty metres high.",
-        },
-        "one",
-        (4, 3),
-    )
-
-
-def test_the_report_holds_figures_and_no_text_of_a_row(tmp_path: Path) -> None:
-    """Counts, coefficients and means; nothing of a question, passage or answer."""
-    evaluations(tmp_path / "e.json.gz")
-    text = "\n".join(report(read_answers(tmp_path / "e.json.gz"), draws=2))
-    assert "3 answers rated by people" in text
-    assert "| all | ≥ 3 | 3 |" in text
-    assert not any(word in text for word in ("lighthouse", "marmalade", "Nobody"))
 
 
 def test_turns_before_the_question_may_support_its_answer(tmp_path: Path) -> None:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from labeler.calculators import METRICS, tally
 from labeler.judges.tokens import TokenCounter
-from peers import environments, undefined
-from peers.counting import RESPONSES, answers, as_chat, marks_of, spent, times_sent
-from peers.measuring import Bench, Turn
+from peers import undefined
+from peers.counting import spent, times_sent
 from peers.records import made_up, with_references
 from peers.results import SHARED, Installed, Plan, Reuse, Run, Spent, Tool
-from peers.subjects import EXTRAS, TOOLS
 from peers.table import figures, rows_of
 from wire.calls import COMPLETIONS, EMBEDDINGS, Call
 
@@ -67,31 +62,6 @@ def told(one: Tool, *others: Tool) -> dict[str, list[str]]:
 # -- the server -----------------------------------------------------------------------------------
 
 
-def test_a_list_has_as_many_items_for_every_tool() -> None:
-    """Whether the schema comes as a response format or to the other endpoint."""
-    asked: dict[str, Any] = {"response_format": {"json_schema": {"schema": SCHEMA}}}
-    assert len(json.loads(answers(call("Say.", **asked))[0])["claims"]) == 4
-    text = {"format": {"type": "json_schema", "schema": SCHEMA}}
-    other = call("", RESPONSES, input=[{"role": "user", "content": "Say."}], text=text)
-    assert answers(as_chat(other)) == answers(call("Say.", **asked))
-
-
-def test_what_is_asked_for_in_words_is_answered_in_lines() -> None:
-    """Claims as triplets, and a verdict for each; anything else gets a digit."""
-    (triplets,) = answers(call('Write ("subject", "predicate", "object").'))
-    (verdicts_,) = answers(call("One of ['Entailment', 'Neutral', 'Contradiction']."))
-    assert len(triplets.splitlines()) == len(verdicts_.splitlines()) == 4
-    assert answers(call("How many?"))[0].isdigit()
-
-
-def test_the_context_is_told_by_sentences_that_stand_nowhere_else() -> None:
-    """A response repeats sentences of documents, and must not count as the context."""
-    rows = with_references(made_up(5))
-    assert [len(marks) for marks in marks_of(rows)] == [4] * 5
-    quoted = " ".join(row["response"] + row["reference"] for row in rows)
-    assert not [mark for marks in marks_of(rows) for mark in marks if mark in quoted]
-
-
 def test_the_times_that_the_context_is_sent_are_averages_over_records() -> None:
     """Once whole, and once by single documents, in any number of calls."""
     rows = with_references(made_up(2))
@@ -138,90 +108,7 @@ def test_counts_are_told_for_one_record() -> None:
     assert cells["times the context is sent"][0] == "2"
 
 
-def test_times_are_medians_and_cpu_is_told_by_calls_and_by_records() -> None:
-    """Of the rounds the middle one; CPU time is that of the longer run."""
-    cells = told(tool())
-    assert cells["wall for 50 records, s ⏱"][:3] == ["2", "≤ 1.2", "**no**"]
-    assert cells["… shortest and longest round ⏱"][0] == "1.00 to 4.00"
-    assert cells["CPU s per 1,000 LLM calls ⏱"][:3] == ["5", "≤ 6", "yes"]
-    assert cells["CPU ms a record ⏱"][0] == "10"
-
-
-def test_reuse_is_told_in_calls_a_record() -> None:
-    """A tool without thresholds has none to change."""
-    cells = told(tool())
-    assert cells["… for the five metrics that ragas, deepeval and labeler have"][0] == "2"
-    assert cells["calls a record: the same run again"][:3] == ["0", "0", "yes"]
-    assert cells["… with one metric more"][:3] == ["0.5", "0", "**no**"]
-    assert cells["… with another threshold"][:3] == ["n/a", "0", ""]
-
-
-@pytest.mark.parametrize(("calls", "served"), [(0, "yes"), (10, "in part"), (25, "no")])
-def test_answers_of_the_old_model_are_served_where_the_new_one_is_not_asked(
-    calls: int, served: str
-) -> None:
-    """All calls, some or none are made for another judge model."""
-    cells = told(tool(reuse=REUSE._replace(other_model=calls)))
-    assert cells["the old model's answers served for the new one's"][0] == served
-
-
-def test_a_tool_that_lacks_a_figure_says_so() -> None:
-    """One without a store and an environment of its own, beside the first."""
-    cells = told(tool(), tool(reuse=None, installed=None))
-    assert (cells["packages"][0], cells["packages"][-1]) == ("55", "n/a")
-    assert cells["calls a record: the same run again"][-1] == "n/a"
-
-
-def test_what_makes_figures_doubtful_is_told() -> None:
-    """Missing values, and a run that an error ended."""
-    broken = run()._replace(missing=3, ended_by="TimeoutError")
-    lines = list(rows_of([tool(), tool(name="other", rounds=[broken])], figures(Plan())))
-    assert f"other: {', '.join(SHARED)} (3 values are missing; ended by TimeoutError)  " in lines
-
-
 # -- the tools ------------------------------------------------------------------------------------
-
-
-def test_a_metric_is_left_to_be_added() -> None:
-    """Every tool that is asked for metrics begins with fewer, those that are shared if it can."""
-    asked = [one for one in (*TOOLS, *EXTRAS) if one.metrics]
-    assert asked
-    assert all(set(one.fewer) < set(one.metrics) and set(one.fewer) <= set(SHARED) for one in asked)
-
-
-def test_a_tool_runs_in_its_own_process_and_is_counted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its output and what the server saw of it become one run."""
-
-    def stub(_: Turn, options: dict[str, Any]) -> None:
-        lines = [
-            {"seconds": 1.5, "cpu": 0.5, "ended_by": None},
-            {"id": "a", "values": {"x": 1.0, "y": None}, "errors": {}},
-        ]
-        Path(options["out"]).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-
-    monkeypatch.setattr(Turn, "_call", stub)
-    plan = Plan(latency=0.0)
-    found = Turn(Bench(TOOLS[0], tmp_path / "python", plan), tmp_path).run(2)
-    assert (found.records, found.seconds, found.cpu, found.missing) == (2, 1.5, 0.5, 1)
-    assert found.spent.calls == 0
-
-
-@pytest.mark.parametrize("peer", sorted({one.peer for one in (*TOOLS, *EXTRAS)} - {"labeler"}))
-def test_every_tool_is_pinned(peer: str) -> None:
-    """By its own name or that of its core."""
-    assert environments.version(peer).count(".") == 2
-
-
-def test_an_environment_is_measured_without_its_tools(tmp_path: Path) -> None:
-    """Byte code and pip are in every one."""
-    packages = tmp_path / "lib" / "python3.11" / "site-packages"
-    for name in ("one", "one-1.dist-info", "pip", "pip-25.dist-info"):
-        (packages / name).mkdir(parents=True)
-        (packages / name / "file.py").write_bytes(b"x" * 1_000)
-    (packages / "one" / "file.pyc").write_bytes(b"x" * 1_000)
-    assert environments.size(tmp_path / "bin" / "python") == (0.002, 1)
 
 
 def test_the_table_of_undefined_values_is_that_of_the_definitions() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from relevance import (
-    ANSWERS,
-    PEERS,
-    cost_table,
     groups_of,
     groups_table,
 )
@@ -29,11 +26,3 @@ def test_blind_relevance_is_equal_over_equal_retrieval() -> None:
     assert differ > blind == 0
     assert found["verdict of `compare` on relevance"] == ["judge inconsistency", "no difference"]
     assert float(found["lean to used sentences"][0]) > 0
-
-
-def test_the_table_of_costs_has_a_line_for_each_tool() -> None:
-    """Calls of both modes: N, and N + 1."""
-    lines = cost_table()[2:]
-    assert len(lines) == len(ANSWERS) * (2 + len(PEERS))
-    calls = [int(line.split(" | ")[2]) for line in lines if "labeler" in line]
-    assert calls == [calls for n in ANSWERS for calls in (n, n + 1)]

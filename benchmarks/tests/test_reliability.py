@@ -5,27 +5,22 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext, redirect_stderr
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import labeler
-import reliability
 import reliability_rates
 from labeler import cli
-from reliability import RUNS, run_one, table, without_verdict
-from reliability_runs import QUICK, Finding, Scale, at_most, exactly
+from reliability import RUNS, run_one
+from reliability_runs import QUICK
 from reliability_server import Reliable
 from reliability_serving import (
     Ended,
     Labeling,
     Manner,
     Server,
-    records,
 )
 
 TINY = replace(QUICK, few=16, some=24, many=24, most=40, kills=1, large=20_000, outage=0.3)
@@ -86,46 +81,3 @@ def test_both_clients_send_one_request_a_record() -> None:
     assert rate.timing
     assert cpu.met is None
     assert "server" in cpu.figure
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_the_server_notes_requests_after_a_good_answer(tmp_path: Path) -> None:
-    """The same record asked for in two stores is asked for again."""
-    rows = list(records(3))
-    with Server(Manner(latency=0.0)) as server:
-        judge = labeler.OpenAIJudge("m", api_key="none", base_url=server.url)
-        for store in ("one", "two"):
-            assert not labeler.label(rows, judge=judge, store=tmp_path / store).failures
-        stats = server.settled()
-    assert (stats["calls"], stats["again"], stats["paid"]["duplicates"]) == (6, 3, 3)
-
-
-def test_a_run_that_breaks_is_a_missed_goal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its line says what happened, and the others go on."""
-
-    def breaks(_: Scale, __: Path) -> Iterator[Finding]:
-        raise TimeoutError("nothing happened")
-
-    monkeypatch.setitem(RUNS, "kills", breaks)
-    (finding,) = run_one("kills", TINY)
-    assert (finding.met, finding.figure) == (False, "TimeoutError: nothing happened")
-
-
-def test_a_missed_goal_is_the_exit_code(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The page is written all the same."""
-    monkeypatch.setitem(RUNS, "key", lambda *_: iter([exactly("requests", 2, 1)]))
-    page = tmp_path / "docs" / "page.md"
-    monkeypatch.setattr(sys, "argv", ["reliability.py", "--only", "key", "--write", str(page)])
-    assert reliability.main() == 1
-    assert "| requests | 2 | 1 | **no** |" in page.read_text(encoding="utf-8")
-    assert "`python benchmarks/reliability.py --only key`" in capsys.readouterr().out
-
-
-def test_times_of_a_small_scale_are_held_to_no_goal() -> None:
-    """Otherwise a quick look would end as a failure on a slow machine."""
-    slow, wrong = at_most("", 9, 2, timing=True), at_most("", 9, 2)
-    assert without_verdict(slow).met is None
-    assert without_verdict(wrong).met is False
-    assert any("⏱" in line for line in table([slow]))

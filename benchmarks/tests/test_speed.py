@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
 import re
 import sys
 from collections.abc import Sequence
@@ -18,13 +17,12 @@ import speed
 import speed_labels
 import speed_reruns
 import speed_tasks
-from calls import Round, Took, table
 from labeler import cli
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_rows
-from speed_labels import Labels, stated_shapes
+from speed_labels import Labels
 from speed_page import Run
 
 
@@ -42,17 +40,6 @@ def test_synthetic_labels_are_sound() -> None:
         record = outcome_of(Line("f:1", line))
         assert isinstance(record, LabelRecord)
         assert record.fault() is None
-
-
-def test_labels_have_the_shapes_that_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no real rows are at hand, by the stated figures."""
-    monkeypatch.setattr("speed_labels.ragbench_shapes", list)
-    labels = Labels(seed=1)
-    assert labels.shapes[0] == stated_shapes(random.Random(1))[0]  # noqa: S311 - no secret
-    record = outcome_of(Line("f:1", next(labels.lines(1))))
-    assert isinstance(record, LabelRecord)
-    shapes = [(len(shape.documents), len(shape.response)) for shape in labels.shapes]
-    assert (len(record.example.documents), len(record.example.response)) in shapes
 
 
 @pytest.fixture
@@ -95,30 +82,3 @@ def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFix
     assert speed_reruns.part_of(text, "reruns") == "as they were"
     assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
     assert list(folder.iterdir()) == []
-
-
-def test_reruns_are_measured_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of its parts has its goals."""
-
-    def spent(task: str, *arguments: object) -> speed_reruns.Spent:
-        with redirect_stdout(io.StringIO()) as said:
-            speed_reruns.TASKS[task](*map(str, arguments))
-        return speed_reruns.Spent(1, 1, said.getvalue())
-
-    monkeypatch.setattr(speed_reruns, "spent", spent)
-    parts = speed_reruns.measure(tmp_path, 120, [120], [])
-    found = {name: len(re.findall(r"met\*?\*? \|", part)) for name, part in parts.items()}
-    assert found == {"reruns": 3, "rows": 1}
-
-
-def test_a_call_is_compared_round_by_round() -> None:
-    """Twice the processor time and nine tenths of the rate miss their goals."""
-    found = [Round(Took(10.0, 4.0), Took(9.0, 2.0))]
-    lines = list(table(found, found, found, rows=10, few=5))
-    assert [line.split(" | ")[2:] for line in lines] == [
-        ["0.78", "met |"],
-        ["2.00", "**not met** |"],
-        ["0.90", "**not met** |"],
-        ["0.90", "**not met** |"],
-        ["1.11", "met |"],
-    ]

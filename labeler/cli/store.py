@@ -33,10 +33,9 @@ from labeler.judges.prompting import (
     read_prompt,
 )
 from labeler.labeling.options import EstimateOptions, TaskOptions
-from labeler.labels.profiles import DEFAULT_PROFILE, family_of, version_of
+from labeler.labels.answers import DEFAULT_PROFILE, family_of, version_of
 from labeler.labels.record import LabelFailure
-from labeler.labels.schemas import read_resource, resource_names
-from labeler.labels.signature import retrieval_example
+from labeler.labels.signature import read_resource, resource_names, retrieval_example
 from labeler.sentences.characters import visible
 from labeler.sentences.splitting import SPLITTERS, key_example
 
@@ -88,12 +87,9 @@ def verify(
         broken = len(found.misplaced) + len(found.damaged)
         total = broken + sum(found.sound.values())
         state = f"{broken:,} of {total:,} records are damaged" if broken else "no damage"
-        twice = f", {len(found.repeated):,} stored twice" if found.repeated else ""
-        notify(f"{folder}: {state} (sound: {', '.join(kinds) or 'none'}{twice})")
+        notify(f"{folder}: {state} (sound: {', '.join(kinds) or 'none'})")
         for error in found.misplaced + found.damaged:
             notify(f"  {error}")
-        for id in found.repeated:  # noqa: A001 - the field's name
-            notify(f"  {id!r} is stored twice: it was bought again after its key was damaged")
         damaged |= bool(found.misplaced or found.damaged)
     return SOME_FAILED if damaged else 0
 
@@ -155,7 +151,7 @@ def delete(
 
 def _delete_copies(store: Path) -> None:
     """Delete all answers of exams and anchors: copies of one record hold texts of others."""
-    from labeler.evidence.asking import COPIES
+    from labeler.evidence.copies import COPIES
     from labeler.store.maintenance import exclusive_file
 
     if is_store(copies := store / COPIES):

@@ -14,11 +14,13 @@ sampling without replacement, UAI 2023.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from labeler.evidence.logistic import Floats, Integers, fit_logistic, logit, sigmoid
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.intp]
 
 _SAFE = 0.95
 """Largest share of its wealth that a bettor risks on one draw."""
@@ -39,9 +41,12 @@ _BINS = 40
 _STEPS_OF_STAKES, _STEPS_OF_ENDS = 14, 18
 """Halvings in the search for a stake, and for an end of the interval: 4e-6."""
 _CLOSE, _TINY = 1e-7, 1e-12
-"""Least growth of the logarithm of a wealth that counts, and the least divisor."""
+"""Least growth of the logarithm of a wealth, and least step of a fit, that count; least divisor."""
 _SLOPES = np.array([0.0, 0.9]), np.array([1.0, 0.35])
 """Prior means and deviations of intercept and slope of recalibrated log odds."""
+_EDGE = 1e-3
+"""Probabilities nearer to 0 or 1 count as this far."""
+_STEPS_OF_FIT = 25
 
 
 class Design(NamedTuple):
@@ -250,8 +255,9 @@ class Looks:
         found = fit_logistic(self._counted, self._shares, *_SLOPES)
         self.forecasts: Floats = sigmoid(self._features @ found) * self.sizes
         rest = float(self.weights[self.unread].sum()) if self.unread.any() else 0.0
-        whole = max(self._bottom + rest, _TINY)
-        low, high = self._top / whole, min((self._top + rest) / whole, 1.0)
+        low, high = 0.0, 1.0
+        if whole := self._bottom + rest:
+            low, high = self._top / whole, min((self._top + rest) / whole, 1.0)
         value, needed = low, math.log(2 / self.error)
         if rest:
             low = self.draws.end(low, high, needed, above=True)
@@ -286,3 +292,46 @@ def _kelly(
 def _growth(stake: Floats, chance: Floats, yes: Floats, win: Floats, lose: Floats) -> Floats:
     gained = yes * np.log1p(stake * win) + (1 - yes) * np.log1p(stake * lose)
     return np.asarray((chance * gained).sum(axis=1))
+
+
+# Logistic regression.
+
+
+def logit(probabilities: Floats) -> Floats:
+    """Return log odds; probabilities very near to 0 or 1 are moved inside."""
+    inside = np.clip(probabilities, _EDGE, 1 - _EDGE)
+    return np.log(inside / (1 - inside))
+
+
+def sigmoid(values: Floats) -> Floats:
+    """Return the probabilities of log odds."""
+    return 1 / (1 + np.exp(-values))
+
+
+def fit_logistic(features: Floats, answers: Floats, means: Floats, deviations: Floats) -> Floats:
+    """Return the coefficients of a logistic regression with normal priors: their posterior mode.
+
+    Source: Newton's method for the penalized likelihood, as in T. Hastie, R. Tibshirani, J.
+    Friedman, The Elements of Statistical Learning, 2009, section 4.4.
+
+    Features have one row an answer, which is 0, 1 or a share, and one column a coefficient.
+    """
+    found, precision = means.astype(float), deviations**-2.0
+
+    def loss(values: Floats) -> float:
+        line = features @ values
+        prior = (precision * (values - means) ** 2).sum() / 2
+        return float((np.logaddexp(0.0, line) - answers * line).sum() + prior)
+
+    for _ in range(_STEPS_OF_FIT):
+        expected = sigmoid(features @ found)
+        slope = features.T @ (answers - expected) - precision * (found - means)
+        curve = (features.T * (expected * (1 - expected))) @ features + np.diag(precision)
+        step, before = np.linalg.solve(curve, slope), loss(found)
+        while np.abs(step).max() > _CLOSE and loss(found + step) > before:
+            step = step / 2
+        if loss(found + step) <= before:
+            found = found + step
+        if np.abs(step).max() <= _CLOSE:
+            break
+    return found

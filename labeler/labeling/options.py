@@ -218,6 +218,23 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AskOptions(JudgeOptions, RunOptions):
+    """Judge, store, pace and budget of questions about stored texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
+    """Options of ``exam``."""
+
+    PANEL: ClassVar = REPEATS
+
+    n: Annotated[int, Option("Copies of each kind, made of as many rows.", "-n", min=1)] = 200
+    against: Annotated[
+        JudgeLike | None, Option("Another judge, compared on the same copies.", takes=(object,))
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RequestOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
     """Options of requests for labels that no run sends."""
 

@@ -281,7 +281,6 @@ class Run:
         for closable in self._closables:
             with contextlib.suppress(Exception):  # the outcomes are safe all the same
                 await closable.aclose()
-        self.cache.store.leave_thread()
 
 
 def require_bounds(judges: Iterable[Judge], limits: Limits | None) -> None:

@@ -1,4 +1,4 @@
-"""The only SQL of this package: checks a label store's file, reads it without diskcache, deletes.
+"""The SQLite file of a label store: its format, its checks, and the only SQL of this package.
 
 diskcache trusts its file: its constructor writes, runs stored settings as pragmas and arguments,
 and it hides rows past their expiry. So diskcache opens a file only after :class:`Database` has
@@ -10,25 +10,42 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import sqlite3
+import stat
 import threading
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from labeler.data.label_files import STORE_FILE as FILE
-from labeler.errors import StoreError
-from labeler.store.checksums import FAILURE
-from labeler.store.faults import (
-    changed,
-    closed_error,
-    damaged,
-    require_private,
-    translated_errors,
-)
-from labeler.store.writer import FORMAT, SETTINGS, plain_bytes
+from labeler.errors import StoreError, UsageError
+from labeler.store.checksums import FAILURE, DamagedRecord
 
+FORMAT = 1
+SETTINGS: dict[str, int | str] = {
+    # Marks the file as a label store, in the header field that SQLite reserves for that.
+    "sqlite_application_id": int.from_bytes(b"LBLS"),
+    "sqlite_user_version": FORMAT,
+    "statistics": 0,
+    "tag_index": 0,
+    # Paid labels are never evicted: no policy, no culling, no limit.
+    "eviction_policy": "none",
+    "cull_limit": 0,
+    "size_limit": 2**62,
+    # An acknowledged label survives loss of power (2 is FULL; diskcache's default is NORMAL).
+    "sqlite_synchronous": 2,
+    "sqlite_journal_mode": "wal",
+    "sqlite_auto_vacuum": 0,
+    "sqlite_cache_size": 2**13,
+    # A file that is cut short under a memory map ends the process instead of raising.
+    "sqlite_mmap_size": 0,
+    "disk_min_file_size": 2**62,
+    "disk_pickle_protocol": 0,
+}
+"""Every setting of diskcache 5.6.3, none left to its default, and the header of the file."""
 _TRIGGERS = "7d209ea6c989a77ea366dfabb930a4bfae5d8c5fd00613987a0f7b4e55c1fdbc"
 """SHA-256 of the triggers that diskcache 5.6.3 makes: any other could remove labels."""
 _NEEDED = {
@@ -46,6 +63,95 @@ _HIDDEN = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1 OR length(CAST(key AS BL
   OR (key NOT GLOB '{_DIGITS}' AND key NOT GLOB '{FAILURE}{_DIGITS}') OR NOT EXISTS (
   SELECT 1 FROM Cache AS found WHERE found.key IS Cache.key AND +found.rowid = +Cache.rowid)"""  # noqa: S608
 
+_REMEDIES = {
+    "SQLITE_FULL": "free some space on its disk",
+    "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
+    "SQLITE_BUSY": "another process keeps it locked: end that process",
+    "SQLITE_CANTOPEN": "make the directory and its files readable and writable for you",
+    "SQLITE_CORRUPT": "restore it from a copy, or rescue its rows with `sqlite3 cache.db .recover`",
+    "SQLITE_NOTADB": "restore it from a copy, or remove the directory and judge again",
+    "SQLITE_READONLY": "make the directory and its files writable for you",
+}
+
+
+@contextmanager
+def translated_errors(directory: Path) -> Iterator[None]:
+    """Turn SQLite's errors into a :class:`StoreError` with a remedy."""
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        raise closed_error(directory) from error
+    except sqlite3.Error as error:
+        longer = ", or wait longer with lock_timeout=SECONDS" if is_locked(error) else ""
+        raise StoreError(f"label store {directory}: {described(error)}{longer}") from error
+
+
+def described(error: sqlite3.Error) -> str:
+    """Return SQLite's message, its error code and the remedy."""
+    code = error_code(error)
+    remedies = (text for start, text in _REMEDIES.items() if code.startswith(start))
+    return f"{error} ({code}); {next(remedies, 'see the SQLite message')}"
+
+
+def error_code(error: BaseException | None) -> str:
+    """Return the name of SQLite's error code; empty for another error."""
+    return getattr(error, "sqlite_errorname", "")
+
+
+def is_locked(error: BaseException | None) -> bool:
+    """Return True if another connection's lock caused the error."""
+    return error_code(error).startswith("SQLITE_BUSY")
+
+
+def closed_error(directory: Path) -> UsageError:
+    """Return the error of a use after the close."""
+    return UsageError(f"label store {directory} is closed; open it again")
+
+
+def damaged(directory: Path, name: str, reason: object) -> StoreError:
+    """Return an error that names an unreadable row, its defect and the remedy."""
+    fault = f"key {name}: the stored record was damaged or tampered with: {reason}"
+    return _changed(directory, fault)
+
+
+def _changed(directory: Path, fault: str) -> StoreError:
+    """Return an error of a store that may hold sound records."""
+    return StoreError(
+        f"label store {directory}: {fault}; copy its sound records to a new store with "
+        f"`labeler store merge {shlex.quote(str(directory))} --into NEW_STORE` and use that one"
+    )
+
+
+def require_private(directory: Path) -> None:
+    """Reject a directory that other users could have changed, and files that are not a store's.
+
+    SQLite follows links, plays a journal back into the file, and deletes a file that a journal
+    names. A label store always uses a write-ahead log, so someone else put the journal there.
+
+    Raises:
+        StoreError: someone else owns it, or group or others may write to it (POSIX only); or its
+            database is a link or has a rollback journal.
+    """
+    facts = directory.stat()
+    if os.name == "posix" and facts.st_uid != os.geteuid():
+        raise StoreError(
+            f"label store {directory} belongs to user {facts.st_uid}, not to you "
+            f"({os.geteuid()}): its owner could change labels; copy it to a directory of your own"
+        )
+    if os.name == "posix" and facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError(
+            f"label store {directory} can be written by others (mode "
+            f"{stat.S_IMODE(facts.st_mode):o}): run `chmod 700 {directory}`"
+        )
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        file = directory / (FILE + suffix)
+        present = os.path.lexists(file)
+        if present and (suffix == "-journal" or not stat.S_ISREG(file.lstat().st_mode)):
+            raise StoreError(
+                f"label store {directory}: {file.name} does not belong in a label store; "
+                "remove it if you did not put it there, or restore the store from a copy"
+            )
+
 
 class Row(NamedTuple):
     """A stored row as it is in the file; nothing in it is trusted yet."""
@@ -62,8 +168,15 @@ class Row(NamedTuple):
         return str(self.key)[:80] if self.raw == 1 else f"{self.key!r:.80} (raw {self.raw!r:.80})"
 
     def data(self) -> bytes:
-        """Return the checksummed bytes; see :func:`plain_bytes`."""
-        return plain_bytes(self.mode, self.filename, self.value)
+        """Return the value if it is inline bytes, which diskcache marks as mode 1.
+
+        Raises:
+            DamagedRecord: diskcache would unpickle it, or read a file.
+        """
+        if self.mode != 1 or self.filename is not None or type(self.value) is not bytes:
+            where = "inline" if self.filename is None else "in a file"
+            raise DamagedRecord(f"its value is not plain bytes (mode {self.mode!r:.80}, {where})")
+        return self.value
 
 
 class Database:
@@ -90,8 +203,8 @@ class Database:
         require_private(directory)
         self._lock = threading.Lock()
         with translated_errors(directory):
-            self._connection: sqlite3.Connection | None = sqlite3.connect(
-                f"{(directory / FILE).as_uri()}?mode={_reading(directory, access)}",
+            self._connection = sqlite3.connect(
+                f"{(directory / FILE).as_uri()}?mode={_mode(directory, access)}",
                 uri=True,
                 timeout=lock_timeout,
                 isolation_level=None,
@@ -101,6 +214,7 @@ class Database:
         self._connection.text_factory = lambda text: text.decode("utf-8", "backslashreplace")
         try:
             self.all("PRAGMA trusted_schema = OFF")
+            self.all(f"PRAGMA cache_size = {SETTINGS['sqlite_cache_size']}")
             if access == "alone":
                 self.all("PRAGMA locking_mode = EXCLUSIVE")
                 self.all("PRAGMA secure_delete = ON")
@@ -109,7 +223,7 @@ class Database:
                 self.all("ROLLBACK")
             self._require_store()
             if access != "read":
-                self.require_writable()
+                self._require_writable()
         except BaseException:
             self.close()
             raise
@@ -138,12 +252,8 @@ class Database:
             except StoreError as error:
                 raise self._changed(str(error.__cause__)) from error
 
-    def require_writable(self) -> None:
-        """Reject a file whose settings, triggers or expiry dates are not this package's.
-
-        Raises:
-            StoreError: one of them was changed.
-        """
+    def _require_writable(self) -> None:
+        """Reject a file whose settings, triggers or expiry dates are not this package's."""
         triggers = self.all("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'")
         found = [tuple(str(text).encode() for text in trigger) for trigger in triggers]
         if hashlib.sha256(repr(sorted(found)).encode()).hexdigest() != _TRIGGERS:
@@ -157,7 +267,7 @@ class Database:
             if stored.get(name) != SETTINGS.get(name):
                 value = f"{stored.get(name)!r}, a label store has {SETTINGS.get(name)!r}"
                 raise self._changed(f"its setting {name!r} is {value}")
-        if self._count("expire_time IS NOT NULL"):
+        if self.all("SELECT 1 FROM Cache WHERE expire_time IS NOT NULL LIMIT 1"):
             raise self._changed("a row has an expiry date, after which its label would be missed")
 
     def require_findable_rows(self) -> None:
@@ -168,27 +278,20 @@ class Database:
         Raises:
             StoreError: there are such rows; the message has their number.
         """
-        if count := self._count(_HIDDEN, "NOT INDEXED"):
+        ((count,),) = self.all(f"SELECT COUNT(*) FROM Cache NOT INDEXED WHERE {_HIDDEN}")  # noqa: S608
+        if count:
             raise self._changed(
                 f"the keys of {count} rows are of no record or do not find them: their labels "
                 "would be missed and bought again (`labeler store verify STORE` lists them)"
             )
 
-    def _count(self, condition: str, how: str = "") -> int:
-        ((count,),) = self.all(f"SELECT COUNT(*) FROM Cache {how} WHERE {condition}")  # noqa: S608
-        return int(count)
-
     def _changed(self, fault: str) -> StoreError:
-        return changed(self.directory, f"{fault}; something else wrote to it")
+        return _changed(self.directory, f"{fault}; something else wrote to it")
 
-    def value_of(self, name: str) -> bytes | None:
-        """Return the checksummed bytes of a name, or ``None``."""
-        found = self._rows("key = ? AND raw = 1", name)
-        return found[0].data() if found else None
-
-    def holds(self, name: str) -> bool:
-        """Return whether there is a row of a name, sound or not."""
-        return bool(self.all("SELECT 1 FROM Cache WHERE key = ? AND raw = 1", name))
+    def named(self, names: Sequence[str]) -> list[Row]:
+        """Return the rows of names, as far as there are any, in any order."""
+        places = ", ".join("?" * len(names))
+        return self._rows(f"raw = 1 AND key IN ({places})", *names)
 
     def row(self, rowid: int) -> Row:
         """Return a row by its number.
@@ -201,9 +304,9 @@ class Database:
             raise damaged(self.directory, f"of row {rowid}", reason)
         return found[0]
 
-    def _rows(self, condition: str, value: str | int) -> list[Row]:
+    def _rows(self, condition: str, *values: str | int) -> list[Row]:
         select = "SELECT key, raw, mode, filename, value FROM Cache WHERE"
-        return [Row(*row) for row in self.all(f"{select} {condition}", value)]
+        return [Row(*row) for row in self.all(f"{select} {condition}", *values)]
 
     def records(self) -> Iterator[Row]:
         """Yield the rows of all records by key."""
@@ -224,7 +327,7 @@ class Database:
         """Return row numbers, 8 bytes each; rows are read one by one, so that one alone is lost."""
         query = f"SELECT rowid FROM Cache {how}"  # noqa: S608
         with self._lock, translated_errors(self.directory):
-            return array("q", (number for (number,) in self._opened().execute(query)))
+            return array("q", (number for (number,) in self._connection.execute(query)))
 
     def extent(self) -> tuple[int, int]:
         """Count the records, as diskcache's counter does not, and return the last row's number."""
@@ -237,7 +340,7 @@ class Database:
         Raises:
             StoreError: the file cannot be written; nothing was deleted.
         """
-        with self._lock, translated_errors(self.directory), self._opened() as connection:
+        with self._lock, translated_errors(self.directory), self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             numbers = ((rowid,) for rowid in rowids)
             connection.executemany("DELETE FROM Cache WHERE rowid = ?", numbers)
@@ -253,22 +356,15 @@ class Database:
     def close(self) -> None:
         """Close the connection; calling it again has no effect."""
         with self._lock:
-            connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+            self._connection.close()
 
     def all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return all rows of a query: an open read would keep SQLite from emptying its log."""
         with self._lock, translated_errors(self.directory):
-            return self._opened().execute(query, values).fetchall()
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise closed_error(self.directory)
-        return self._connection
+            return self._connection.execute(query, values).fetchall()
 
 
-def _reading(directory: Path, access: str) -> str:
+def _mode(directory: Path, access: str) -> str:
     """Open a store on read-only media as immutable: SQLite cannot create its log there."""
     if access != "read":
         return "rw"

@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
+import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
+
+import diskcache
 
 from labeler.catalog import named_keywords
 from labeler.data.label_files import STORE_FILE, is_store
@@ -24,11 +30,18 @@ from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
 from labeler.store.checksums import DamagedRecord, decode, encode, name_of
-from labeler.store.database import Database
-from labeler.store.faults import damaged, require_private
+from labeler.store.database import (
+    SETTINGS,
+    Database,
+    closed_error,
+    damaged,
+    described,
+    error_code,
+    require_private,
+    translated_errors,
+)
 from labeler.store.leases import LockFiles, lock_files
 from labeler.store.memory import LabelStore, Lease
-from labeler.store.writer import Writer
 
 _LOG = logging.getLogger(__name__)
 
@@ -97,16 +110,20 @@ class DiskStore(LabelStore):
             )
         return self._writer
 
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
-        try:
-            data = (self._writer.get if self._writer else self._database.value_of)(name)
-            return None if data is None else decode(name, data)
-        except DamagedRecord as error:
-            raise damaged(self.directory, name, error) from error
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
+        found = {row.name: row for row in self._database.named(names)}
+        for name in names:
+            if name in found:
+                try:
+                    return decode(name, found[name].data())
+                except DamagedRecord as error:
+                    raise damaged(self.directory, name, error) from error
+        return None
 
-    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
+        data = encode(outcome, is_checked=is_checked)
         replaces = isinstance(outcome, LabelFailure)
-        return self._opened().put(name_of(outcome), encode(outcome), replaces=replaces)
+        return self._opened().put(name_of(outcome), data, replaces=replaces)
 
     def lease(self, key: str) -> Lease | None:
         """Reserve a key so that nobody else pays for it; ``None`` if someone else holds it.
@@ -132,11 +149,6 @@ class DiskStore(LabelStore):
     def __len__(self) -> int:
         return self.extent[0]
 
-    def leave_thread(self) -> None:
-        """Close the connection of the calling thread."""
-        if self._writer is not None:
-            self._writer.leave_thread()
-
     @property
     def extent(self) -> tuple[int, int]:
         """Records and the number of the last row: they change when any are added or deleted."""
@@ -157,8 +169,7 @@ class DiskStore(LabelStore):
         If the file cannot be written now, queued values are lost, and their futures and the notice
         report it. That takes twice ``lock_timeout`` at most, unless the disk hangs.
         """
-        _close(self._writer, self._leases, self._database)
-        self._finalizer.detach()
+        self._finalizer()
 
 
 def _close(writer: Writer | None, leases: LockFiles, database: Database) -> None:
@@ -201,3 +212,206 @@ def _place_new_file(directory: Path) -> None:
             created.rename(directory / STORE_FILE)  # The file system has no hard links.
     flush_directory(directory)
     flush_directory(directory.parent)
+
+
+class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
+    """Restricts diskcache to writing bytes under text keys: no pickle, no file, no reading."""
+
+    def __init__(self, directory: str, **_stored: object) -> None:
+        # The other arguments come from the file.
+        super().__init__(directory)
+
+    def put(self, key: object) -> tuple[str, bool]:
+        """Accept a text key."""
+        if type(key) is not str:
+            raise StoreError(f"a label store's keys are text, got {type(key).__name__}")
+        return key, True
+
+    def store(
+        self,
+        value: object,
+        read: object,
+        key: object = diskcache.UNKNOWN,  # noqa: ARG002 - part of diskcache's interface
+    ) -> tuple[int, int, None, bytes]:
+        """Accept bytes, to be stored unchanged in the value column (mode 1)."""
+        if read or type(value) is not bytes:
+            raise StoreError(f"a label store's values are bytes, got {type(value).__name__}")
+        return 0, 1, None, value
+
+    def get(self, *_key: object, **_keywords: object) -> NoReturn:
+        """Reject: diskcache would unpickle keys."""
+        raise StoreError("a label store's keys are not read through diskcache")
+
+    def fetch(self, *_value: object, **_keywords: object) -> NoReturn:
+        """Reject: diskcache would unpickle values, and read files that rows name."""
+        raise StoreError("a label store's values are not read through diskcache")
+
+    def remove(self, file_path: object) -> None:
+        """Keep the file that a replaced row names: no label store wrote that name."""
+
+
+_GROUP = 500
+"""Most rows in one transaction: all of them share one flush to the disk."""
+_DELAY = 0.005
+"""Seconds that a row waits for more rows, because a flush costs the same for one as for many."""
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 5.0
+"""Seconds until the next attempt to write; pauses double up to this."""
+_TRANSIENT = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_BUSY", "SQLITE_CANTOPEN")
+"""The same write may succeed later; a full disk can also hinder opening."""
+
+
+class _Queued(NamedTuple):
+    """A row to be written, and the future of its caller."""
+
+    name: str
+    data: bytes
+    saved: Future[bool]
+    replaces: bool
+    """True if it replaces an existing row of the name; otherwise the existing row stays."""
+
+
+class Writer:
+    """Writes rows through diskcache, on a thread of its own.
+
+    Rows that cannot be written for a transient reason stay queued and are retried until the close.
+
+    Args:
+        directory: of the store, whose file was checked; without one, diskcache makes it.
+        lock_timeout: seconds to wait for another process's lock before the notice is given.
+        notice: called on the writer's thread when labels have to wait, when that ends, or when
+            labels are lost.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+
+    def __init__(self, directory: Path, lock_timeout: float, notice: Callable[[str], None]) -> None:
+        self._directory, self._notice = directory, notice
+        with translated_errors(directory):
+            self._cache: Any = diskcache.Cache(
+                str(directory), timeout=lock_timeout, disk=BytesDisk, **SETTINGS
+            )
+            self._cache.close()  # this thread's connection; the writer's thread opens its own
+        self._queue: list[_Queued] = []
+        self._is_closed = False
+        self._changed = threading.Condition()
+        """Guards both."""
+        # A daemon, so that an unclosed store cannot keep Python from exiting.
+        self._thread = threading.Thread(target=self._run, name="label-store", daemon=True)
+        self._thread.start()
+
+    def require_open(self) -> None:
+        """Reject a use after the close."""
+        if self._is_closed:
+            raise closed_error(self._directory)
+
+    def put(self, name: str, data: bytes, *, replaces: bool) -> Future[bool]:
+        """Queue a row; see :meth:`labeler.store.memory.LabelStore.put`."""
+        saved = Future[bool]()
+        # The future can no longer be canceled: a paid label is saved.
+        saved.set_running_or_notify_cancel()
+        with self._changed:
+            self.require_open()
+            self._queue.append(_Queued(name, data, saved, replaces))
+            self._changed.notify()
+        return saved
+
+    def close(self) -> None:
+        """Write everything queued, then end the thread; calling it again has no effect.
+
+        Rows that cannot be written now are lost, and their futures raise.
+        """
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while rows := self._next_rows():
+            self._save(rows)
+        self._disconnect()
+
+    def _next_rows(self) -> list[_Queued]:
+        """Return queued rows; waits for the first one, returns none after the close."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._is_closed)
+        if not self._is_closed:
+            time.sleep(_DELAY)
+        with self._changed:
+            rows, self._queue = self._queue[:_GROUP], self._queue[_GROUP:]
+        return rows
+
+    def _save(self, rows: list[_Queued]) -> None:
+        """Write one group, and retry transient errors until the close, then once more."""
+        pause, waits = _FIRST_PAUSE, False
+        while True:
+            is_last = self._is_closed
+            try:
+                self._write(rows)
+                break
+            except Exception as error:  # noqa: BLE001 - every waiting future must receive it
+                # If COMMIT fails, diskcache does not roll back: it opens another connection.
+                self._disconnect()
+                reason = _first_sqlite_error(error)
+                text = described(reason) if reason else f"{type(error).__name__}: {error}"
+            if not error_code(reason).startswith(_TRANSIENT):
+                return self._fail(rows, f"{text}; these records were not saved")
+            if is_last:
+                return self._give_up(rows, text)
+            if not waits:
+                self._notify(f"cannot be written: labels wait until it can: {text}")
+            waits = True
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed, pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        if waits:
+            self._notify("can be written again")
+        return None
+
+    def _write(self, rows: list[_Queued]) -> None:
+        """Write rows in one transaction, then resolve their futures."""
+        # diskcache skips the settings of a new connection that it cannot read.
+        self._cache.reset("sqlite_synchronous", SETTINGS["sqlite_synchronous"], update=False)
+        with self._cache.transact():
+            new = [
+                bool((self._cache.set if row.replaces else self._cache.add)(row.name, row.data))
+                for row in rows
+            ]
+        for row, is_new in zip(rows, new, strict=True):
+            row.saved.set_result(is_new)
+
+    def _give_up(self, rows: list[_Queued], reason: str) -> None:
+        """Report all rows as lost."""
+        rows, self._queue = rows + self._queue, []
+        text = (
+            f"it was closed before it could be written: {reason}; lost labels: {len(rows)}; run "
+            "again to ask for them once more"
+        )
+        self._fail(rows, text)
+        self._notify(text)
+
+    def _fail(self, rows: list[_Queued], text: str) -> None:
+        for row in rows:
+            row.saved.set_exception(StoreError(f"label store {self._directory}: {text}"))
+
+    def _notify(self, text: str) -> None:
+        # A bug in the callback must not end the thread that saves labels.
+        with suppress(Exception):
+            self._notice(f"label store {self._directory}: {text}")
+
+    def _disconnect(self) -> None:
+        """Close this thread's connection; acknowledged rows do not depend on its success."""
+        with suppress(sqlite3.Error):
+            self._cache.close()
+
+
+def _first_sqlite_error(error: BaseException | None) -> sqlite3.Error | None:
+    """Return SQLite's first error: a failed rollback and diskcache's timeout are raised later."""
+    first = None
+    while error is not None:
+        if isinstance(error, sqlite3.Error):
+            first = error
+        error = error.__context__
+    return first

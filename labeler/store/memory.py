@@ -45,11 +45,11 @@ class LabelStore(ABC):
     """
 
     @abstractmethod
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
-        """Return the outcome of a name (:func:`name_of`), or ``None``."""
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
+        """Return the outcome of the first stored name (:func:`name_of`), or ``None``."""
 
     @abstractmethod
-    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
         """Save a record if it is the first of its key, or the latest failure of a key."""
 
     @abstractmethod
@@ -72,9 +72,6 @@ class LabelStore(ABC):
     def close(self) -> None:
         """Make everything durable and release resources; calling it again has no effect."""
 
-    def leave_thread(self) -> None:  # noqa: B027 - most stores keep nothing
-        """Close what is kept for the calling thread, which ends; only a slow search finds it."""
-
     def get(self, key: str) -> AnyRecord | None:
         """Return the record of a key, or ``None``.
 
@@ -91,7 +88,15 @@ class LabelStore(ABC):
         """
         return self._find(FAILURE + key)
 
-    def put(self, outcome: AnyOutcome) -> Future[bool]:
+    def outcome(self, key: str) -> AnyOutcome | None:
+        """Return the record of a key, else its latest lasting failure, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+        """
+        return self._find(key, FAILURE + key)
+
+    def put(self, outcome: AnyOutcome, *, is_checked: bool = False) -> Future[bool]:
         """Save a record or a failure; the future is done once it is durable.
 
         A key that is stored already keeps its first record; the result is true if that is this
@@ -103,9 +108,14 @@ class LabelStore(ABC):
         The future's exception is an :class:`UnstorableRecord` if only this record is at fault, and
         a :class:`StoreError` if the store is damaged, must not be written, or was closed before
         the write succeeded.
+
+        Args:
+            outcome: a record or failure.
+            is_checked: whether its answer was just checked against its sentences; else it is
+                checked here.
         """
         try:
-            return self._save(outcome)
+            return self._save(outcome, is_checked=is_checked)
         except UnstorableRecord as error:
             failed = Future[bool]()
             failed.set_exception(error)
@@ -140,12 +150,13 @@ class MemoryStore(LabelStore):
             raise UsageError("the label store is closed; make a new one")
         return self._held
 
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
-        return self._outcomes().get(name)
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
+        held = self._outcomes()
+        return next((held[name] for name in names if name in held), None)
 
-    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
         held, name, saved = self._outcomes(), name_of(outcome), Future[bool]()
-        require_valid(outcome)
+        require_valid(outcome, is_checked=is_checked)
         if isinstance(outcome, LabelFailure):
             held[name] = outcome
         saved.set_result(held.setdefault(name, outcome) is outcome)

@@ -420,23 +420,6 @@ def test_human_labels_of_which_none_fits_are_an_error(
     assert words in err
 
 
-def test_a_warning_is_printed_once(agree: Run) -> None:
-    """For all methods and groups; one with other figures stands for itself."""
-    names = [f"{kind}{n}" for kind in "xy" for n in range(6)]
-    made = [
-        record(id=n, support={"a": ["0a"] if n < "y" else []}, metadata={"kind": n[0]})
-        for n in names
-    ]
-    said = [f"{n},{int(n[1] != '1')}" for n in names if n[1] in "0123" and n != "y3"]
-    h = people("id,adherence", *said)
-    _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind", "--details")
-    few = [line for line in out.splitlines() if "with human labels" in line]
-    assert [line.partition(";")[0] for line in few] == [
-        f"note: records with human labels: only {count}" for count in (7, 4, 3)
-    ]
-    assert len([line for line in out.splitlines() if "were drawn at random" in line]) == 1
-
-
 def test_a_disputed_record_counts_by_halves(agree: Run) -> None:
     """Half the records: one says yes to every sentence, and the other no; none is left out."""
     a = labels("a.jsonl", [record(id=f"r{n}") for n in range(60)])
@@ -491,26 +474,6 @@ def test_a_records_own_judgment_goes_before_its_sentences(agree: Run) -> None:
     (derived,) = [warning for warning in value["warnings"] if "derived" in warning]
     assert "adherence of 1" in derived
     assert "replaces the derived one" in derived
-
-
-def test_people_are_compared_by_group(agree: Run) -> None:
-    """Each value of a column has its own agreement and means, unless nobody judged any of it."""
-    names = ("x1", "x2", "y1", "y2", "z1")
-    made = [record(id=name, metadata={"kind": name[0]}) for name in names]
-    a = labels("a.jsonl", made)
-    h = people("id,adherence", "x1,1", "x2,1", "y1,0", "y2,1")
-    value = found(agree(a, "--human", h, "--by", "kind", "--json"))
-    assert [field(value, "adherence", g)["raw"] for g in (None, "x", "y")] == [0.75, 1.0, 0.5]
-    assert [one["people"]["value"] for one in value["estimates"]] == [0.75, 1.0, 0.5]
-
-
-def test_labels_made_in_several_ways_are_said(agree: Run) -> None:
-    """Their mean is over judges, not of one."""
-    a = labels("a.jsonl", [record(id="r1"), relabeled(record(id="r2"), trial=1)])
-    h = people("id,overall_supported", "r1,yes", "r2,no")
-    value = found(agree(a, "--human", h, "--json"))
-    assert any("made in 2 ways" in warning for warning in value["warnings"])
-    assert field(value, "overall_supported")["raw"] == 0.5
 
 
 def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.calculators import METRICS, measure, select_metrics
-from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
-from labeler.calculators.statistics.agreement import (
+from labeler.calculators.agreement_coefficients import (
     Coefficient,
     Level,
     Pattern,
@@ -26,7 +25,8 @@ from labeler.calculators.statistics.agreement import (
     gwet_ac1,
     krippendorff_alpha,
 )
-from labeler.calculators.statistics.resampling import agreement_intervals, coefficients, record_sums
+from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
+from labeler.calculators.resampling import agreement_intervals, coefficients, record_sums
 from labeler.comparing import human_agreement
 from labeler.comparing.human_agreement import estimate
 from labeler.errors import UsageError
@@ -107,14 +107,6 @@ def test_two_raters_have_their_published_values(
         assert value(coefficient(ratings)) == pytest.approx(expected, abs=5e-8)
     assert float(ratings.raw or 0) == pytest.approx(raw)
     assert value(krippendorff_alpha(ratings)) == pytest.approx(alpha, abs=5e-8)
-
-
-def test_the_paradox_shows_in_raw_agreement_and_prevalence() -> None:
-    """Where kappa is below 0 although raters agree, its neighbors say why."""
-    found = table(PARADOX)
-    assert found.units == 125
-    assert found.prevalence == {0: 243 / 250, 1: 7 / 250}
-    assert float(found.raw or 0) == 118 / 125
 
 
 def test_fleiss_kappa_has_its_published_value() -> None:

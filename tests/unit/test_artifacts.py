@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from export_schemas import LABELS, SCHEMAS, rendered
 from labeler.errors import UnknownName
 from labeler.judges.openai.request import response_format
 from labeler.judges.prompting import load_prompt
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelRecord
-from labeler.labels.schemas import load_schema, read_resource
-from labeler.labels.signature import digest
+from labeler.labels.signature import digest, load_schema, read_resource
 from lock_artifacts import LOCK, digests
 from support.labeled import output, record
 from support.samples import keyed_example
@@ -54,11 +52,6 @@ def test_a_label_and_a_record_validate() -> None:
     jsonschema.validate(record(turns=1).model_dump(mode="json"), stored)
 
 
-WORDS = {
-    *("type", "properties", "items", "required", "additionalProperties", "enum"),
-    *("anyOf", "pattern", "minItems", "maxItems"),
-}
-"""Those that OpenAI lists as supported in strict mode, as far as schemas use them."""
 each_label_schema = pytest.mark.parametrize("name", [f"label-{name}/v1" for name in PROFILES])
 
 
@@ -70,45 +63,15 @@ def test_the_label_schemas_are_what_strict_mode_accepts(name: str) -> None:
     assert depth(declared["json_schema"]["schema"]) <= 5  # the limit is 10, once 5
 
 
-@each_label_schema
-def test_the_label_schemas_say_what_binds_and_nothing_else(name: str) -> None:
-    """They go with every record; what fields mean stands in the prompt, and in record/v1."""
-    schema = json.loads(read_resource("schemas", name, ".json"))
-    assert {word for part in parts(schema) for word in part} == WORDS
-    record = json.loads(read_resource("schemas", "record/v1", ".json"))
-    for field in record["$defs"]["ReferenceLabelingOutput"]["properties"].values():
-        assert field["description"]
-
-
 def children(schema: Json) -> list[Json]:
     """The schemas directly within a schema."""
     inner = [schema["items"]] if "items" in schema else schema.get("anyOf", [])
     return [*schema.get("properties", {}).values(), *inner]
 
 
-def parts(schema: Json) -> Iterator[Json]:
-    """A schema and all schemas within it."""
-    yield schema
-    for child in children(schema):
-        yield from parts(child)
-
-
 def depth(schema: Json) -> int:
     """How deep objects are nested."""
     return (schema.get("type") == "object") + max(map(depth, children(schema)), default=0)
-
-
-@each_label_schema
-def test_explanations_come_before_verdicts(name: str) -> None:
-    """A model writes its reasons first: the order of fields is part of the method."""
-    fields = load_schema(name).json_schema["properties"]
-    order = list(fields)
-    assert order.index("relevance_explanation") < order.index("all_relevant_sentence_keys")
-    assert order.index("overall_supported_explanation") < order.index("overall_supported")
-    parts = list(fields["sentence_support_information"]["items"]["properties"])
-    assert parts.index("explanation") < parts.index("decision")
-    # A verdict on the whole that comes first may contradict those on its sentences.
-    assert order.index("sentence_support_information") < order.index("overall_supported")
 
 
 SUPPORT = {"supporting_sentence_keys": ["0a"], "fully_supported": True}

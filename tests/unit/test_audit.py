@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,14 +31,12 @@ from labeler.audit import (
 from labeler.cli import audit
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
-from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelRecord, ReplyFacts
+from labeler.labels.record import LabelRecord
 from labeler.sentences.characters import escape_formula
 from support.audited import judged
 from support.judged import correction
 from support.labeled import failure, relabeled
-from support.records import sample_record
 from support.registries import keep_entries
 from support.scored import record as score_record
 
@@ -178,13 +175,6 @@ def test_a_check_says_what_it_finds() -> None:
 
     with pytest.raises(UsageError, match="'quiet': give silent a docstring"):
         check("quiet", severity="note")(silent)
-
-
-def test_checks_do_not_need_docstrings_that_python_strips() -> None:
-    """``python -OO`` names a check instead of its title."""
-    code = "import labeler.audit as a; print(a.CHECKS['relevant_nothing'].title)"
-    found = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, check=True)
-    assert found.stdout.decode().strip() == "relevant_nothing"
 
 
 @pytest.mark.parametrize(
@@ -329,18 +319,6 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     assert "\x1b" not in out
 
 
-def test_the_command_shows_rates_by_a_column(
-    labels: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One column a group."""
-    audit.audit(labels, by="part")
-    lines = capsys.readouterr().out.splitlines()
-    (row,) = [line for line in lines if line.startswith("overall_against_sentences")]
-    assert row.split("  ", 1)[1].replace(" ", "") == "1(50.0%)0(0.0%)1(100.0%)"
-    (sizes,) = [line for line in lines if line.startswith("(records)")]
-    assert sizes.split()[1:] == ["2", "1", "1"]
-
-
 def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
     labels: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -368,26 +346,6 @@ def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFix
     whole = json.loads(capsys.readouterr().out)
     assert (whole["records"], whole["flagged"], whole["doubtful"]) == (2, 1, [])
     assert [entry["rate"] for entry in whole["checks"]] == [0.5]
-
-
-def test_the_command_lists_mixtures_of_models(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On standard error, by the name that was asked for."""
-    replies = (ReplyFacts(served_model=name) for name in ("none-1-0101", "none-1-0202"))
-    records = [sample_record(n).model_copy(update={"reply": r}) for n, r in enumerate(replies)]
-    path = tmp_path / "labels.jsonl"
-    path.write_text("".join(to_line(record) + "\n" for record in records), encoding="utf-8")
-    audit.audit(str(path))
-    mixture = "asked for 'none-1' (fake): 2 models answered: 'none-1-0101', 'none-1-0202'"
-    assert mixture in capsys.readouterr().err
-
-
-def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without any labels."""
-    audit.audit(listing=True)
-    out = capsys.readouterr().out
-    assert all(name in out for name in CHECKS)
 
 
 @pytest.mark.parametrize(

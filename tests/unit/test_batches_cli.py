@@ -248,29 +248,6 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
     assert len(provider.requests) == sent
 
 
-def test_a_submission_tells_complete_commands(command: BatchCommand) -> None:
-    """With the store and the address, quoted for a shell."""
-    given = ["--store", "a store", "--project", "p 1"]
-    _, _, err = command("submit", "rows.jsonl", "--model", "m", *given)
-    end = f"--store 'a store' --base-url {command.url} --project 'p 1'\n"
-    assert f"look on: labeler batch status {end}" in err
-    assert f"fetch:   labeler batch collect {end}" in err
-
-
-def test_rows_that_are_not_handed_in_have_the_words_of_an_estimate(
-    command: BatchCommand, labeler_command: Command
-) -> None:
-    """Alike, under another id or not; the numbers are the same too."""
-    first, second = rows(2)
-    write_rows(first, second, second, *({**first, "id": f"twin {n}"} for n in range(3)))
-    _, out, _ = labeler_command("estimate", "rows.jsonl", "--model", "m", "--json")
-    counts = json.loads(out)["rows"]
-    assert (counts["shared"], counts["asked"]) == (4, 2)
-    _, _, err = command("submit", "rows.jsonl", "--model", "m")
-    assert "2 requests handed in" in err
-    assert "(alike 4)" in err
-
-
 def test_a_collection_with_failed_rows_ends_in_1(command: BatchCommand, provider: Provider) -> None:
     """Also when it waits, and the others have their labels."""
     provider.batches.take(completes(1))

@@ -22,7 +22,6 @@ from labeler.comparing.compare import compare
 from labeler.comparing.gates import Gate
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelRecord, Outcome, SentenceScores
-from labeler.plugins.scores.metrics import score_metrics
 from labeler.sentences.keys import document_key
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
@@ -317,17 +316,6 @@ def test_a_convention_shows_its_empty_fraction() -> None:
     }
 
 
-@pytest.mark.parametrize("metric", select_metrics("all"), ids=lambda metric: metric.id)
-def test_every_metric_documents_itself(metric: Metric) -> None:
-    """Its docstring says what is counted and when it is undefined; the catalog says the rest."""
-    text = metric.compute.__doc__ or ""
-    assert "Counts:" in text
-    assert "Undefined when:" in text
-    assert metric.source
-    assert metric.formula
-    assert metric.needs
-
-
 @pytest.mark.parametrize("peer", ["ragas", "deepeval"])
 def test_peers_count_a_search_that_found_nothing_as_0(peer: str) -> None:
     """By rank 0, 1, 1, 0, 0 they agree with the default: (1/2 + 2/3) / 2."""
@@ -364,12 +352,6 @@ def test_default_output_has_one_row_per_quantity() -> None:
     assert named.metric.id == "hallucination_rate"
     assert named.aliases == ("1-adherence_fraction", "1-faithfulness")
     assert {"faithfulness", "hallucination_rate"} < measure(record()).metrics.keys()
-
-
-def test_a_criterion_with_the_name_of_a_metric_is_a_quantity_of_its_own() -> None:
-    """It lists no metric of labels as another name."""
-    for one in score_metrics("adherence_fraction", (1, 5)):
-        assert (one.quantity, one.aliases) == (one.id, ())
 
 
 THIRD_PARTY = """

@@ -15,8 +15,7 @@ import pytest
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
 from labeler.evidence.certificate import Certificate, Goal
-from labeler.evidence.logistic import fit_logistic, logit
-from labeler.evidence.looks import Design, Looks
+from labeler.evidence.looks import Design, Looks, fit_logistic, logit
 from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
@@ -202,6 +201,13 @@ def test_a_stream_counts_only_records_that_have_the_metric() -> None:
             plan = plan.certificate({item: int(item[0][1:]) >= others or None for item in items})
         found.append(plan.interval)
     assert found[0] == pytest.approx(found[1])
+
+
+def test_an_undefined_metric_is_not_certified() -> None:
+    """Completeness of records without a relevant sentence is not 0."""
+    plan = make_plan(labels(4), Goal("completeness", within=0.1))
+    with pytest.raises(UsageError, match="completeness is undefined"):
+        plan.certificate({(one.id, one.sentence): None for one in plan.sentences})
 
 
 def test_wrong_answers_are_refused() -> None:

@@ -20,7 +20,6 @@ from labeler.sentences.citations import (
     without_markers,
 )
 from labeler.sentences.splitting.general import GENERAL
-from labeler.testing import assert_metric
 from support.labeled import record
 
 FORMS = {
@@ -330,15 +329,3 @@ def test_abstentions_are_counted(label: LabelRecord, abstained: int, unneeded: i
     assert row["abstention_rate"].value == abstained
     found = row["unneeded_abstention_rate"]
     assert (found.undefined or found.value) == unneeded
-
-
-def test_right_abstentions_are_not_counted_against_a_gate() -> None:
-    """A question that the documents do not answer has no unneeded abstention."""
-    made = [
-        answered("I don't know.", relevant=()).model_copy(update={"key": f"{n:064x}"})
-        for n in range(9)
-    ]
-    answer = answered("The quay is 90 m long.", support=[["0a"]])
-    other = answer.example.model_copy(update={"id": "r2"})
-    answers = [answer.model_copy(update={"example": other})]
-    assert_metric([*made, *answers], "unneeded_abstention_rate", at_most=0)

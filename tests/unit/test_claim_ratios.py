@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -31,7 +29,6 @@ from support.labeled import (
     wrong,
 )
 from support.real_data import needs_ragchecker, ragchecker
-from support.registries import keep_entries
 
 CLAIM_METRICS = [m.id for m in METRICS.values() if m.profile.name == "claims"]
 
@@ -177,57 +174,6 @@ def test_the_command_says_which_profile_gives_more(labeler_command: Command) -> 
     named = printed(labeler_command, record(), "--metrics", "answer_relevancy", "--details")
     assert "undefined answer_relevancy: 1 needs_claims" in named
     assert "richer labels" not in named
-
-
-def test_the_command_prints_the_metrics_of_claims(labeler_command: Command) -> None:
-    """For labels that have claims they stand in the table without being asked for."""
-    assert re.search(
-        r"answer_relevancy +↑ +1 +0\.8000", printed(labeler_command, MIXED, "--details")
-    )
-    (line,) = printed(labeler_command, MIXED, "--rows").splitlines()
-    metrics = json.loads(line)["metrics"]
-    assert metrics["answer_relevancy"]["numerator"] == 4
-    assert "context_recall" not in metrics
-
-
-def test_the_list_of_metrics_names_the_profile(labeler_command: Command) -> None:
-    """Id, direction, formula, needs, profile and source."""
-    code, listed, _ = labeler_command("metrics", "--list", "--metrics", "claim_recall")
-    assert code == 0
-    for word in ("claim_recall", "↑", "reference_claims", "profile", "RAGChecker"):
-        assert word in listed
-
-
-OWN = """
-from labeler import Ratio, metric
-
-@metric(
-    "short_claims",
-    definition="own",
-    default=True,
-    needs=("response_claims.claim",),
-    source="us",
-    formula="claims / |A|",
-)
-def short_claims(tally):
-    if tally.claims is None:
-        return Ratio.missing("needs_claims")
-    return Ratio.of(len(tally.claims), len(tally.response), if_empty="empty_response")
-"""
-
-
-def test_a_third_party_metric_may_need_claims(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It names the field, and is then offered for labels that have it and for no others."""
-    (tmp_path / "claim_metrics.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
-    keep_entries(METRICS, monkeypatch)
-    (own,) = select_metrics("claim_metrics:short_claims")
-    assert own.profile.name == "claims"
-    assert own.compute(tally(MIXED)) == Ratio(5, 3)
-    assert "short_claims" in measure(MIXED).metrics
-    assert "short_claims" not in measure(record()).metrics
 
 
 REFERENCE_METRICS = [m.id for m in METRICS.values() if m.profile.name == "reference"]

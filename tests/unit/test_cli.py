@@ -15,12 +15,8 @@ from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from labeler.cli import LazyCommand, app
-from labeler.cli.label import MACHINES
-from labeler.data.options import PANELS
-from labeler.judges.judge import JUDGES
-from labeler.labels.schemas import read_resource
-from labeler.sentences.splitting import SPLITTERS
+from labeler.cli import app
+from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import record
 
@@ -53,43 +49,6 @@ def test_help_and_version_load_nothing_heavy() -> None:
     )
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
     assert "metrics" in done.stdout
-
-
-def groups_of(group: TyperGroup) -> Iterator[TyperGroup]:
-    """A group of commands, and those in it."""
-    yield group
-    for command in commands_of(group).values():
-        if isinstance(command, TyperGroup):
-            yield from groups_of(command)
-
-
-def commands_of(group: Any) -> dict[str, Any]:
-    """The commands of a group as they are listed, by name."""
-    context = Context(group)
-    return {name: group.get_command(context, name) for name in group.list_commands(context)}
-
-
-def test_every_command_is_where_it_is_said_to_be() -> None:
-    """Each is imported when it is used, under the name and the line that it is listed by."""
-    root = get_command(app)
-    assert isinstance(root, TyperGroup)
-    for group in groups_of(root):
-        for name, command in commands_of(group).items():
-            assert command.name == name
-            if not isinstance(command, TyperGroup):
-                listed = LazyCommand(f"{vars(type(group))['prefix']}{name}")
-                assert listed.get_short_help_str(200) == command.get_short_help_str(200) != ""
-
-
-def test_a_program_without_sources_lists_commands_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that is frozen into one file."""
-    listed = LazyCommand("store.merge").help
-
-    def missing(package: str, resource: str) -> bytes:
-        raise FileNotFoundError(package, resource)
-
-    monkeypatch.setattr("pkgutil.get_data", missing)
-    assert LazyCommand("store.merge").help == listed != ""
 
 
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:
@@ -193,18 +152,6 @@ def test_the_embedded_judge_is_named_where_nobody_chose_it(
         assert (err.splitlines()[0] == BY_DEFAULT) == (not chosen)
 
 
-def test_the_next_command_follows_the_failures(labeler_command: Command, tmp_path: Path) -> None:
-    """Nobody reads on after it."""
-    bad = {"id": "b", "question": "q", "documents": ["d"], "response": ""}
-    (tmp_path / "rows.jsonl").write_text(f"{EXAMPLES.read_text()}{json.dumps(bad)}\n")
-    _, _, err = labeler_command("label", "rows.jsonl", "-o", "x.jsonl", "--judge", "embedded")
-    first, counts, failure, following = err.splitlines()
-    assert first.startswith("9 of 14 answers fully supported")
-    assert "1 failed (empty_response 1)" in counts
-    assert failure.startswith("  ")
-    assert following == "Next: labeler report x.jsonl"
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [("a.jsonl", ""), ("a.jsonl", "\n \n"), ("a.json", "[]"), ("a.csv", "question,response\n")],
@@ -302,13 +249,6 @@ def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> 
     assert "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:" in out
 
 
-def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
-    """What the catalogs hold can be found."""
-    _, out, _ = labeler_command("label", "--help-all")
-    for name in [*JUDGES.names(), *SPLITTERS.names()]:
-        assert name in out
-
-
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     yield path
     context = Context(command)
@@ -324,15 +264,6 @@ def test_help_is_whole_on_eighty_columns(
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = labeler_command(*path, "--help")
     assert (code, "…" in out) == (0, False)
-
-
-def test_options_of_label_stand_under_headings(labeler_command: Command) -> None:
-    """In one order; and a group without a command shows its help."""
-    _, out, _ = labeler_command("label", "--help-all")
-    named = [line.split("─ ")[1].split(" ─")[0] for line in out.splitlines() if line[:2] == "╭─"]
-    assert named == ["Arguments", *PANELS, MACHINES]
-    assert labeler_command() == labeler_command("--help")
-    assert labeler_command("store") == labeler_command("store", "--help")
 
 
 def test_a_terminal_shows_a_summary(
@@ -356,12 +287,3 @@ def test_labels_do_not_replace_their_rows(labeler_command: Command, tmp_path: Pa
     assert code == 2
     assert "is an input" in err
     assert rows.read_bytes() == EXAMPLES.read_bytes()
-
-
-def test_packed_label_files(labeler_command: Command) -> None:
-    """A name that ends in .gz is written packed; what is packed is read, whatever its name."""
-    labeler_command("label", EXAMPLES, "-o", "labels.jsonl.gz")
-    Path("packed").write_bytes(Path("labels.jsonl.gz").read_bytes())
-    for name in ("labels.jsonl.gz", "packed"):
-        code, out, _ = labeler_command("metrics", name, "--metrics", "adherence", "--json")
-        assert (code, json.loads(out)[0]["defined"]) == (0, 14)

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from labeler.api import write_labels
-from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.intervals import Interval
+from labeler.calculators.significance import Undefined
 from labeler.cli import compare as compare_command
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Flip, MetricComparison
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.sentences.display import WIDTH
-from labeler.store import import_labels
 from labeler.version import __version__
 from support.command import Command
 from support.labeled import failure, record, reference_output, relabeled, right
@@ -508,18 +508,6 @@ def test_details_have_the_tests_and_the_flips(command: Command) -> None:
     assert max(map(len, rules)) <= WIDTH
 
 
-def test_groups_are_rows_of_one_table(command: Command) -> None:
-    """Of the first metric; all metrics of each group where they are asked for."""
-    write_labels([row(n, support={"a": ["0a"]}) for n in range(8)], "c.jsonl")
-    _, out, _ = command("compare", "a.jsonl", "c.jsonl", "--by", "domain")
-    assert "answers fully supported, by domain" in out
-    assert "domain: law" in command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--all")[1]
-    details = command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--details")[1]
-    assert "0 of them have the same sentences in both; 8 differ in response" in details
-    sets = ("a.jsonl", "b.jsonl", "c.jsonl")
-    assert "C against A, domain: law" in command("compare", *sets, "--by", "domain", "--details")[1]
-
-
 def test_the_command_gives_all_figures_as_json(command: Command) -> None:
     """One object, the sides by the names of their files; what is undefined is null, with why."""
     metrics = ("--metrics", "adherence,relevance")
@@ -575,19 +563,6 @@ def test_three_files_are_one_table_and_a_page(command: Command) -> None:
     assert "<c>" not in page
     _, out, _ = command("compare", "a.jsonl", "b.jsonl", "<c>.jsonl", "--json")
     assert [one["b"]["name"] for one in json.loads(out)] == ["b.jsonl", "<c>.jsonl"]
-
-
-def test_two_judges_of_one_store_are_compared(command: Command) -> None:
-    """Each side is the same store, chosen by a part of the signature."""
-    import_labels(rows(3), "store")
-    import_labels(rows(3, model="test-2", support=HALF), "store")
-    code, _, err = command("compare", "store", "store")
-    assert code == 2
-    assert "--a-signature" in err
-    sides = ("--a-signature", "test-1", "--b-signature", "test-2")
-    code, out, _ = command("compare", "store", "store", *sides, "--metrics", "adherence", "--json")
-    assert code == 0
-    assert json.loads(out)["comparisons"][0]["difference"] == -1.0
 
 
 def test_the_command_has_the_librarys_defaults() -> None:

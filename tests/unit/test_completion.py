@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators import METRICS, select_metrics
-from labeler.calculators.headline import HEADLINES, headline_metrics, plain_name
+from labeler.calculators import select_metrics
+from labeler.calculators.headline import HEADLINES, headline_metrics
 from labeler.judges.openai.attempts import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.judges.openai.completion import NO_COMPLETION, parse_completion, read_completion
 from labeler.judges.openai.masking import MaskedBytes, remember_key
@@ -302,16 +301,6 @@ def test_a_reask_for_claims_names_the_rules_for_claims(
     last = "Write the whole label again, as JSON alone."
     assert REASK_VERSION == "reask/1"
     assert complaint(found, example, output) == plain.removesuffix(last) + rules + last
-
-
-def test_every_default_metric_has_plain_words() -> None:
-    """Words of their own, without signs; another definition says which, a stranger keeps its id."""
-    names = [plain_name(metric) for metric in select_metrics()]
-    assert len(set(names)) == len(names)
-    assert not any("_" in name or ":" in name for name in names)
-    assert plain_name(METRICS["relevance:length"]) == "retrieved sentences relevant (length)"
-    stranger = replace(METRICS["relevance"], name="ours")
-    assert plain_name(stranger) == "ours"
 
 
 def test_the_richest_profile_decides_what_is_shown_first() -> None:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.statistics.bias_correction import (
+from labeler.calculators.bias_correction import (
     Corrected,
     corrected_proportion,
     plain_mean,
     ppi_mean,
     ppi_variance,
 )
-from labeler.calculators.statistics.intervals import wilson_ends
+from labeler.calculators.significance import wilson_ends
 from labeler.errors import UsageError
 
 PEOPLE = (1, 0, 1, 1, 0, 1, 1, 0, 1, 1)
@@ -105,12 +105,6 @@ def test_the_corrected_proportion_has_its_reference_values() -> None:
     assert found.value == pytest.approx(0.8333333, abs=5e-8)
     assert ends(found) == pytest.approx((0.7461096, 0.9437937), abs=5e-8)
     assert (found.sensitivity, found.specificity) == (0.9, 0.7)
-
-
-def test_a_faultless_judge_is_not_corrected() -> None:
-    """With sensitivity and specificity 1 the proportion stays."""
-    found = proportion(30, 100, (50, 50, 50, 50))
-    assert found.value == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from labeler.api import write_labels
-from labeler.calculators import METRICS
-from labeler.calculators.ratio import Ratio
-from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
-from labeler.comparing.diff import LabelDiff, diff_labels
+from labeler.comparing.diff import diff_labels
 from labeler.comparing.flips import DecisionFlip, MetricChange, RecordDiff
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.plugins.scores.length import Slope, fit_slope
 from labeler.report.comparison_pages import write_diff
 from support.command import Command
 from support.labeled import (
@@ -168,20 +161,6 @@ def test_records_that_changed_most_come_first() -> None:
         assert [changed.id for changed in found.records] == names
     with pytest.raises(UsageError, match=r"top must be .* got -1"):
         diff_labels(*two_sides(), top=-1)
-
-
-def test_pairs_are_counted_once_for_all_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Listing many records does not go through all pairs for each."""
-    a, b = two_sides()
-    found, counted = diff_labels(a, b), list[LabelDiff]()
-
-    def pairs(diff: LabelDiff) -> dict[str, int]:
-        counted.append(diff)
-        return {metric.id: 2 for metric in diff.compared}
-
-    monkeypatch.setattr(LabelDiff, "pairs", property(pairs))
-    assert len(found.as_json()["records"]) > 1
-    assert counted == [found]
 
 
 def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:
@@ -336,107 +315,3 @@ def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:
     assert "<img" not in text
     assert "<!--records-->" not in text
     assert "&lt;img" in text
-
-
-def test_rows_measure_each_label_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares need the number of pairs before the first row is written."""
-    asked: list[str] = []
-
-    def compute(_: object) -> Ratio:
-        asked.append("")
-        return Ratio(1, 2)
-
-    counting = replace(METRICS["adherence"], compute=compute)
-    monkeypatch.setattr(METRICS, "_entries", METRICS._entries | {"counted": counting})
-    labels = [judged(f"r{n}") for n in range(5)]
-    found = diff_labels(labels, labels, "counted")
-    rows = [record.as_json(found.pairs) for record in found]
-    assert (len(rows), len(asked)) == (5, 10)
-
-
-def fitted(x: list[float], y: list[float]) -> Slope:
-    """A slope that there is."""
-    made = fit_slope(x, y)
-    assert isinstance(made, Slope)
-    return made
-
-
-def test_a_small_line_is_that_of_the_formula() -> None:
-    """From y = 0, 1, 1 at x = 0, 1, 2: slope 1/2, intercept 1/6, HC3 error √2 / 2, t 12.7062."""
-    made = fitted([0, 1, 2], [0, 1, 1])
-    assert (made.slope, made.intercept) == pytest.approx((1 / 2, 1 / 6))
-    assert made.n == 3
-    assert isinstance(made.interval, Interval)
-    reach = 12.7062 * math.sqrt(2) / 2
-    assert made.interval.low == pytest.approx(0.5 - reach, rel=1e-5)
-    assert made.interval.high == pytest.approx(0.5 + reach, rel=1e-5)
-    assert (made.interval.level, made.interval.method) == (0.95, "leave_one_out")
-
-
-def test_the_error_is_that_of_the_matrix_formula() -> None:
-    """(X'X)⁻¹ X' diag(e² / (1 - h)²) X (X'X)⁻¹, on lengths and scores."""
-    rng = np.random.default_rng(2)
-    x = rng.uniform(40, 4000, 60)
-    y = 0.3 + x / 10_000 + rng.normal(0, 0.05, 60) * (1 + x / 1000)
-    design = np.column_stack((np.ones(60), x))
-    inverse = np.linalg.inv(design.T @ design)
-    residuals = y - design @ inverse @ design.T @ y
-    leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
-    weights = (residuals / (1 - leverage)) ** 2
-    error = math.sqrt((inverse @ (design.T * weights) @ design @ inverse)[1, 1])
-    made = fitted(x.tolist(), y.tolist())
-    assert isinstance(made.interval, Interval)
-    squares = (x - x.mean()) ** 2
-    quantile = student_quantile(0.975, int(squares.sum() ** 2 / (squares**2).sum()))
-    assert made.interval.high - made.slope == pytest.approx(quantile * error, rel=1e-9)
-
-
-def test_records_of_one_question_are_left_out_together() -> None:
-    """Each record four times is no more than once; the order changes nothing."""
-    rng = np.random.default_rng(4)
-    x, y = rng.uniform(40, 4000, 20).tolist(), rng.normal(3, 1, 20).tolist()
-    once, often = fitted(x, y), fit_slope(x * 4, y * 4, groups=[*range(20)] * 4)
-    back = fit_slope(x[::-1] * 4, y[::-1] * 4, groups=[*range(20)][::-1] * 4)
-    assert isinstance(often, Slope)
-    assert isinstance(often.interval, Interval)
-    assert isinstance(once.interval, Interval)
-    assert often.interval.method == "leave_one_out_groups"
-    assert often.slope == pytest.approx(once.slope)
-    assert (often.interval.low, often.interval.high) == pytest.approx(
-        (once.interval.low, once.interval.high)
-    )
-    assert often == back
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "groups", "reason"),
-    [
-        ([3, 3, 3], [0, 1, 0], None, "constant_x"),
-        ([0.1] * 7, [0.0, 1.0] * 3 + [0.5], None, "constant_x"),
-        # One point makes no line; two make one that nothing is known about.
-        ([], [], None, "too_few_points"),
-        ([1], [1], None, "too_few_points"),
-        ([0, 2], [1, 2], None, "too_few_points"),
-        ([1, 2, 3, 4], [1, 3, 2, 5], ["q", "q", "r", "r"], "too_few_groups"),
-        # An interval without width would claim a certainty that nobody has.
-        ([0, 1, 2, 5], [1, 3, 5, 11], None, "exact_fit"),
-        ([0, 1, 2, 5], [0.7] * 4, None, "exact_fit"),
-        # Without the long answer there would be no slope at all.
-        ([10, 10, 10, 500], [0.5, 0.6, 0.4, 1.0], None, "one_point_decides"),
-    ],
-)
-def test_what_cannot_be_known_says_why(
-    x: list[float], y: list[float], groups: list[str] | None, reason: str
-) -> None:
-    """A slope, or its interval."""
-    found = fit_slope(x, y, groups=groups)
-    assert (found.interval if isinstance(found, Slope) else found) == Undefined(reason)
-
-
-def test_numbers_beyond_a_floats_range_make_no_nan() -> None:
-    """Squares of them would be infinite or nought."""
-    assert fitted([0, 1e200, 2e200], [0, 1, 2]).slope == pytest.approx(1e-200)
-    assert fit_slope([0, 5e-324, 0], [0, 1e300, 0]) in (
-        Undefined("out_of_range"),
-        Undefined("constant_x"),
-    )

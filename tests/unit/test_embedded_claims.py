@@ -17,6 +17,7 @@ from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.embedded.support import PlainText
 from labeler.labels.answers import (
+    PROFILES,
     ClaimsLabelingOutput,
     GPTLabelingOutput,
     ReferenceLabelingOutput,
@@ -25,7 +26,6 @@ from labeler.labels.answers import (
 )
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import overrule
-from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import KeyedExample, Sentence, key_sentences
 from support.samples import keyed_example, pieces, request
@@ -330,23 +330,6 @@ def test_an_open_spelling_neither_supports_nor_contradicts(document: str, respon
     """1.250 may be 1250 or 1.25; the same spelling is the same number."""
     assert verdicts(label_of(response, document)) == (False, {"neutral"})
     assert verdicts(label_of(document, document)) == SUPPORTED
-
-
-@pytest.mark.parametrize(
-    "negated",
-    [
-        "The old gate is not opened at noon by the harbour master.",
-        "The old gate isn't opened at noon by the harbour master.",
-        "The old gate is never opened at noon by the harbour master.",
-    ],
-)
-def test_an_inserted_negation(negated: str) -> None:
-    """It takes the support of a copy, whatever else the documents say."""
-    documents = ["The old gate is opened at noon by the harbour master.", "The basin is deep."]
-    assert label_of(documents[0], *documents).label.overall_supported
-    record = label_of(negated, *documents)
-    assert verdicts(record) == CONTRADICTED
-    assert "negat" in record.label.sentence_support_information[0].explanation
 
 
 def test_a_negation_that_documents_have_or_that_is_a_condition() -> None:

@@ -173,14 +173,6 @@ def test_a_task_of_the_judge_is_no_job(farewells: list[str]) -> None:
     engine.stop()
 
 
-def test_nothing_is_left(farewells: list[str]) -> None:
-    """No thread, whether it worked or not."""
-    before = threading.active_count()
-    engine = engine_of(1, farewells)
-    engine.stop()
-    assert threading.active_count() == before
-
-
 def test_no_places_no_traffic() -> None:
     """At least one request must be able to run."""
     with pytest.raises(UsageError, match="1 or more"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
@@ -25,7 +24,6 @@ from labeler.judges.tokens import (
     ANSWER_BASE,
     ANSWER_PER_SENTENCE,
     CLAIM_LISTS,
-    CLAIMS_PER_SENTENCE,
     COMPARISON,
     REFERENCE_CLAIM,
     RESPONSE_CLAIM,
@@ -36,7 +34,7 @@ from labeler.labeling.estimate import ENOUGH_LABELS, Unasked, cache_rules, estim
 from labeler.labeling.estimates import Estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.plugins.ragbench import read_ragbench
 from labeler.store.disk import DiskStore
@@ -403,13 +401,6 @@ def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run) -> None:
     assert "time: 8 s with 16 requests at once of 8 s each, if no rate limit slows them" in lines
 
 
-def test_the_common_start_of_prompts_is_long_enough_for_a_cache(command: Run) -> None:
-    """The schema and the instructions; less where the schema stands after the documents."""
-    _, out, _ = command(EXAMPLES, "--model", "gpt-4o")
-    assert "caching: none" not in out
-    assert re.search(r"cached .* if it caches the first 1,\d{3} tokens", " ".join(out.split()))
-
-
 def test_scripts_read_the_estimate_as_json(command: Run) -> None:
     """Dollars are texts: no float comes between."""
     _, out, _ = command(EXAMPLES, "--model", "m", "--price", "1,10", "--json")
@@ -418,15 +409,6 @@ def test_scripts_read_the_estimate_as_json(command: Run) -> None:
     assert found["price"] == "--price 1,10"
     expected = found["prompt"]["total"] + 10 * found["answers"]["expected"]
     assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
-
-
-def test_the_table_names_the_profiles(command: Run) -> None:
-    """And says what the length of their answers is assumed from."""
-    _, out, _ = command(EXAMPLES, "--model", "gpt-4o", "--profile", "auto")
-    lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "profile claims 7" in lines
-    assert "profile reference 7" in lines
-    assert f"{CLAIMS_PER_SENTENCE} claims a sentence assumed" in " ".join(lines)
 
 
 def test_profiles_are_compared_on_the_same_rows(command: Run) -> None:

@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 
 import labeler
-from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.intervals import Interval
 from labeler.errors import UsageError
-from labeler.evidence import damage
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
-from labeler.evidence.asking import Asking
-from labeler.evidence.damage import KINDS, Target, targets_of
+from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
@@ -148,9 +146,9 @@ def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -
     """Negation follows rules of some languages; the number of a list is no number."""
     row = labeler.Example(id="r", question="What?", documents=(text,), response=text)
     [target] = targets([row])
-    copy = damage.negation(target, [target], RANDOM)
+    copy = negation(target, [target], RANDOM)
     assert (copy and copy.response[0].text) == changed
-    assert damage.number(target, [target], RANDOM) is None
+    assert number(target, [target], RANDOM) is None
 
 
 def test_answers_are_free_the_second_time() -> None:
@@ -316,12 +314,6 @@ def test_changed_judge_is_found_and_the_same_one_is_not() -> None:
     found = anchors.check(judge=noisy(change=0.1, seed=6), store=store)
     assert [kind for kind, one in found.changes.items() if one.changed] == ["support"]
     assert found.changed
-
-
-def test_first_check_alone_finds_a_change() -> None:
-    """The first check asks twice, so no earlier measurement of noise is needed."""
-    anchors = labels_of(noisy()).anchors(n=80)
-    assert anchors.check(judge=noisy(change=0.2, seed=9), store=labeler.MemoryStore()).changed
 
 
 def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:

@@ -26,9 +26,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labeler.api import open_rows
-from labeler.data import lines
-from labeler.data.formats import arrow_files, plain, plain_row, read_file, text_files
-from labeler.data.lines import open_bytes
+from labeler.data.formats import plain, plain_row, text_files
 from labeler.data.rows import RowStream, identified
 from labeler.data.written_values import is_missing
 from labeler.errors import UsageError
@@ -283,24 +281,6 @@ def test_an_array_is_read_piece_by_piece(
     assert contents(open_rows(path)) == contents(open_rows([odd, OTHER, odd | {"id": "3"}]))
 
 
-def test_an_array_is_not_in_memory_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first row is there when little more than it was read."""
-    path = write_text(tmp_path / "rows.json", json.dumps([GOOD] * 5000))
-    monkeypatch.setattr(text_files, "_PIECE", 64)
-    opened: list[Any] = []
-
-    def spy(name: str) -> Any:
-        opened.append(open_bytes(name))
-        return opened[-1]
-
-    monkeypatch.setattr(text_files, "open_bytes", spy)
-    rows = read_file(str(path))
-    next(rows)
-    assert opened[0].raw.tell() <= lines._BUFFER * 2 < path.stat().st_size
-
-
 def test_one_object_is_one_row(tmp_path: Path) -> None:
     """Where it has texts of its own, its lists are its own too."""
     row = GOOD | {"steps": [{"n": 1}]}
@@ -426,24 +406,6 @@ def test_parquet_is_read_row_group_by_row_group(
     seen = [(next(rows).where.rpartition(" ")[2], len(groups_read)) for _ in range(9)]
     assert seen == [(str(n + 1), n // 3 + 1) for n in range(9)]
     assert groups_read == [[0], [1], [2]]
-
-
-def test_arrow_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is looked at when the rows of the one before are used up."""
-    path = write_stream([GOOD | {"id": str(n)} for n in range(6)], tmp_path / "rows.arrow")
-    turned: list[int] = []
-    values = arrow_files._values
-
-    def spy(batch: Any) -> Any:
-        turned.append(batch.num_rows)
-        return values(batch)
-
-    monkeypatch.setattr(arrow_files, "_values", spy)
-    rows = iter(open_rows(path))
-    next(rows)
-    assert turned == [2]
-    assert len(list(rows)) == 5
-    assert turned == [2, 2, 2]
 
 
 def write_file(held: Any, path: Path) -> Path:

@@ -485,13 +485,6 @@ def test_commands_that_read_rows_take_columns(
     assert "'sad'" in err
 
 
-@pytest.mark.parametrize("command", ["score", "similarity", "batch submit", "label", "estimate"])
-def test_every_command_on_rows_knows_the_options(command: str, labeler_command: Command) -> None:
-    """Each of them reads columns of other names."""
-    code, out, _ = labeler_command(*command.split(), "--help-all")
-    assert (code, "--map" in out, "--preset" in out) == (0, True, True)
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [

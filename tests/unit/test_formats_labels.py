@@ -235,36 +235,6 @@ def test_a_name_of_one_thing_is_no_pattern(tmp_path: Path) -> None:
         list(api.stored_outcomes(tmp_path / "none-*.parquet"))
 
 
-def test_a_store_goes_out_as_parquet_and_comes_back(
-    tmp_path: Path, labeler_command: Command
-) -> None:
-    """Record for record; what metrics say of it is the same."""
-    store = tmp_path / "store"
-    labeler.store.import_labels([sample_record(n) for n in range(3)], store)
-    for name in ("labels.parquet", "labels.jsonl"):
-        assert labeler_command("store", "export", "--store", store, "-o", tmp_path / name)[0] == 0
-    code, _, err = labeler_command(
-        "store", "import", tmp_path / "labels.parquet", "--store", tmp_path / "o"
-    )
-    assert (code, "3 records of" in err) == (0, True)
-    told = [
-        labeler_command("metrics", tmp_path / f"labels.{end}", "--json")[1]
-        for end in ("parquet", "jsonl")
-    ]
-    assert told[0] == told[1]
-
-
-def test_metrics_take_several_files(tmp_path: Path, labeler_command: Command) -> None:
-    """As a shell hands over what fits a pattern."""
-    for n in range(2):
-        list(write_outcomes([sample_record(n)], tmp_path / f"{n}.parquet"))
-    code, out, _ = labeler_command(
-        "metrics", tmp_path / "0.parquet", tmp_path / "1.parquet", "--rows"
-    )
-    assert code == 0
-    assert [json.loads(line)["id"] for line in out.splitlines()] == ["row-0", "row-1"]
-
-
 def write_labels(path: Path, first: int) -> str:
     """A file of five labels."""
     made = [

@@ -26,7 +26,7 @@ from labeler.data.formats.arrow_files import (
     row_bytes,
     rows_in_pieces,
 )
-from labeler.data.formats.parquet_files import SCHEMA, ParquetRows, row_of
+from labeler.data.formats.parquet_files import ParquetRows
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
@@ -81,16 +81,6 @@ def test_an_implausible_compression_ratio_is_rejected_before_reading(
         UsageError, match=r"of so many at most 3145728 are read; .* row_group_size=1000"
     ):
         rows_of(packed_tightly)
-
-
-def test_a_label_file_is_no_exception(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same check guards label files."""
-    monkeypatch.setattr(parquet_files, "UNCHECKED_GROUP", 3 * MANY)
-    row = row_of(sample_record(1)) | {"message": "x" * 4 * MANY}
-    path = tmp_path / "labels.parquet"
-    pq.write_table(pa.Table.from_pylist([row], schema=SCHEMA), path, compression="zstd")
-    with pytest.raises(UsageError, match=r"labels\.parquet: row group 0 has"):
-        list(read_outcomes(path))
 
 
 def test_a_row_group_beyond_the_absolute_limit_is_rejected(

@@ -15,7 +15,6 @@ from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages
 from labeler.report.comparison_pages import (
     MOST_MOVED,
-    flip_kinds,
     moved_ids,
     moved_record,
     write_comparison,
@@ -102,11 +101,6 @@ def test_the_headline_of_groups_names_the_lowest() -> None:
     assert equal == "3 of 3 answers fully supported (100 %)."
 
 
-def test_the_headline_of_other_metrics_is_the_first_of_them() -> None:
-    """In words if the metric has a name in words."""
-    assert said(labels(HALF), "document_relevance") == "Documents relevant: 50 % on average."
-
-
 @pytest.mark.parametrize(
     ("share", "shown"),
     [(0, "0"), (1, "100"), (0.5, "50"), (0.997, "99.7"), (0.0004, "<0.1"), (0.9999, ">99.9")],
@@ -149,12 +143,6 @@ def test_a_contradicting_sentence_is_the_nearest() -> None:
     nearest = one.unsupported[0].nearest
     assert nearest is not None
     assert nearest.key == "1a"
-
-
-def test_each_of_the_worst_shows_its_question() -> None:
-    """Without ids of their own, nothing else says which record it is."""
-    found = worst_records(labels(HALF))
-    assert f"  question: {found[0].record.example.question}" in list(found.lines())
 
 
 def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> None:
@@ -295,15 +283,6 @@ def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
         assert [one["changed"] for one in after["sentences"]] == marks
 
 
-def test_flips_are_counted_by_kind_and_direction() -> None:
-    """Whole answers first, then sentences of records with the same ones."""
-    (found,) = compare_runs(_sides(), top=MOST_MOVED)
-    assert flip_kinds(found) == [
-        ("answers fully supported", 1, 1, 2),
-        ("sentences supported", 1, 1, 2),
-    ]
-
-
 def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
     """With the labels that are compared only; without texts there is no report."""
     a, b = _sides()
@@ -318,18 +297,6 @@ def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
     assert len(read_page(files[2]).blocks["index"]["records"]["id"]) == 12
     [alone] = write_comparison(found, tmp_path / "alone.html")
     assert "-A.html" not in alone.read_text()
-
-
-def test_the_details_list_a_few_records_of_each_metric(tmp_path: Path) -> None:
-    """However many moved: their number, and the first ones with both answers, stand above."""
-    a = [record(id=f"r{n}", support=GOOD) for n in range(60)]
-    b = [record(id=f"r{n}", support=HALF_SUPPORTED) for n in range(60)]
-    found = compare_runs([a, b], top=MOST_MOVED)
-    page, *_ = write_comparison(found, tmp_path / "c.html", {"A": a, "B": b})
-    text = page.read_text()
-    assert text.count("<code dir=") == 40
-    assert "60 records moved; these are the 40" in text
-    assert len(text) < 400_000
 
 
 def test_the_report_of_very_many_records_is_a_folder(

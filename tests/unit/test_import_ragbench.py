@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from itertools import islice
 from pathlib import Path
@@ -230,15 +229,3 @@ def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_text("{}")
     with pytest.raises(UsageError, match=r"cannot read .*a\.parquet"):
         list(read_ragbench(tmp_path / "a.parquet"))
-
-
-def test_standard_input_is_json_lines(
-    monkeypatch: pytest.MonkeyPatch, labeler_command: Command, tmp_path: Path
-) -> None:
-    """As ever."""
-    stdin = io.TextIOWrapper(io.BytesIO(json.dumps(published()).encode()))
-    monkeypatch.setattr("sys.stdin", stdin)
-    code, _, _ = labeler_command("import", "ragbench", "-", "-o", tmp_path / "l.jsonl")
-    assert code == 0
-    (made,) = labeler.api.read_labels(tmp_path / "l.jsonl")
-    assert made.id == "lamps_test/17/gen-1"

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from statistics import NormalDist, fmean, stdev
 
 import numpy as np
 import pytest
 
-from labeler.calculators.statistics.bounded_mean import BoundedMean, Unit
-from labeler.calculators.statistics.intervals import (
-    Interval,
-    mean_interval,
-    paired_interval,
-    student_quantile,
-    wilson_ends,
-)
+from labeler.calculators.intervals import BoundedMean, Interval, Unit, mean_interval
+from labeler.calculators.significance import paired_interval, student_quantile, wilson_ends
 from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]
@@ -225,20 +217,3 @@ def test_close_values_are_merged_without_a_trace(power: int) -> None:
     assert len(merged.units) <= 257
     low, high = whole.ends(0.95)
     assert merged.ends(0.95) == pytest.approx((low, high), abs=(high - low) / 1_000)
-
-
-def test_intervals_load_no_numpy() -> None:
-    """Nor does the package, nor what summaries are made of, nor kappa and AC1."""
-    program = (
-        "import sys, labeler, labeler.calculators, labeler.comparing.gates\n"
-        "from labeler.calculators.statistics.intervals import mean_interval\n"
-        "from labeler.calculators.statistics.agreement import Ratings, cohen_kappa, gwet_ac1\n"
-        "r = Ratings.of([(1, 1), (0, 1)]); cohen_kappa(r); gwet_ac1(r)\n"
-        "assert mean_interval([1, 0, 1]) is not None\n"
-        "assert mean_interval([1, 0.5, 1] * 9, groups=[*range(9)] * 3) is not None\n"
-        "print([name for name in ('numpy', 'krippendorff') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "[]\n"

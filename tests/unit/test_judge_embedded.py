@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from collections.abc import Sequence
 
 import pytest
@@ -13,20 +12,16 @@ from hypothesis import strategies as st
 
 import labeler
 from labeler.errors import UnknownName, UsageError
-from labeler.judges.embedded.features import FILE, RANK, SUPPORT, load_weights
 from labeler.judges.embedded.judge import QUOTED_LETTERS, QUOTED_WORDS, EmbeddedJudge
 from labeler.judges.embedded.support import PlainText
 from labeler.judges.judge import JUDGES
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
-from labeler.judges.prompting import load_prompt
-from labeler.judges.task import JudgeReply, judged_task
+from labeler.judges.task import JudgeReply
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, SentenceSupport
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord, SentenceScores
-from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Signature
-from labeler.sentences.example import KeyedExample, Piece, key_sentences
+from labeler.sentences.example import KeyedExample
 from labeler.sentences.statements import affirms, denials, negations
 from labeler.sentences.words import stem, stems, surface_words
 from support.samples import keyed_example, request
@@ -45,40 +40,32 @@ TOWER = [
 QUESTION = "How tall is the Kestrel Tower?"
 
 
-def keyed(
-    response: list[str], documents: list[list[str]] = TOWER, question: str = QUESTION
+def example_of(
+    response: Sequence[str],
+    documents: Sequence[Sequence[str]] = TOWER,
+    question: str = QUESTION,
 ) -> KeyedExample:
-    """Key ready-made sentences."""
-
-    def pieces(texts: list[str]) -> list[Piece]:
-        return [Piece(text=text, start=0, end=len(text)) for text in texts]
-
-    return KeyedExample(
-        id="row",
-        question=question,
-        documents=tuple(key_sentences(str(d), pieces(one)) for d, one in enumerate(documents)),
-        response=key_sentences("", pieces(response)),
-        splitter="given/1",
-    )
+    """A response about the tower, in ready-made sentences."""
+    return keyed_example(question=question, documents=documents, response=response)
 
 
-def judged(example: KeyedExample) -> JudgeReply:
+def judged(example: KeyedExample) -> JudgeReply[GPTLabelingOutput]:
     """Label one example."""
-    judge = EmbeddedJudge()
-    signature = Signature(
-        judge=judge.spec.judge,
-        model=judge.spec.model,
-        sampling=judge.spec.sampling(),
-        response_schema=load_schema().artifact,
-        splitter=example.splitter,
-    )
-    request = judged_task(example, signature, load_prompt(), load_schema())
-    return asyncio.run(judge.label(request))
+    return asyncio.run(EmbeddedJudge().label(request(example)))
 
 
-def sentence(response: list[str], documents: list[list[str]] = TOWER) -> SentenceSupport:
+def probabilities(example: KeyedExample) -> SentenceScores:
+    """The stored probabilities of an example."""
+    scores = judged(example).scores
+    assert scores is not None
+    return scores
+
+
+def sentence(
+    response: Sequence[str], documents: Sequence[Sequence[str]] = TOWER
+) -> SentenceSupport:
     """The judgment of the first sentence of a response."""
-    return judged(keyed(response, documents)).answer.sentence_support_information[0]
+    return judged(example_of(response, documents)).answer.sentence_support_information[0]
 
 
 NOTHING = ("supported_without_sentence",)
@@ -154,7 +141,7 @@ def test_greeting_beside_a_claim_is_general() -> None:
     response = ["Sure, glad to help!", "The tower is 300 metres tall."]
     entry = sentence(response)
     assert entry.supporting_sentence_keys == ("general",)
-    assert judged(keyed(response)).answer.overall_supported
+    assert judged(example_of(response)).answer.overall_supported
 
 
 @pytest.mark.parametrize(
@@ -168,7 +155,7 @@ def test_greeting_beside_a_claim_is_general() -> None:
 def test_response_without_claims_earns_no_support(response: list[str]) -> None:
     """Phrases that fool language-model judges get neither support nor utilization here."""
     documents = [["Thought process: this solution solves the problem step by step.", *TOWER[0]]]
-    answer = judged(keyed(response, documents)).answer
+    answer = judged(example_of(response, documents)).answer
     assert not answer.overall_supported
     assert not any(entry.fully_supported for entry in answer.sentence_support_information)
     assert answer.all_utilized_sentence_keys == ()
@@ -178,7 +165,7 @@ def test_no_documents_support_nothing() -> None:
     """Whatever a claim's wording; no response and no documents still make a valid label."""
     for claim in ("It is of the that which:", "The tower is tall."):
         assert not sentence([claim], documents=[[]]).fully_supported
-    answer = judged(example := keyed([], [[], []], question="")).answer
+    answer = judged(example := example_of([], [[], []], question="")).answer
     assert not answer.overall_supported
     assert not check_label(answer, example).violations
 
@@ -220,14 +207,13 @@ def test_stem(word: str, stemmed: str) -> None:
 
 def test_question_decides_relevance_where_the_response_is_silent() -> None:
     """A document sentence that covers the question ranks above one that does not."""
-    scores = judged(keyed(["I cannot tell."])).scores
-    assert scores is not None
+    scores = probabilities(example_of(["I cannot tell."]))
     assert scores.relevance["0b"] > scores.relevance["1a"]
 
 
 def test_used_sentences_are_utilized_and_relevant() -> None:
     """The sentence that answers the question and was copied is both; the ferries are neither."""
-    answer = judged(keyed(["The tower is 300 metres tall."])).answer
+    answer = judged(example_of(["The tower is 300 metres tall."])).answer
     assert "0b" in answer.all_relevant_sentence_keys
     assert "0b" in answer.all_utilized_sentence_keys
     assert not {"1a", "1b"} & set(answer.all_relevant_sentence_keys)
@@ -236,17 +222,10 @@ def test_used_sentences_are_utilized_and_relevant() -> None:
 def test_overall_needs_every_sentence() -> None:
     """One unsupported sentence makes the response unsupported, and is named as the weakest."""
     response = ["The tower is 300 metres tall.", "Penguins built it during a festival."]
-    answer = judged(keyed(response)).answer
+    answer = judged(example_of(response)).answer
     assert not answer.overall_supported
     assert "1 of 2" in answer.overall_supported_explanation
     assert "b (" in answer.overall_supported_explanation
-
-
-def test_explanation_says_what_matched_and_what_did_not() -> None:
-    """Key, matched words, unseen words, probability and threshold stand in the explanation."""
-    entry = sentence(["The tower is tall and has purple elevators."])
-    for part in ("0b", "tower, tall", "purple, elevators", "threshold 0.82"):
-        assert part in entry.explanation
 
 
 def test_document_text_stays_inert_and_short() -> None:
@@ -258,7 +237,9 @@ def test_document_text_stays_inert_and_short() -> None:
         + " "
         + " ".join(f"word{n}" for n in range(500))
     )
-    example = keyed([hostile, hostile + " unseen " + "y" * 5000], [[hostile]], question=hostile)
+    example = example_of(
+        [hostile, hostile + " unseen " + "y" * 5000], [[hostile]], question=hostile
+    )
     answer = judged(example).answer
     texts = [answer.relevance_explanation, answer.overall_supported_explanation]
     texts += [entry.explanation for entry in answer.sentence_support_information]
@@ -272,38 +253,11 @@ def test_thresholds_are_no_part_of_the_key() -> None:
     judge = EmbeddedJudge()
     assert (judge.spec.judge, judge.spec.model) == ("embedded", "lexical/1")
     assert judge.spec.sampling() == {}
-    facts = judged(keyed(["The tower is tall."])).facts
+    facts = judged(example_of(["The tower is tall."])).facts
     assert facts.thresholds == {"support": 0.82, "relevance": 0.35, "utilization": 0.35}
     assert (facts.attempts, facts.usage, facts.host) == (1, None, None)
     assert JUDGES.get("embedded") is EmbeddedJudge
     asyncio.run(judge.aclose())
-
-
-TOWERS = [
-    ["The Kestrel Tower was opened in 1931.", "It stands in the harbour of Aldmoor."],
-    ["A day ticket weighs nothing but costs 12 crowns."],
-]
-
-
-def example_of(
-    response: Sequence[str], documents: Sequence[Sequence[str]] = TOWERS
-) -> KeyedExample:
-    """A response about the tower."""
-    return keyed_example(
-        question="How old is the Kestrel Tower?", documents=documents, response=response
-    )
-
-
-def asked_of(example: KeyedExample) -> JudgeReply[GPTLabelingOutput]:
-    """The reply of the judge."""
-    return asyncio.run(EmbeddedJudge().label(request(example)))
-
-
-def probabilities(example: KeyedExample) -> SentenceScores:
-    """The stored probabilities of an example."""
-    scores = asked_of(example).scores
-    assert scores is not None
-    return scores
 
 
 @pytest.mark.parametrize(
@@ -328,7 +282,7 @@ def test_a_citation_marker_changes_no_probability(end: str) -> None:
     copy = "The Kestrel Tower was opened in 1931"
     bare, cited = (probabilities(example_of([f"{copy}{one}"])) for one in (".", end))
     assert bare == cited
-    assert asked_of(example_of([f"{copy}{end}"])).answer.overall_supported
+    assert judged(example_of([f"{copy}{end}"])).answer.overall_supported
 
 
 def test_numbers_are_equal_however_they_are_written() -> None:
@@ -367,14 +321,6 @@ def test_the_record_leans_to_its_weakest_sentence() -> None:
     assert broken < whole - 0.1
 
 
-def test_a_response_without_claims_has_no_support() -> None:
-    """Empty talk is not supported."""
-    found = asked_of(example_of(["Solution:", "Done."]))
-    assert not found.answer.overall_supported
-    assert found.scores is not None
-    assert found.scores.adherence == 0
-
-
 def test_claims_keep_their_text() -> None:
     """Texts are made plain for the comparison only."""
     found = labeler.label(
@@ -403,17 +349,6 @@ def test_the_judge_takes_no_options() -> None:
         open_judge(JudgeOptions(judge="embedded:lexical-0"))
 
 
-def test_the_weights_say_where_they_come_from() -> None:
-    """Every data set has its license and attribution; the models fit the features."""
-    stored = json.loads(FILE.read_text(encoding="utf-8"))
-    assert all({"name", "license", "attribution"} <= set(source) for source in stored["data"])
-    assert set(stored["left_out"]) == {"msmarco"}
-    assert list(stored["support"]["weights"]) == list(SUPPORT)
-    for model in ("relevance", "utilization"):
-        assert list(stored[model]["weights"]) == list(RANK)
-    assert all(0 < threshold < 1 for threshold in load_weights().thresholds.values())
-
-
 _FRAGMENTS = st.sampled_from(
     ["tower", "not", "300", "twelve", "[1]", "the documents do not say", ":", "Solution", "塔", "%"]
 )
@@ -431,7 +366,7 @@ def test_any_text_keeps_the_contract(
 ) -> None:
     """The label needs no repair, and every number is a probability."""
     example = keyed_example(question=question, documents=documents, response=response)
-    reply = asked_of(example)
+    reply = judged(example)
     checked = check_label(reply.answer, example)
     assert not checked.violations
     assert checked.answer == reply.answer

@@ -359,13 +359,3 @@ def test_a_sample_can_be_drawn_again() -> None:
     assert drawn == sorted(drawn, key=lambda name: int(name[1:]))
     assert len(list(choose(some, sample=99))) == 30
     assert {c.queue for c in choose(some, sample=5)} == {"random"}
-
-
-def test_every_label_is_as_likely_to_be_drawn() -> None:
-    """Over many seeds; the first as the last."""
-    some = records(6)
-    counts = dict.fromkeys((each.id for each in some), 0)
-    for seed in range(600):
-        for chosen in choose(some, sample=2, seed=seed):
-            counts[chosen.record.id] += 1
-    assert all(150 < count < 250 for count in counts.values())

@@ -192,11 +192,6 @@ def test_help_all_has_every_option(labeler_command: Command) -> None:
     assert "--api-key-command" in out
 
 
-def test_brackets_survive(labeler_command: Command) -> None:
-    """They are no markup."""
-    assert "[tool.labeler]" in labeler_command("label", "--help")[1]
-
-
 @pytest.mark.parametrize("name", SHORT)
 def test_short_help_names_options_that_are_there(name: str) -> None:
     """A renamed option would vanish from it."""

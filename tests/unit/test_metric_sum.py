@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
-
-import pytest
 
 from labeler.calculators import Ratio
-from labeler.calculators.outcomes import measure_outcomes
+from labeler.calculators.intervals import Intervals, mean_interval
 from labeler.calculators.ratio import MetricSum
-from labeler.calculators.statistics.intervals import Intervals, mean_interval
-from labeler.catalog import Catalog
-from support.labeled import record
 
 
 def test_more_distinct_ratios_than_two_bytes_number() -> None:
@@ -56,22 +50,3 @@ def test_a_mean_is_rounded_once() -> None:
     found.add(Ratio(0, 0, convention=1.0), 10)
     assert found.mean == float(Fraction(2, 11))
     assert found.bounds(0, (0.2, 1.0)) is None
-
-
-def test_metrics_are_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty rows look up hardly more than two: no metric again."""
-    read: list[str] = []
-    look_up = Catalog.__getitem__
-
-    def noting(catalog: Catalog[Any], name: str) -> Any:
-        read.append(name)
-        return look_up(catalog, name)
-
-    monkeypatch.setattr(Catalog, "__getitem__", noting)
-    counts = []
-    for size in (2, 2, 20):  # the first time fills caches
-        read.clear()
-        rows = list(measure_outcomes([record(id=f"r{n}") for n in range(size)]))
-        assert {len(row.metrics) for row in rows} == {19}
-        counts.append(len(read))
-    assert counts[2] - counts[1] <= 2 * 18  # a row looks up its kind and profile

@@ -284,17 +284,6 @@ def test_commands_that_need_texts_say_so(
         assert (code, "--threshold needs the probabilities" in err) == (2, True)
 
 
-def test_several_files_are_one(
-    files: tuple[Path, dict[str, Path]], labeler_command: Command
-) -> None:
-    """In different forms; rows that stand in both count once."""
-    labels, numbers = files
-    code, out, _ = labeler_command("metrics", *numbers.values(), "--json")
-    want = json.loads(labeler_command("metrics", labels, "--json")[1])
-    assert code == 0
-    assert [one["mean"] for one in json.loads(out)] == [one["mean"] for one in want]
-
-
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_any_id_is_read_back(tmp_path: Path, suffix: str) -> None:
     """Controls, spaces at the ends, formulas, codes that look like escapes, and long ones."""

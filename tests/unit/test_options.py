@@ -22,10 +22,9 @@ from labeler.cli import app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import LabelerError, UsageError, on_command_line
-from labeler.judges.openai.request import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec, read_extra_body
 from labeler.judges.options import JudgeOptions, ModelOptions
-from labeler.labeling.keywords import LabelOptionsDict
-from labeler.labeling.options import LabelOptions, RunOptions
+from labeler.labeling.options import RunOptions
 from labeler.plugins.similarity.comparing import iter_similarity
 from labeler.testing import assert_metric
 
@@ -66,20 +65,6 @@ def test_every_judging_function_accepts_every_judge_option(function: Callable[..
         assert f"{field.name}: " in (function.__doc__ or "")
 
 
-@pytest.mark.parametrize("name", ["label", "iter_labels", "alabel", "aiter_labels"])
-def test_functions_that_label_show_the_parameters_that_most_people_need(name: str) -> None:
-    """At most twelve, with the defaults of the options; the others are typed keywords."""
-    function = getattr(labeler, name)
-    _, *shown, rest = inspect.signature(function).parameters.values()
-    declared = {field.name: field for field in fields(LabelOptions)}
-    assert len(shown) < 12
-    assert [one.default for one in shown] == [declared[one.name].default for one in shown]
-    assert rest.kind is inspect.Parameter.VAR_KEYWORD
-    others = {*LabelOptionsDict.__annotations__}
-    assert others | {one.name for one in shown} == declared.keys()
-    assert all(f"    {field}: " in function.__doc__ for field in declared)
-
-
 def test_a_model_option_is_a_setting_of_the_openai_judge() -> None:
     """It is checked and sent without being listed again."""
     spec = OpenAISpec(model="m", temperature=0.5, top_p=0.25)
@@ -118,6 +103,15 @@ def test_a_value_of_the_wrong_type_is_named(name: str, value: object, allowed: s
     given: Any = {"judge": "embedded", name: value}
     with pytest.raises(UsageError, match=f"{name} must be {allowed}, got {value!r}"):
         labeler.label([ROW], **given)
+
+
+def test_parameters_that_no_stored_label_could_hold_are_rejected() -> None:
+    """Labels with them would be bought and could not be read."""
+    body: dict[str, Any] = {}
+    for _ in range(200):
+        body = {"in": body}
+    with pytest.raises(UsageError, match="not JSON"):
+        read_extra_body(body)
 
 
 def test_a_judge_is_required(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,6 @@ from labeler.errors import (
     FatalJudgeError,
     JudgeError,
     StoreError,
-    UnknownName,
     UnstorableRecord,
     UsageError,
 )
@@ -172,18 +171,6 @@ def test_an_answer_without_documents_is_judged(documents: list[str]) -> None:
     assert found["relevance"].undefined == "no_document_sentences"
 
 
-def test_the_given_splitter_wants_given_sentences() -> None:
-    """Rows that bring theirs are labeled, others fail."""
-    own = {
-        "documents_sentences": [["Item 0 is a lamp. It is red."], ["Chairs are made of wood."]],
-        "response_sentences": ["Item 0 is a lamp. It is blue."],
-    }
-    outcomes = labeler.label(
-        [row(0, **own), row(1)], judge=CountingJudge(), store=MemoryStore(), splitter="given"
-    )
-    assert reasons(outcomes) == ["label", "given_sentences_incomplete"]
-
-
 def test_an_empty_document_keeps_the_index_of_the_next() -> None:
     """Keys name documents by their place in retrieval order."""
     (made,) = labeler.label(
@@ -224,8 +211,9 @@ class Keeper(MemoryStore):
         super().__init__()
         self._saving = save
 
-    def put(self, outcome: AnyOutcome) -> Future[bool]:
+    def put(self, outcome: AnyOutcome, *, is_checked: bool = False) -> Future[bool]:
         """Save it as told."""
+        del is_checked
         return self._saving(self, outcome)
 
 
@@ -672,11 +660,3 @@ def test_the_watcher_knows_the_cost_of_a_run_that_was_interrupted_twice() -> Non
         for timer in interrupts:
             timer.join()
     assert (watch.finished, judge.closed) == (1, 1)
-
-
-def test_judges_by_name() -> None:
-    """A judge that needs settings says so; an unknown one names the known."""
-    with pytest.raises(UsageError, match="the openai judge needs model"):
-        labeler.label(rows(1), judge="openai", store=MemoryStore())
-    with pytest.raises(UnknownName, match="have: anthropic, bedrock, decisions, embedded, "):
-        labeler.label(rows(1), judge="oracle", store=MemoryStore())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,8 @@ from labeler.judges.prompting import load_prompt
 from labeler.judges.replay import ReplayJudge
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
-from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, lowered
-from labeler.labels.profiles import PROFILES, profile_of
+from labeler.labels.answers import PROFILES, GPTLabelingOutput, lowered, profile_of
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.labels.schemas import load_schema
 from labeler.sentences.example import (
     KeyedExample,
     KeyedToolOutput,
@@ -159,71 +156,6 @@ def test_turns_and_tool_outputs_have_blocks_of_their_own() -> None:
 
 
 PROMPTS = [f"{profile}/v1" for profile in PROFILES]
-STEPS = re.compile(r"(?m)^## (Step \d): ")
-
-
-def system_part(name: str, heading: str) -> str:
-    """The part of a system message under a heading."""
-    system = load_prompt(name).system
-    return system[system.index(f"## {heading}") :].split("\n## ")[0].strip()
-
-
-def lines_of(name: str) -> list[str]:
-    """The lines of all steps, without the part about the reference answer's keys."""
-    steps, _, _ = load_prompt(name).system.partition("\n\n## Examples of step 2\n")
-    return steps.replace(", `ref.a` in the reference", "").split("\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "base", "inside"),
-    [
-        ("claims/v1", "trace/v1", []),
-        ("reference/v1", "claims/v1", ["  - reference_verdict: "]),
-    ],
-)
-def test_a_richer_prompt_only_adds(name: str, base: str, inside: list[str]) -> None:
-    """What both ask for is asked for in the same words: lines are added inside, and at the end."""
-    added = [line for line in lines_of(name) if line not in lines_of(base)]
-    shared = [line for line in lines_of(name) if not line.startswith(tuple(inside))]
-    assert shared[: len(lines_of(base))] == lines_of(base)
-    assert [line[: len(start)] for line, start in zip(added, inside, strict=False)] == inside
-
-
-@pytest.mark.parametrize(("profile", "steps"), [("trace", 3), ("claims", 4), ("reference", 5)])
-def test_each_prompt_adds_a_step(profile: str, steps: int) -> None:
-    """Claims are asked for after the shared part, the comparison last."""
-    found = STEPS.findall(load_prompt(f"{profile}/v1").system)
-    assert found == [f"Step {number}" for number in range(1, steps + 1)]
-
-
-@pytest.mark.parametrize("name", PROMPTS)
-def test_a_prompt_tells_of_every_field_of_its_schema_in_order(name: str) -> None:
-    """Those of the label, and within them those of each entry."""
-    schema = load_schema(f"label-{name}")
-    system = load_prompt(name).system
-    named = re.findall(r"(?m)^( *)- ([a-z_]+)(?=$|: )", system)
-    told = [(indent, name) for indent, name in named if name not in SPECIAL_SUPPORT]
-    assert told == list(fields(schema.json_schema))
-
-
-def fields(schema: Mapping[str, Any], indent: str = "") -> Iterator[tuple[str, str]]:
-    """The names of all properties of a schema, each with its indentation in a prompt."""
-    for name, part in schema["properties"].items():
-        yield indent, name
-        inner = part.get("items", {})
-        if "anyOf" in part:  # the first form of a decision has all its fields
-            inner = part["anyOf"][0]
-        if "properties" in inner:
-            yield from fields(inner, indent + "  ")
-
-
-@pytest.mark.parametrize("name", PROMPTS)
-def test_a_prompt_explains_every_special_string(name: str) -> None:
-    """And says of those that stand alone that they do."""
-    told = re.findall(r"(?m)^- ([a-z_]+)(, alone)?: ", system_part(name, "Step 2"))
-    alone = {found: bool(only) for found, only in told if found in SPECIAL_SUPPORT}
-    assert list(alone) == list(SPECIAL_SUPPORT)
-    assert [found for found in alone if alone[found]] == list(SPECIAL_SUPPORT[:2])
 
 
 def test_only_the_reference_prompt_shows_the_reference() -> None:

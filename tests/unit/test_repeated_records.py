@@ -14,8 +14,8 @@ import pytest
 import labeler
 from labeler.api import write_labels
 from labeler.calculators import Intervals
+from labeler.calculators.intervals import mean_interval
 from labeler.calculators.row_facts import REPEATED, Identities, Identity
-from labeler.calculators.statistics.intervals import mean_interval
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
@@ -149,15 +149,6 @@ def test_no_function_takes_another_answer_for_a_copy() -> None:
             function(outcomes)
 
 
-def test_scores_are_checked_too(labeler_command: Command) -> None:
-    """Another score under one key is no copy."""
-    first = score_record(row={"id": "r"})
-    answer = first.answer.model_copy(update={"reasoning": "Asked again."})
-    path = written("s.jsonl", [first, first.model_copy(update={"answer": answer})])
-    code, _, err = labeler_command("metrics", path)
-    assert (code, "s.jsonl:2: record 'r'" in err) == (2, True)
-
-
 def test_audits_count_once(labeler_command: Command) -> None:
     """Copies of labels and failures, and failures of rows with a label."""
     once: list[Outcome] = [*lonely(), failed("f")]
@@ -168,18 +159,6 @@ def test_audits_count_once(labeler_command: Command) -> None:
     assert (expected.pop("duplicates"), found.pop("duplicates")) == (0, QUESTIONS)
     assert found == expected
     assert (quiet, err) == ("", REPEATED.format(QUESTIONS) + "\n")
-
-
-@pytest.mark.parametrize("command", [("audit",), ("report", "-o", "report.html")], ids=" ".join)
-def test_each_answer_is_compared_with_its_copies_once(
-    labeler_command: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
-) -> None:
-    """By whichever part of a command reads the labels first."""
-    compared: list[str] = []
-    monkeypatch.setattr(LabelRecord, "content", lambda one: compared.append(one.id) or one.id)  # type: ignore[func-returns-value]
-    name, *options = command
-    assert labeler_command(name, written("labels.jsonl", lonely()), *options)[0] == 0
-    assert len(compared) == QUESTIONS
 
 
 @pytest.mark.parametrize(
@@ -219,14 +198,6 @@ def test_each_judge_has_its_own_questions(summarized: Any) -> None:
     outcomes = [*lonely(), *(relabeled(one, trial=1) for one in lonely())]
     rows, _ = summarized(outcomes, "--metrics", "adherence")
     assert [(row["defined"], row["clusters"]) for row in rows] == [(QUESTIONS, None)] * 2
-
-
-def test_the_table_names_the_groups(labeler_command: Command) -> None:
-    """Unless a column was named."""
-    path = written("labels.jsonl", labels())
-    note = f"grouped by question ({QUESTIONS} groups)"
-    assert note in labeler_command("metrics", path, "--details")[1]
-    assert note not in labeler_command("metrics", path, "--group", "question", "--details")[1]
 
 
 def test_rows_leave_out_what_repeats(labeler_command: Command) -> None:
@@ -285,15 +256,6 @@ def test_a_gate_and_a_drop_read_the_labels_once(
     code, out, err = labeler_command("check", "-", "--min", "adherence=0.5", *drop)
     assert (code, out.splitlines()[0]) == (0, "passed: all 2 gates")
     assert err == REPEATED.format(2 * QUESTIONS) + "\n"
-
-
-def test_the_report_says_what_it_counts_once(labeler_command: Command) -> None:
-    """Next to the means, with the groups of the intervals."""
-    path = written("labels.jsonl", labels() * 2)
-    assert labeler_command("report", path, "-o", "report.html")[0] == 0
-    page = Path("report.html").read_text(encoding="utf-8")
-    assert f"Duplicates (same id and label key), not counted: {QUESTIONS * EACH}." in page
-    assert f"grouped by question ({QUESTIONS} groups)" in page
 
 
 @pytest.mark.parametrize("signed", [True, False])

@@ -15,12 +15,11 @@ import pytest
 from labeler.audit import findings_of
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.headline import in_words
-from labeler.calculators.summary_table import FLOOR
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.report import write_report, writing
-from labeler.report.page import data_block, pack
+from labeler.report.page import pack
 from labeler.report.report_data import ReportData
 from labeler.report.views import record_view
 from labeler.sentences.characters import visible
@@ -69,13 +68,6 @@ def test_what_is_packed_comes_out_again() -> None:
     stream = base64.b64decode(pack([1]))
     assert gzip.decompress(stream) == b"[1]"
     assert stream[4:8] == bytes(4)
-
-
-def test_a_blocks_name_is_escaped() -> None:
-    """It is ours today; tomorrow it may not be."""
-    assert data_block('"><b>', 1).startswith(
-        '<script type="application/json" id="&#34;&gt;&lt;b&gt;">'
-    )
 
 
 def test_the_records_of_a_page_are_those_of_the_file(path: Path) -> None:
@@ -295,16 +287,6 @@ def test_richer_labels_bring_their_metrics_and_claims(path: Path) -> None:
     assert "Configuration 3 of 3" in page.texts
 
 
-def test_the_head_counts_contradictions_and_suspicions(path: Path) -> None:
-    """Each record once; notes are not counted there."""
-    both = ["0a", "0b"]
-    good = output(relevant=both, utilized=both)
-    odd = output(relevant=both, utilized=both, overall=False)
-    page = _report([record(id="good", answer=good), record(id="odd", answer=odd)], path)
-    told = " ".join(page.texts.split())
-    assert "2 labeled · 0 failed · 1 contradictory · 0 suspicious" in told
-
-
 def test_judge_configurations_are_never_averaged(path: Path) -> None:
     """Each has figures and filters of its own."""
     good, bad = record(id="r1"), record(id="r2", support={"a": []})
@@ -316,14 +298,6 @@ def test_judge_configurations_are_never_averaged(path: Path) -> None:
         [{"metric": "adherence", "low": 1.0, "high": 1.0, "closed": True}, {"signature": 0}],
         [{"metric": "adherence", "low": 0.0, "high": 0.0, "closed": True}, {"signature": 1}],
     ]
-
-
-def test_the_embedded_judge_is_called_a_floor(path: Path) -> None:
-    """Next to its own figures only."""
-    good = record(id="r1")
-    assert FLOOR not in _report([good], path).texts
-    by_words = relabeled(record(id="r2"), model="lexical/1", judge="embedded")
-    assert _report([good, by_words], path).texts.count(FLOOR) == 1
 
 
 def test_very_many_configurations_are_not_all_summed_up(path: Path) -> None:
@@ -357,6 +331,15 @@ def test_the_figures_are_those_of_the_summary(path: Path) -> None:
     assert f"{rows[0].mean:.4f}" in page.texts
     assert f"{rows[0].interval.low:.3f} to {rows[0].interval.high:.3f}" in page.texts
     assert '{"subset":"law"}' in page.with_attribute("data-filter")
+
+
+def test_rows_whose_column_is_null_are_a_group_of_the_page(path: Path) -> None:
+    """They are summarized as rows without the column are."""
+    outcomes = [
+        record(id=f"r{n}", metadata={"domain": value}) for n, value in enumerate((None, "law", 1))
+    ]
+    page = _report(outcomes, path, by="domain", metrics="adherence")
+    assert '{"subset":"(none)"}' in page.with_attribute("data-filter")
 
 
 def test_the_counts_of_bars_are_those_of_the_records(path: Path) -> None:

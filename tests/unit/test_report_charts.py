@@ -143,14 +143,6 @@ def test_a_cell_stands_where_its_bins_are() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("count", "most", "level"), [(1, 1, 5), (1, 100, 1), (25, 100, 3), (99, 100, 4), (100, 100, 5)]
-)
-def test_shades_grow_with_the_root_of_the_count(count: int, most: int, level: int) -> None:
-    """The fullest cell alone has the last shade."""
-    assert charts.level_of(count, most) == level
-
-
 def test_a_difference_lies_on_its_side_of_zero() -> None:
     """On a line of 160 units from -0.2 to 0.2, with 0 in its middle, that begins 6 units in."""
     drawing = _parsed(charts.draw_difference(0.1, (-0.05, 0.2), 0.2))
@@ -159,15 +151,6 @@ def test_a_difference_lies_on_its_side_of_zero() -> None:
     assert line.get("d") == "M66 8H166M66 2V14M166 2V14"
     assert _floats(next(drawing.iter(f"{SVG}circle")), "cx", "cy") == (126.0, 8.0)
     assert "interval" not in charts.draw_difference(0.1, None)
-
-
-@pytest.mark.parametrize(
-    ("values", "ends"),
-    [([0.27, 0.41], (0.0, 1.0)), ([0.5, 1.3], (0.0, 1.4)), ([-0.5, 0.5], (-0.5, 0.5))],
-)
-def test_the_ends_of_a_line_are_round(values: list[float], ends: tuple[float, float]) -> None:
-    """So that the two numbers above it are short; 0 lies between them."""
-    assert charts.scale_of(values) == pytest.approx(ends)
 
 
 @pytest.mark.parametrize(
@@ -181,14 +164,6 @@ def test_a_bar_begins_at_zero(
     [drawn] = (each for each in drawing.iter(f"{SVG}rect") if each.get("class") == "bar")
     assert _floats(drawn, "x", "width") == bar
     assert drawing.find(f"{SVG}path[@class='interval']") is not None
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(9_999, "9999"), (12_345, "12.3k"), (123_456, "123k"), (0, "0")]
-)
-def test_counts_fit_into_their_bars(count: int, text: str) -> None:
-    """The tables and what is spoken have them in full."""
-    assert charts.brief(count) == text
 
 
 def test_a_drawing_names_itself_and_has_no_style_of_its_own() -> None:
@@ -209,18 +184,6 @@ def labels(tmp_path: Path) -> Path:
     for _ in write_outcomes(made, path):
         pass
     return path
-
-
-def test_the_files_that_were_written_are_named(
-    labeler_command: Command, labels: Path, tmp_path: Path
-) -> None:
-    """With their sizes, on standard error, after the conclusion of the labels."""
-    page, folder = tmp_path / "report.html", tmp_path / "report"
-    for output, files in ((page, ""), (folder, r", and 3 files of records, 0\.\d MB")):
-        code, out, err = labeler_command("report", labels, "-o", output)
-        assert (code, out.split(" (")[0]) == (0, "120 of 120 answers fully supported")
-        written = re.escape(str(output / "index.html" if files else output))
-        assert re.fullmatch(rf"{written}: 0\.\d MB{files}\n", err)
 
 
 def test_the_next_command_of_label_works_as_printed(
@@ -315,17 +278,6 @@ def test_nothing_relevant_is_no_good_retrieval() -> None:
     assert _fitting(*values) == {INCOMPLETE: None}
 
 
-def test_conditions_read_as_they_are_meant() -> None:
-    """What a page prints of each pattern is what it asks for."""
-    printed = [", ".join(map(str, pattern.conditions)) for pattern in PATTERNS]
-    assert printed == [
-        "relevance ≥ 0.7, utilization:capstone ≤ 0.5",
-        "completeness ≤ 0.5, adherence = 1",
-        "relevance ≥ 0.7, utilization:capstone ≥ 0.7, completeness ≥ 0.7, adherence = 1",
-        "adherence = 0",
-    ]
-
-
 def test_a_pattern_of_an_unmeasured_metric_has_no_count(tmp_path: Path) -> None:
     """A dash and the reason, not 0 records: the embedded judge measures no completeness."""
     rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -390,8 +342,3 @@ def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
     names = Counter(name for text in texts for name in _DECLARED.findall(text))
     assert len(names) > len(texts)
     assert [name for name, times in names.items() if times > 1] == []
-
-
-def test_every_script_is_part_of_a_page() -> None:
-    """None is left over, and none is missing."""
-    assert {*FILES} == {*DIFF, *REPORT, *REVIEW, *PLAN}

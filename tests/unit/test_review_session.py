@@ -393,15 +393,6 @@ def test_who_judged_how_often_is_told_by_name(tmp_path: Path) -> None:
     assert among["relevant"]["units"] == 3
 
 
-def test_figures_follow_what_is_stored(drawn: ReviewSession) -> None:
-    """They are worked out anew only where the file has changed."""
-    statistics = ReviewStatistics(drawn)
-    before = statistics.view()
-    assert statistics.view() is before
-    drawn.save(2, said(drawn, 2))
-    assert statistics.view()["judged"] == 3
-
-
 def test_rows_that_share_a_label_count_each(tmp_path: Path) -> None:
     """A correction of the one is a correction of the other."""
     first = RECORDS[1]
@@ -440,22 +431,6 @@ def test_what_was_judged_blind_is_compared_and_the_last_word_corrects(tmp_path: 
     assert view["annotators"] == [{"annotator": "ann", "agree": 1, "disagree": 0, "unsure": 0}]
 
 
-def test_notes_name_their_metrics_and_equal_values_have_a_wide_interval(tmp_path: Path) -> None:
-    """People said the same of the adherence of both records, and not of their relevance."""
-    session = a_session(tmp_path, records=RECORDS, queue="random")
-    session.save(0, said(session, 0))
-    session.save(1, said(session, 1))
-    view = statistics_of(session)
-    assert any(
-        note.startswith("adherence, overall_supported: people gave 1 to all 2")
-        for note in view["notes"]
-    )
-    adherence, relevance = (means(view, name)["estimate"] for name in ("adherence", "relevance"))
-    assert (adherence["value"], adherence["small_sample"]) == (1.0, True)
-    assert adherence["interval"][0] < 0.05
-    assert relevance["interval"] is not None
-
-
 def test_a_disputed_record_counts_by_halves_in_every_metric(tmp_path: Path) -> None:
     """In those that labeler agree has, and in those that follow from the corrected labels."""
     metrics = select_metrics("adherence,adherence:ragbench,completeness")
@@ -468,11 +443,3 @@ def test_a_disputed_record_counts_by_halves_in_every_metric(tmp_path: Path) -> N
     for name in ("adherence", "adherence:ragbench", "overall_supported"):
         found = estimates_of[name]
         assert (found["value"], found["small_sample"]) == (0.5, True)
-
-
-def test_labels_made_in_several_ways_are_told_of(tmp_path: Path) -> None:
-    """Their figures are over all of them together."""
-    again = relabeled(RECORDS[0], trial=1)
-    assert not statistics_of(a_session(tmp_path, records=RECORDS))["notes"]
-    view = statistics_of(a_session(tmp_path, records=[*RECORDS, again]))
-    assert "made in 2 ways" in view["notes"][0]

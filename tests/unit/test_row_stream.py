@@ -150,11 +150,6 @@ def test_the_total_is_known_where_it_is_exact(
     assert len(labels) == len(watch.results) == (1 if name == "rows.csv" else 7)
 
 
-def test_rows_of_python_are_counted() -> None:
-    """By their length."""
-    assert RowStream(open_rows([row(1), row(2)])).total() == 2
-
-
 def test_what_is_reported_of_rows_is_right_at_the_end() -> None:
     """A notice that counts rows comes again if more rows have it."""
     told: list[str] = []

@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import labeler
-from labeler.cli.label import RunReport
 from labeler.judges.limits import Budget
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labels.record import LabelFailure
 from support.command import Command
-from support.records import sample_record
 from wire.provider import Provider, Script, changes
 from wire.runs import row_file, rows
 
@@ -164,18 +162,6 @@ def test_a_server_that_names_a_model_for_each_answer_gets_one_line(label: Label)
     assert said.endswith(", and 4 more")
     assert "\x1b" not in said
     assert "<U+001B>" in said
-
-
-def test_imported_labels_that_name_no_model_are_told_of_none(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """There is nobody to tell of."""
-    with RunReport("importing") as progress:
-        list(progress.watching([sample_record(n) for n in range(3)]))
-    progress.close("3 imported")
-    err = capsys.readouterr().err
-    assert err.startswith("3 imported, 0 failed")
-    assert "answered by" not in err
 
 
 ROWS = [

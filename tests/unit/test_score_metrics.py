@@ -13,12 +13,11 @@ import pytest
 
 from labeler.calculators import Intervals, Ratio
 from labeler.calculators.metrics_row import Collected, MetricsRow, split_collected
-from labeler.calculators.statistics.resampling import score_coefficients, score_sums
+from labeler.calculators.resampling import score_coefficients, score_sums
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.collected import Scores, compare_raters
-from labeler.plugins.scores.length import length_effects
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.fakes import CountingJudge, scoring
@@ -125,12 +124,6 @@ def test_scores_are_summarized_by_a_column_and_with_intervals() -> None:
     assert by["a", "tone"] == 4.5
     assert by["b", "tone:pass"] == 0.0
     assert all(row.interval for row in rows)
-
-
-def test_records_of_one_question_may_be_drawn_together() -> None:
-    """The question is a column of every score."""
-    score, _ = summary([*given(5, 3, 2, 4)], by="question", intervals=Intervals(group="question"))
-    assert (score.group, score.mean) == ("What is the capital of France?", 3.5)
 
 
 def judged(model: str, *scores: int, **settings: Any) -> list[ScoreRecord]:
@@ -301,42 +294,6 @@ def test_scores_that_are_all_1_are_no_share() -> None:
     assert (passed.interval.method, passed.bounds) == ("gaffke", (0.0, 0.25))
 
 
-def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
-    """Records with responses of so many characters, and these scores."""
-    return [
-        record(score, row={"id": f"r{n}", "response": "x" * length})
-        for n, (length, score) in enumerate(points)
-    ]
-
-
-def test_a_judge_that_rewards_length_is_seen() -> None:
-    """One point more for each hundred characters is a slope of 10 per 1,000."""
-    (found,) = length_effects(
-        Scores(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5))).configurations
-    )
-    assert found.slope == pytest.approx(11.0)
-    assert found.low is not None
-    assert found.low > 0
-    (found,) = length_effects(Scores(of_length((100, 1), (100, 2), (100, 3))).configurations)
-    assert (found.slope, found.undefined) == (None, "constant_x")
-
-
-def test_records_of_one_question_are_one_observation_of_length() -> None:
-    """Four copies of each record say no more than one: about the same interval."""
-    points = ((100, 1), (250, 2), (300, 3), (420, 5), (500, 4), (610, 5))
-    (once,) = length_effects(Scores(of_length(*points)).configurations)
-    often = [
-        record(score, row={"id": f"r{n}-{copy}", "question": f"Q{n}?", "response": "x" * length})
-        for n, (length, score) in enumerate(points)
-        for copy in range(4)
-    ]
-    (found,) = length_effects(Scores(often).configurations)
-    assert (once.clusters, found.clusters) == (None, 6)
-    assert found.slope == pytest.approx(once.slope)
-    assert (found.low, found.high) == pytest.approx((once.low, once.high))
-    assert found.as_json("0")["clusters"] == 6
-
-
 def test_scores_are_told_from_the_rest() -> None:
     """What could not be read goes with whatever came first."""
     unread = failed("bad", read=False)
@@ -383,22 +340,6 @@ def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None
     assert rows[0]["metrics"]["tone"] == value
 
 
-def test_metrics_of_two_judges_say_how_far_they_agree(
-    labeler_command: Command, tmp_path: Path
-) -> None:
-    """Who scored, and why a coefficient is missing."""
-    path = tmp_path / "two.jsonl"
-    list(write_outcomes([*judged("a", 1, 2, 4, 5), *judged("b", 1, 3, 4, 4)], path))
-    code, out, _ = labeler_command("metrics", path)
-    assert code == 0
-    assert "2 judges" in out
-    assert "0.875" in out  # kappa
-    assert "tone: mean 3.000 by judge:fake/b|" in out
-    list(write_outcomes([*judged("a", 1, 2), *judged("b", 1, 2), *judged("c", 1, 2)], path))
-    _, out, _ = labeler_command("metrics", path)
-    assert "undefined kappa of tone, judges: more_than_two_raters" in out
-
-
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [
@@ -420,17 +361,6 @@ def test_metrics_of_scores_are_asked_for_by_their_ids(
     assert [list(json.loads(line)["metrics"]) for line in out.splitlines()] == [shown] * 7
 
 
-def test_an_id_that_no_criterion_has_is_told_with_those_of_the_file(
-    labeler_command: Command, scores: Path
-) -> None:
-    """Wrong use, also where it could be a module's name."""
-    for wrong in ("tune", "tune:pass"):
-        code, _, err = labeler_command("metrics", scores, "--metrics", wrong)
-        assert code == 2
-        assert f"{wrong!r}" in err
-        assert "scores.jsonl: tone, tone:pass" in err
-
-
 def test_a_metric_of_labels_that_scores_do_not_have_is_shown_without_a_value(
     labeler_command: Command, scores: Path
 ) -> None:
@@ -448,16 +378,3 @@ def test_show_prints_every_score_of_a_record(labeler_command: Command, scores: P
     assert "score: 3 of 1 to 5, passes at 3" in out
     assert "so it is" in out
     assert "Lyon" not in out  # a document, which the criterion does not show
-
-
-def test_length_prints_a_slope(labeler_command: Command, tmp_path: Path) -> None:
-    """As a table, and as JSON; a label file has no scores."""
-    path = tmp_path / "s.jsonl"
-    list(write_outcomes(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)), path))
-    code, out, _ = labeler_command("length", path)
-    assert (code, "+11.000" in out) == (0, True)
-    _, told, _ = labeler_command("length", path, "--json")
-    assert json.loads(told)[0]["slope"] == pytest.approx(11.0)
-    list(write_outcomes([label_record()], path))
-    code, _, err = labeler_command("length", path)
-    assert (code, "holds no scores: 'labeler score' makes some" in err) == (2, True)

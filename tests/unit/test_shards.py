@@ -22,8 +22,8 @@ from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.progress import RunCounts
 from labeler.labels.record import LabelFailure
-from labeler.plugins.ray import shards
-from labeler.plugins.ray.shards import Purse, Shard, Work, Worker
+from labeler.plugins import ray
+from labeler.plugins.ray import Purse, Shard, Work, Worker
 from labeler.version import install_command
 from support.command import Command
 from support.fakes import CountingJudge, agreeable
@@ -33,7 +33,7 @@ from support.parquet_rows import outcomes_in, row, write_rows
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of five rows."""
-    monkeypatch.setattr(shards, "SHARD_ROWS", 5)
+    monkeypatch.setattr(ray, "SHARD_ROWS", 5)
 
 
 def work(folder: Path, judge: CountingJudge | None = None, out: str = "out", **more: Any) -> Work:
@@ -45,7 +45,7 @@ def work(folder: Path, judge: CountingJudge | None = None, out: str = "out", **m
 
 def plan(*rows: Path | str, asked: Work) -> dict[Shard, RunCounts | None]:
     """The shards of rows."""
-    return shards.plan(list(map(str, rows)), asked, lambda _: None)
+    return ray.plan(list(map(str, rows)), asked, lambda _: None)
 
 
 def label(rows: Path | str, asked: Work) -> RunCounts:
@@ -218,7 +218,7 @@ def test_rows_of_other_columns_are_read_as_on_one_machine(tmp_path: Path) -> Non
     ]
     pq.write_table(pa.Table.from_pylist(ragas), tmp_path / "ragas.parquet")
     assert label(tmp_path / "ragas.parquet", work(tmp_path)).origins == {"judge": 12}
-    shards.plan([str(tmp_path / "ragas.parquet")], work(tmp_path), told.append)
+    ray.plan([str(tmp_path / "ragas.parquet")], work(tmp_path), told.append)
     assert ["--preset ragas" in text for text in told] == [True]
     mine = [{"n": n, "q": one["question"], **one} for n, one in enumerate(rows)]
     file = tmp_path / "mine.parquet"

@@ -22,7 +22,7 @@ from labeler.comparing.gates import Gate
 from labeler.errors import UsageError
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import load_schema
 from labeler.plugins.similarity.comparing import (
     SCHEMA,
     QuestionsKind,
@@ -73,18 +73,6 @@ def value(record: QuestionsRecord, metric: str = MEAN) -> float | None:
 def test_the_number_is_the_mean_of_the_cosines(cosines: tuple[float, ...], expected: float) -> None:
     """Worked out by hand; it can be below 0."""
     assert value(questions_record(*cosines)) == pytest.approx(expected, abs=1e-15)
-
-
-def test_the_number_is_that_of_numpy() -> None:
-    """From vectors to the mean, to a millionth and far beyond."""
-    dice = random.Random(5)  # noqa: S311 - no secret
-    for _ in range(50):
-        asked, *written = (tuple(dice.gauss(0, 1) for _ in range(256)) for _ in range(4))
-        a, b = np.array(asked), np.array(written)
-        expected = (b @ a / (np.linalg.norm(b, axis=1) * np.linalg.norm(a))).mean()
-        mean = mean_cosine([cosine(asked, vector) for vector in written])
-        assert mean.value == pytest.approx(float(expected), abs=1e-12)
-        assert mean.denominator == 3
 
 
 def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:

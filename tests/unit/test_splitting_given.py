@@ -238,16 +238,6 @@ def test_a_joined_sentence_spans_its_parts() -> None:
     assert (piece.start, piece.end) == (0, 33)
 
 
-def test_looking_words_up_leaves_no_trace() -> None:
-    """Memory does not grow with the vocabulary of the texts."""
-    from labeler.plugins.ragbench.splitter import _punkt
-
-    context = _punkt()._params.ortho_context
-    before = len(context)
-    RAGBENCH.split("Qwxyz e.g. Zyxwq came. B. Wqzyx left etc. Xqzwy stayed.")
-    assert len(context) == before
-
-
 INDEX = st.integers(min_value=0, max_value=10**9)
 
 

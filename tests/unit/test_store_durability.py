@@ -19,9 +19,8 @@ import pytest
 
 from labeler.errors import StoreError, UnstorableRecord
 from labeler.store import checksums
-from labeler.store import writer as writing
-from labeler.store.disk import DiskStore
-from labeler.store.writer import Writer
+from labeler.store import disk as writing
+from labeler.store.disk import DiskStore, Writer
 from support.records import keyed_example, sample_failure, sample_record
 from support.stored import failures_in, faults_in
 
@@ -220,8 +219,7 @@ def test_what_is_lost_by_closing_is_counted(
 _LEFT_OPEN = """
 import sqlite3, sys, threading
 from support.records import sample_record
-from labeler.store.disk import DiskStore
-from labeler.store.writer import Writer
+from labeler.store.disk import DiskStore, Writer
 tried = threading.Event()
 def write(*_):
     tried.set()

@@ -6,12 +6,10 @@ import inspect
 import io
 import itertools
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -29,7 +27,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.statistics.intervals import mean_interval
+from labeler.calculators.intervals import mean_interval
 from labeler.calculators.summary_table import View
 from labeler.cli.check import check
 from labeler.cli.measure import metrics, print_summary
@@ -39,11 +37,8 @@ from labeler.comparing.checking import check_rows
 from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand, GateSettings
 from labeler.errors import UsageError
-from labeler.labels.record import RECORDS, LabelRecord, Outcome
-from labeler.labels.schemas import read_resource
-from labeler.plugins.scores import Criterion
-from labeler.plugins.scores.metrics import score_metrics
-from metric_terms import SYSTEMS
+from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import failure, record
 
@@ -174,18 +169,6 @@ def test_ones_of_a_metric_that_goes_beyond_are_no_share() -> None:
     assert (fours.mean, fours.bounds) == (4.0, None)
 
 
-def test_cosines_are_not_bounded_and_shares_are() -> None:
-    """They may be below 0."""
-    bounded = {metric.id: metric.bounded for metric in select_metrics("all", kind="questions")}
-    assert bounded == {
-        "answer_relevancy_similarity": False,
-        "answer_relevancy_similarity:ragas": False,
-        "noncommittal": True,
-    }
-    beyond = {metric.id for metric in select_metrics("all") if not metric.bounded}
-    assert beyond == {"relevance:ragbench", "utilization:ragbench"}
-
-
 @pytest.mark.parametrize("options", [{"level": 1.5}, {"level": 0}])
 def test_options_out_of_their_range_are_refused_at_once(options: dict[str, Any]) -> None:
     """Before anything is read."""
@@ -233,21 +216,6 @@ def test_the_commands_have_the_librarys_defaults(command: Callable[..., object])
     defaults = {p.name: p.default for p in inspect.signature(command).parameters.values()}
     named = {name: defaults[name] for name in ("level", "group")}
     assert named == asdict(Intervals())
-
-
-def test_numbers_load_no_numpy(tmp_path: Path) -> None:
-    """With intervals and without, a plain recompute starts fast."""
-    write_labels(answers(GOOD, HALF), labels := tmp_path / "labels.jsonl")
-    program = (
-        "import sys; from labeler.cli import run\n"
-        "for option in ('--rows', '--no-intervals', '--level=0.9'):\n"
-        f"    sys.argv = ['labeler', 'metrics', {str(labels)!r}, option]\n"
-        "    print(run(), 'numpy' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert [line for line in done.stdout.splitlines() if line.endswith("False")] == ["0 False"] * 3
 
 
 VALUES = (1, "1", None, "(none)", True, "true", "", "law")
@@ -340,20 +308,3 @@ def test_many_groups_cost_as_much_as_their_records(
     """Four times as many groups are about four times as much work, not sixteen."""
     calls(kind, 5)
     assert calls(kind, 40) < 6 * calls(kind, 10)
-
-
-OWN_CRITERION = "g_eval"
-"""A criterion of one's own, whose metric has the criterion's name."""
-IDS = sorted({term.id for terms in SYSTEMS.values() for term in terms})
-
-
-@pytest.mark.parametrize("name", IDS)
-def test_a_metric_is_found_by_its_id(name: str) -> None:
-    """In the core or in an optional part, which can also read the records that it measures."""
-    if name == OWN_CRITERION:
-        own = Criterion(name=name, criteria="Is it kind?", steps=None, shows=("response",))
-        metric = score_metrics(own.name, (own.low, own.high))[0]
-    else:
-        (metric,) = select_metrics(name, kind=None)
-    assert metric.id == name
-    assert RECORDS[metric.kind].model_fields["kind"].default == metric.kind

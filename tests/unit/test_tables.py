@@ -143,16 +143,6 @@ def test_figures_of_commands_stand_whole(
     assert "…" not in shown + agreement
 
 
-@WIDTHS
-def test_why_a_profile_cannot_label_is_said_below_the_table(
-    labeler_command: Command, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    """On one line, not in a narrow column."""
-    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
-    shown = labeler_command("estimate", EXAMPLES, "--model", "gpt-4o", "--each-profile")[1]
-    assert "\ncannot be labeled with --profile reference: no_reference 7\n" in shown
-
-
 RESPONSES = {30: "A lamp.", 10: "", 20: "A lamp. Cats fly over Paris."}
 ROWS: list[dict[str, Any]] = [
     {

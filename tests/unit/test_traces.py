@@ -180,23 +180,6 @@ def test_a_trace_that_gives_no_row_is_counted_by_its_reason(
     assert counts.examples[reason] == f"{1:032x}"
 
 
-SHAPES = {
-    "Elasticsearch": {"hits": {"hits": [{"_source": {"body": "A"}}]}},
-    "Bedrock": {"retrievalResults": [{"content": {"text": "A"}}]},
-    "Azure AI Search": {"value": [{"@search.score": 1, "chunk": "A"}]},
-    "Weaviate": {"data": {"Get": {"Passage": [{"text": "A"}]}}},
-    "Vertex": {"results": [{"document": {"derivedStructData": {"snippets": [{"snippet": "A"}]}}}]},
-    "pairs": [[{"page_content": "A"}, 0.5]],
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_retrievers_of_any_known_shape_give_documents(shape: str, file: Path) -> None:
-    """See ``test_retrieved_documents`` for all of them."""
-    found = span("find", "root", "RETRIEVER", output__value=SHAPES[shape])
-    assert only(file, root(), found)["documents"] == ["A"]
-
-
 @pytest.mark.parametrize("output", [{"took": 3, "answer": 7}, {"error": "timeout"}, [{"id": 7}]])
 def test_a_retrieval_of_unknown_shape_gives_no_row(output: object, file: Path) -> None:
     """An adherence of 0 would be a guess."""

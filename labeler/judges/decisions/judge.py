@@ -1,24 +1,234 @@
-"""The judge that asks for probabilities: one request a record, more where a server takes less."""
+"""The judge that asks for probabilities: one request a record, more where a server takes less.
+
+Two APIs differ in the form of their questions. Sources: types of openai 3.57.0 (``decision.py``,
+``decision_create_params.py``), and the specification in jevcompat 0.1.1. Servers deviate: an answer
+that does not fit its question exactly is an error, never a guess. ``confidence`` is not read: it
+says how concentrated a distribution is, in five ways.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, cast
 
 from labeler.errors import UsageError
-from labeler.judges.decisions.forms import LISTED, NAMED, QuestionForm
-from labeler.judges.decisions.questions import DecisionPrompt, Question, shown
-from labeler.judges.decisions.verdicts import THRESHOLDS, Decisions, answer_of, scores_of
+from labeler.judges.decisions.questions import (
+    THRESHOLDS,
+    Decision,
+    DecisionPrompt,
+    Decisions,
+    Question,
+    answer_of,
+    scores_of,
+    shown,
+)
 from labeler.judges.limits import Size
-from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
+from labeler.judges.openai.attempts import AttemptLog, cut_prompt
+from labeler.judges.openai.completion import (
+    NO_COMPLETION,
+    Completion,
+    fact_of,
+    stated_error,
+    usage_of,
+)
+from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.request import Form
+from labeler.judges.openai.reading import at, list_of, parse_object
+from labeler.judges.openai.request import Form, Request
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.sentences.example import Frozen
+
+_LEAST_TOLERANCE, _FEWEST_DIGITS = 0.05, 2
+"""A distribution's sum may be off by this in any case; digits after the point that servers show."""
+
+
+class Unfit(Exception):
+    """An answer that does not fit its question; the message names the question and the fault."""
+
+    def __init__(self, fault: str, *, kind: ErrorKind = "undecided") -> None:
+        super().__init__(fault)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class QuestionForm:
+    """The form of questions and answers in one API.
+
+    Attributes:
+        text: field of the request with the record.
+        most_questions: questions that some server takes in one request.
+        most_options: options that some server takes in one choice.
+        asked: makes the value of ``questions``.
+        answers: returns answers by the name of their question, of the value of ``answers``.
+        fields: type of an answer to a question of yes or no, and the field of its probability.
+    """
+
+    text: str
+    most_questions: int
+    most_options: int
+    asked: Callable[[Sequence[Question]], Any]
+    answers: Callable[[Any, Sequence[Question]], Mapping[str, Any]]
+    fields: tuple[str, str]
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """Return a record with the questions that stand in for messages."""
+        text = {self.text: request.task.messages[0]["content"]}
+        return {**request.spec.parameters(), **text, "questions": self.asked(_questions(request))}
+
+    def read(self, body: bytes, request: Request) -> Completion:
+        """Read an answer."""
+        values, has_twins = parse_object(body.decode("utf-8", "replace"))
+        if values is None:
+            return NO_COMPLETION
+        asked = _questions(request)
+        error, decisions = self._decided(values, asked, has_twins=has_twins)
+        usage = {
+            "prompt_tokens": at(values, "usage", "input_tokens"),
+            "completion_tokens": at(values, "usage", "output_tokens"),
+        }
+        counted = usage_of(usage, is_empty=True)
+        texts = [request.task.messages[0]["content"], *(one.instructions for one in asked)]
+        return Completion(
+            # Checked here: a request holds some of a task's questions.
+            error=error or cut_prompt(counted.prompt_tokens if counted else 0, texts),
+            usage=counted,
+            model=fact_of(values.get("model")),
+            decisions=decisions,
+        )
+
+    def _decided(
+        self, values: Mapping[str, Any], asked: Sequence[Question], *, has_twins: bool
+    ) -> tuple[ObservedError | None, Mapping[str, Decision]]:
+        """Return why there is no answer to all questions, or the answers."""
+        if stated := values.get("error"):
+            return stated_error(stated), {}
+        if "answers" not in values:
+            return ObservedError("no_choices"), {}
+        if has_twins:
+            return ObservedError("undecided", facts="a name stands twice in one object"), {}
+        try:
+            given = self.answers(values["answers"], asked)
+            return None, {one.name: self._decision(given[one.name], one) for one in asked}
+        except Unfit as unfit:
+            return ObservedError(unfit.kind, facts=str(unfit)), {}
+
+    def _decision(self, answer: object, question: Question) -> Decision:
+        where, (kind, field) = f"question {question.name!r}", self.fields
+        stated = at(answer, "type")
+        if stated == "refusal":
+            raise Unfit(where, kind="refusal")
+        if stated != ("choice" if question.options else kind):
+            raise Unfit(f"{where}: its answer has another type")
+        if not question.options:
+            return _probability(at(answer, field), where)
+        return _distribution(at(answer, "probabilities"), question.options, where)
+
+
+def _questions(request: Request) -> Sequence[Question]:
+    return cast("Sequence[Question]", request.messages)
+
+
+def _probability(value: object, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unfit(f"{where}: its probability is not a number")
+    if not 0 <= value <= 1:  # NaN neither
+        raise Unfit(f"{where}: its probability is not from 0 to 1")
+    return float(value)
+
+
+def _distribution(given: object, options: Sequence[str], where: str) -> dict[str, float]:
+    """Return the probabilities of all options, whose sum is 1."""
+    values = _by_value(given) if isinstance(given, list) else given
+    if not isinstance(values, dict) or set(values) != set(options):
+        raise Unfit(f"{where}: its options are not those of the question")
+    found = {option: _probability(values[option], where) for option in options}
+    total = math.fsum(found.values())
+    if not total or abs(total - 1) > _tolerance(found.values()):
+        raise Unfit(f"{where}: its probabilities sum to {total:.4g}")
+    return found if total == 1 else {option: value / total for option, value in found.items()}
+
+
+def _by_value(given: list[object]) -> dict[str, object] | None:
+    pairs = [(at(one, "value"), at(one, "probability")) for one in given]
+    found = {value: probability for value, probability in pairs if isinstance(value, str)}
+    return found if len(found) == len(pairs) else None
+
+
+def _tolerance(values: Any) -> float:  # noqa: ANN401 - numbers
+    """Return what rounding explains: half a unit of the last digit shown, for each option."""
+    digits = max(-int(Decimal(repr(value)).normalize().as_tuple().exponent) for value in values)
+    return max(_LEAST_TOLERANCE, len(values) * 0.5 * 10.0 ** -max(digits, _FEWEST_DIGITS)) + 1e-9
+
+
+def _listed_questions(asked: Sequence[Question]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "choice" if one.options else "predicate",
+            "name": one.name,
+            "instructions": one.instructions,
+            **({"choices": [{"value": option} for option in one.options]} if one.options else {}),
+        }
+        for one in asked
+    ]
+
+
+def _listed_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]:  # noqa: ANN401 - a JSON value
+    """Return answers by name; those without a name are in the order of the questions."""
+    answers = list_of(given)
+    own: list[Any] = [at(answer, "name") for answer in answers]
+    names: list[Any] = [one.name for one in asked]
+    if own == [None] * len(names):
+        own = names
+    if sorted(map(str, own)) != sorted(names):
+        raise Unfit(
+            f"{len(names)} questions were asked, and {len(own)} answers name others or none"
+        )
+    return dict(zip(own, answers, strict=True))
+
+
+def _named_questions(asked: Sequence[Question]) -> dict[str, Any]:
+    # Some servers reject an option without a description.
+    return {
+        one.name: {
+            "type": "choice" if one.options else "noul",
+            "instructions": one.instructions,
+            **({"criteria": {option: option for option in one.options}} if one.options else {}),
+        }
+        for one in asked
+    }
+
+
+def _named_answers(given: Any, asked: Sequence[Question]) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+    if not isinstance(given, dict) or set(given) != {one.name for one in asked}:
+        raise Unfit(f"{len(asked)} questions were asked, and the answers are to others")
+    return given
+
+
+# Where a server takes less than here, it says so, and the run keeps to that.
+LISTED = QuestionForm(
+    text="input",
+    most_questions=400,
+    most_options=255,
+    asked=_listed_questions,
+    answers=_listed_answers,
+    fields=("predicate", "probability"),
+)
+"""The form of OpenAI's decisions."""
+NAMED = QuestionForm(
+    text="state",
+    most_questions=1000,
+    most_options=255,
+    asked=_named_questions,
+    answers=_named_answers,
+    fields=("noul", "noul"),
+)
+"""The form of TypeSafe's systemone."""
+
 
 _REFUSALS = frozenset({400, 413, 422})
 _OPTIONS = re.compile(r"option|choice|criteria|candidate")

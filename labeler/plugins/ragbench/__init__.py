@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from pydantic import ValidationError
 
+from labeler.cli import options
+from labeler.cli.files import check_label_target
+from labeler.cli.terminal import SOME_FAILED
 from labeler.data.formats import read_source
 from labeler.data.label_files import parts_of
 from labeler.data.lines import is_remote
@@ -22,8 +26,7 @@ from labeler.errors import BadRow
 from labeler.labels.answers import VerbatimLabel, VerbatimSupport
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
-from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Signature, label_key
+from labeler.labels.signature import Signature, label_key, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import document_key, response_key
 from labeler.sentences.splitting import SPLITTERS, key_example
@@ -175,3 +178,25 @@ def _verbatim(row: Mapping[str, Any], where: str) -> VerbatimLabel:
             "needed: the columns of the RAGBench data set",
             reason="wrong_type",
         ) from error
+
+
+def import_ragbench(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="RAGBench rows: Parquet or JSON Lines, folders of the former, patterns, or - for "
+            "standard input."
+        ),
+    ],
+    *,
+    output: options.Output = "-",
+) -> int:
+    """Import published RAGBench rows as label records."""
+    from labeler import api  # noqa: PLC0415 - needed by the command alone, like the next
+    from labeler.cli.label import RunReport  # noqa: PLC0415
+
+    check_label_target(files, output)
+    with RunReport("importing") as progress:
+        api.write_labels(progress.watching(read_ragbench(*files)), output)
+    progress.close(f"{progress.counts.origins['row']} imported")
+    return SOME_FAILED if progress.counts.failed else 0

@@ -19,9 +19,9 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labeling.starting import begin, judges_of
 from labeler.labels.record import AnyOutcome, LabelFailure, records_of
 from labeler.outcomes_object import Outcomes
+from labeler.plugins.scores import ScoreOptions
 from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.criteria import choose_criteria
-from labeler.plugins.scores.options import ScoreOptions
 from labeler.plugins.scores.records import ScoreOutcome
 from labeler.plugins.scores.tasks import ScoreTasks, score_rows
 from labeler.report.page import render_page

@@ -15,7 +15,7 @@ from labeler.cli.label import RunReport, announce_grace, exit_code, write_run
 from labeler.cli.terminal import BUDGET_REACHED, notify, print_json
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.options import JudgeOptions
-from labeler.plugins.scores.options import ScoreOptions
+from labeler.plugins.scores import ScoreOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:

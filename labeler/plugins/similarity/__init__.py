@@ -1,13 +1,45 @@
-"""Answer relevancy by generated questions and embeddings."""
+"""Answer relevancy by generated questions and embeddings.
 
-from __future__ import annotations
+Annotations of options are evaluated, as in :mod:`labeler.data.options`.
+"""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
+from labeler.data.options import REPEATS, ExampleOptions, Option
 from labeler.extensions import importer
+from labeler.judges.options import JudgeOptions
+from labeler.labeling.options import Dollars, RunOptions
 
 if TYPE_CHECKING:
-    from labeler.plugins.similarity.comparing import iter_similarity
+    from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
+    from labeler.plugins.similarity.embedders import Embedder
+
+    EmbedderLike: TypeAlias = str | Embedder
+else:  # the type of the command line
+    EmbedderLike = str
 
 __all__ = ["iter_similarity"]
 __getattr__ = importer(__name__, {"comparing": "iter_similarity"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
+    """Options of ``similarity``."""
+
+    DOING: ClassVar = "writing questions"
+
+    budget: Annotated[
+        Dollars | None,
+        Option("Maximum cost in US dollars, judge and embedder together.", takes=(object,)),
+    ] = None
+    trial: Annotated[
+        int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)
+    ] = 0
+    embedder: Annotated[
+        EmbedderLike,
+        Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.", takes=(object,)),
+    ] = "wordllama"
+    work: Annotated[
+        "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)
+    ] = None

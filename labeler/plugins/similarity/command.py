@@ -14,7 +14,7 @@ from labeler.cli.label import RunReport, announce_grace, write_run
 from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, notify
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions, ServerOptions
-from labeler.plugins.similarity.options import SimilarityOptions
+from labeler.plugins.similarity import SimilarityOptions
 
 if TYPE_CHECKING:
     from labeler.cli.label import RunReport

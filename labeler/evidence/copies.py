@@ -1,6 +1,6 @@
-"""Damaged and harmless copies of a record whose verdict on one sentence is known.
+"""Copies of stored records: made, damaged or left as they were, and asked about again.
 
-A function changes one response sentence, or the texts around it, and returns the keyed example, or
+A maker changes one response sentence, or the texts around it, and returns the keyed example, or
 ``None`` where the sentence or the record does not allow it. Choices follow
 from the random generator alone, so the same records give the same copies, with the same label keys.
 """
@@ -8,19 +8,30 @@ from the random generator alone, so the same records give the same copies, with 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
-from labeler.labels.record import LabelRecord
+from labeler.data.options import DEFAULT_STORE
+from labeler.labeling.options import dollars
+from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences, profile_of
+from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.signature import digest
 from labeler.sentences.citations import find_markers, without_markers
-from labeler.sentences.example import KeyedExample, Sentence
+from labeler.sentences.example import Example, KeyedExample, Sentence
 from labeler.sentences.keys import position
 from labeler.sentences.words import STOP_WORDS, surface_words
 
+T = TypeVar("T")
+
+COPIES = "copies"
+"""Folder inside a label store. Its answers label no row, so no number may count them."""
+_LEAST = Decimal("1e-9")
+"""A budget that covers no request."""
 DAMAGED, HARMLESS, EVIDENCE = "damaged", "harmless", "evidence"
 AGAIN = "again"
 """The kind whose errors are the judge's own noise."""
@@ -253,3 +264,93 @@ KINDS = (
     Kind(HARMLESS, "padding", "two sentences without content are added", padding),
 )
 """Kinds of copies, in the order of tables."""
+
+
+# Asking about copies.
+
+
+class Sample(Generic[T]):
+    """Chooses n values by the least digests of their content, however many there are."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._found = n, dict[str, T]()
+
+    def add(self, content: object, value: T) -> None:
+        """Add a value, unless one of equal content is known."""
+        self._found.setdefault(digest(content), value)
+        if len(self._found) > 4 * self._n:  # no more in memory than may be chosen
+            self._found = dict(self._least())
+
+    @property
+    def values(self) -> list[T]:
+        """The chosen values; fewer than n if there are not so many."""
+        return [value for _, value in self._least()]
+
+    def _least(self) -> list[tuple[str, T]]:
+        return sorted(self._found.items())[: self._n]
+
+
+def as_example(example: KeyedExample, name: str | None = None) -> Example:
+    """Return a keyed example as a row with given sentences, so that it gets the same keys again."""
+    documents = tuple(tuple(one.text for one in each) for each in example.documents)
+    turns = [{"role": one.role, "text": _text(one.sentences)} for one in example.history]
+    outputs = [
+        {"name": one.name or "", "text": _text(one.sentences)} for one in example.tool_outputs
+    ]
+    return Example(
+        id=name or example.id,
+        question=example.question,
+        documents=tuple(map(" ".join, documents)),
+        response=_text(example.response),
+        reference=None if example.reference is None else _text(example.reference),
+        metadata=example.metadata,
+        documents_sentences=documents,
+        response_sentences=tuple(one.text for one in example.response),
+        history=turns or None,
+        tool_outputs=outputs or None,
+    )
+
+
+def _text(sentences: Iterable[Sentence]) -> str:
+    return " ".join(one.text for one in sentences)
+
+
+def asked_like(record: LabelRecord) -> dict[str, Any]:
+    """Return the options of :func:`labeler.label` that ask what a label's judge was asked."""
+    signature = record.signature
+    asked = {"profile": profile_of(signature.response_schema.name).name}
+    if record.retrieval is not None:
+        asked["relevance"] = "blind"
+    return asked | ({"instructions": signature.instructions} if signature.instructions else {})
+
+
+class Asking:
+    """Asks judges in several runs within one budget.
+
+    Args:
+        budget: US dollars for all runs together, if they are limited.
+    """
+
+    def __init__(self, budget: Any = None) -> None:  # noqa: ANN401 - checked here
+        self._left = dollars("--budget", budget)
+
+    def __call__(
+        self, rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
+    ) -> list[Outcome]:
+        """Return the outcome for each row, in order; those of copies stay in :data:`COPIES`."""
+        import labeler  # noqa: PLC0415 - the front door, which is above
+
+        options = dict(options)
+        store = options.get("store", DEFAULT_STORE)
+        folder = getattr(store, "directory", store)
+        if are_copies and isinstance(folder, str | Path):
+            options["store"] = Path(folder) / COPIES
+        if self._left is not None:
+            options["budget"] = max(self._left, _LEAST)
+        if not rows:
+            return []
+        labels = labeler.label(rows, **options)
+        if self._left is not None:
+            cost = labels.cost
+            self._left = _LEAST if cost.unmetered else self._left - Decimal(cost.dollars or 0)
+        return list(labels)

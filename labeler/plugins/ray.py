@@ -1,15 +1,23 @@
-"""Shards: the rows of Parquet files that one worker labels together, and how it does."""
+"""Labeling on many processors and machines with Ray Data, shard by shard: the engine ``ray``.
+
+A shard is some rows of a Parquet file, which one worker labels together. The variable
+``RAY_ADDRESS`` names the cluster; otherwise Ray is started here, with a new token.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import os
+import pickle
 import re
+import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from itertools import chain
@@ -19,6 +27,8 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from labeler.cli.label import RunReport, exit_code
+from labeler.cli.terminal import notify, plural
 from labeler.data.formats import Raw
 from labeler.data.formats.arrow_files import arrow_errors, raw_rows
 from labeler.data.formats.parquet_files import READ_LIMITS, ParquetRows
@@ -26,9 +36,11 @@ from labeler.data.label_files import SHARDS, parts_of, replaced, write_outcomes
 from labeler.data.lines import is_remote, open_bytes
 from labeler.data.options import ExampleOptions
 from labeler.data.rows import RowStream
-from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of
+from labeler.errors import FatalJudgeError, LabelerError, UsageError, ending_of, error_of
 from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget
+from labeler.judges.opening import open_judge
+from labeler.judges.prompting import prompt_file, read_instructions
 from labeler.labeling.cache import pending_labels
 from labeler.labeling.options import LabelOptions, TaskOptions
 from labeler.labeling.pipeline import run_tasks
@@ -37,6 +49,7 @@ from labeler.labeling.run import Run, require_bounds
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import AnyRecord
 from labeler.store.disk import DiskStore
+from labeler.version import install_command
 
 SHARD_ROWS = 1000  # at most: a worker labels them in minutes
 _MOST_BEGUN = 4  # workers that may begin a shard; all but the last one died
@@ -163,13 +176,9 @@ def _counts(file: Path, *, retry_failed: bool) -> RunCounts | None:
 
 
 class ShardStore(DiskStore):
-    """The store of one shard, in front of the label store, which is only read.
+    """The store of one shard, by name, in front of the label store, which is only read.
 
     Any process that labels the shard finds the labels that were paid for before.
-
-    Args:
-        store: folder of the label store, which exists.
-        name: of the shard.
     """
 
     def __init__(self, store: Path, name: str) -> None:
@@ -180,8 +189,12 @@ class ShardStore(DiskStore):
             self._whole.close()
             raise
 
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
-        return super()._find(name) or self._whole._find(name)  # noqa: SLF001 - of the same class
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
+        for name in names:  # a label of either goes before a failure
+            found = super()._find(name) or self._whole._find(name)  # noqa: SLF001 - of the same class
+            if found:
+                return found
+        return None
 
     def __iter__(self) -> Iterator[AnyRecord]:
         return chain(super().__iter__(), self._whole)
@@ -283,3 +296,122 @@ class Worker:
         ):
             labels = run_tasks(run, options.open_part(shard.raws), [tasks])
             deque(write_outcomes(labels, self.work.output / f"{shard.name}.parquet"), maxlen=0)
+
+
+def label_on_machines(
+    inputs: list[str], given: LabelOptions, output: str | None, workers: int | None
+) -> int:
+    """Label Parquet files with Ray, print the counts and cost, and return the exit code."""
+    if output in {None, "-"} or "://" in output or output.endswith((".parquet", ".jsonl", ".gz")):
+        raise UsageError(f"--engine ray writes a folder: give one as -o FOLDER, got {output!r}")
+    _ray()
+    if (own := prompt_file(given.prompt)) is not None:
+        raise UsageError(
+            f"--prompt {own} is not for --engine ray, whose workers have no such file: use "
+            "--instructions"
+        )
+    # A worker on another machine has no files of prices and instructions.
+    price, instructions = given.find_price(), read_instructions(given.instructions) or None
+    given = replace(given, price=price, prices=None, instructions=instructions)
+    judge = partial(open_judge, given, also=given.restrictions, notice=notify)
+    work = Work(judge, given, Path(str(given.store)).absolute(), Path(output).absolute())
+    shards = plan(inputs, work, notify)
+    left = [shard for shard, counts in shards.items() if counts is None]
+    rows = sum(shard.stop - shard.start for shard in shards)
+    notify(f"{plural(rows, 'row')} in {plural(len(shards), 'shard')}, {len(left)} of them left")
+    with RunReport("labeling", price) as progress:
+        RunEvents([progress]).start(rows)
+        for counts in filter(None, shards.values()):
+            progress.counts.add(counts)
+        try:
+            with closing(_reports(work, left, workers)) as reports:
+                for counts in reports if left else ():
+                    progress.counts.add(counts)
+        finally:
+            counted = progress.counts.origins
+            progress.close(f"{counted['judge']} labeled", f"{counted['store']} from the store")
+    notify(
+        f"labels are in {work.output}, stored shard by shard: 'labeler store merge "
+        f"{work.store}/shards --into {work.store}' makes one store of them"
+    )
+    return exit_code(progress)
+
+
+def _ray() -> Any:  # noqa: ANN401 - it need not be installed
+    """Return Ray, which reads these variables when it is imported."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    if not {"RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
+        # Ray listens on the network, and without a token anyone there could run code.
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    try:
+        import ray.data  # noqa: PLC0415 - slow to import
+    except ImportError as missing:
+        raise UsageError(
+            f"--engine ray needs Ray, which is not installed: {install_command('ray')}"
+        ) from missing
+    return ray
+
+
+def _reports(
+    work: Work, shards: Sequence[Shard], workers: int | None
+) -> Generator[RunCounts, None, None]:
+    """Label one or more shards by actors, one a processor; yield counts of each, in any order.
+
+    Raises:
+        LabelerError: a worker or Ray cannot go on; labels made until then are stored.
+    """
+    ray = _ray()
+    try:
+        ray.init(
+            address=(address := os.environ.get("RAY_ADDRESS")) or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            **{} if address else {"num_cpus": workers, "include_dashboard": False},
+        )
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = context.print_on_execution_start = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        workers = min(workers or int(ray.cluster_resources().get("CPU", 1)), len(shards))
+        purse = ray.remote(num_cpus=0)(Purse).remote(work.options.limits().budget, workers)
+        items = [{"shard": pickle.dumps(shard)} for shard in shards]
+        reports = ray.data.from_items(items, override_num_blocks=min(len(items), 2000)).map_batches(
+            _Actor,
+            batch_size=1,
+            fn_constructor_args=(work, workers, purse),
+            compute=ray.data.ActorPoolStrategy(size=workers),
+            num_cpus=1,
+        )
+        for row in reports.iter_rows():
+            counts, ending, message = pickle.loads(row["report"])  # noqa: S301 - of our own worker
+            yield counts
+            if ending:
+                raise error_of(ending, message)
+        yield ray.get(purse.lost.remote())
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        end = str(error).strip()[-300:]  # after the tracebacks of other machines
+        raise FatalJudgeError(
+            f"Ray cannot go on: {type(error).__name__}: {end}; check RAY_ADDRESS and "
+            "RAY_AUTH_TOKEN if they are set; the same command goes on, what was labeled is stored",
+            reason="ray",
+        ) from error
+    finally:
+        ray.shutdown()
+
+
+class _Actor:
+    """A worker with Ray Data's interface; its purse is an actor, too."""
+
+    def __init__(self, work: Work, workers: int, purse: Any) -> None:  # noqa: ANN401 - a handle
+        ray = _ray()
+        self._worker = Worker(
+            work,
+            workers,
+            take=lambda shard: ray.get(purse.take.remote(shard)),
+            give_back=lambda *rest: ray.get(purse.give_back.remote(*rest)),
+        )
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[bytes]]:
+        shards = map(pickle.loads, batch["shard"])
+        return {"report": [pickle.dumps(self._worker.label(shard)) for shard in shards]}
