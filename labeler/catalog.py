@@ -269,7 +269,7 @@ def _is_of(value: object, name: str, known: Mapping[str, object]) -> bool:
 
     Args:
         value: the value.
-        name: the type's name. One that is no class, such as ``Any``, may stand for everything.
+        name: the type's name. One that is not a class, such as ``Any``, may stand for everything.
         known: the names of the annotation's module, without those for type checkers only.
     """
     kind = _CLASSES.get(name) or known.get(name, getattr(builtins, name, None))
