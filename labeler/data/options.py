@@ -130,8 +130,10 @@ def _check_text(name: str, value: object, allowed: Sequence[object]) -> None:
 
 
 def _check_texts(name: str, value: object, others: tuple[type, ...]) -> None:
-    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if isinstance(value, others) or (is_list and all(isinstance(one, str) for one in value)):
+    if isinstance(value, others):
+        return
+    texts = value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [None]
+    if all(isinstance(one, str) for one in texts):
         return
     named = "".join(f" or a {one.__name__}" for one in others)
     raise UsageError(f"{name} must be a list of texts{named}, got {value!r:.40}")

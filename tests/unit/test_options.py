@@ -242,9 +242,12 @@ def test_wrong_arguments_are_named(value: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda _: labeler.label([ROW], profile=3), "profile must be a text, got 3"),
-        (lambda _: labeler.label([ROW], output=3), "output must be a text or a Path, got 3"),
-        (lambda _: labeler.open_rows([ROW], columns=3), "columns must be a list of texts or "),
+        (lambda _: labeler.label([ROW], profile=WRONG[0]), "profile must be a text, got 3"),
+        (lambda _: labeler.label([ROW], output=WRONG[0]), "output must be a text or a Path, got 3"),
+        (
+            lambda _: labeler.open_rows([ROW], columns=WRONG[0]),
+            "columns must be a list of texts or ",
+        ),
         (lambda labels: labels.plot(by=[3]), r"\(\): by must be a text or None, got \[3\]"),
     ],
 )
