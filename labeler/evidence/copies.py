@@ -18,8 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.data.options import DEFAULT_STORE
 from labeler.labeling.options import dollars
-from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
-from labeler.labels.profiles import profile_of
+from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences, profile_of
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.signature import digest
 from labeler.sentences.citations import find_markers, without_markers
