@@ -14,7 +14,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
-from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord
+from pydantic import Field
+
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.retries import settle_end
@@ -25,15 +27,15 @@ from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
+    ENDED,
     Batch,
+    RemoteBatch,
     Results,
     batches,
     batches_at,
     command,
     locked,
-    total,
 )
-from labeler.plugins.batch.remote import ENDED, RemoteBatch
 from labeler.plugins.batch.requests import (
     OK,
     AnswerLine,
@@ -65,7 +67,7 @@ class Collection(Frozen, frozen=False):
 
     parts: int = 0
     """Batches that it collected."""
-    results: Results = Results(cost=Decimal(0))
+    results: Results = Field(default_factory=lambda: Results(cost=Decimal(0)))
     still_open: int = 0
     """Batches that have not ended, including those that send requests again."""
     failures: tuple[LabelFailure, ...] = ()
@@ -203,7 +205,7 @@ class _Collector:
             answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
             answers.collect(list(files))
         self.done.parts += 1
-        self.done.results = total([self.done.results, answers.results])
+        self.done.results.add(answers.results)
         self.done.failures = (*self.done.failures, *answers.failures)[:_SHOWN]
         if remote.problems:
             self.report(f"{batch.name}: refused by the provider: {', '.join(remote.problems)}")
@@ -230,7 +232,6 @@ class _Answers:
     """Failures of rows, each with the number of labels before it."""
     _stopped_at: int = -1
     """Number of labels before a failure that would stop a run."""
-    _fits: bool = False
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
@@ -242,15 +243,14 @@ class _Answers:
             JudgeError: paid answers are missing.
         """
         batch, every = self.batch, batches(self.store.directory)
-        others = [one.results for one in every if one.results and one.spec == batch.spec]
-        self._pace.health.labels = total(others).labeled
+        same = [one.results for one in every if one.results and one.spec == batch.spec]
+        self._pace.health.labels = sum(results.labeled for results in same)
         keys = batch.offsets()
         unmentioned = set(keys)
         requests = self._settled(files, keys, unmentioned)
         like = batch.model_copy(update=_FRESH | {"round": batch.round + 1, "created": time.time()})
-        new = write_batches(like, requests, self._too_large)
-        while self._saving:
-            self._await_saved()
+        new = write_batches(like, requests)
+        self._await_saved()
         self._store_lasting()
         self._require_all(files, unmentioned)
         # A collection that was killed may have made them before; one that was dropped stays so.
@@ -263,7 +263,7 @@ class _Answers:
 
     def _settled(
         self, files: list[Path], offsets: dict[str, int], unmentioned: set[str]
-    ) -> Iterator[BatchRequest]:
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
         """Store the outcome of each answer; yield the requests that are sent again."""
         unanswered, odd = dict.fromkeys(offsets), self.results.odd
         with self.batch.file("asked").open("rb") as file:
@@ -285,7 +285,9 @@ class _Answers:
                 request = read_request(file, offsets[key], key)
                 yield from self._again(request, reason)
 
-    def _settle(self, request: BatchRequest, line: AnswerLine) -> Iterator[BatchRequest]:
+    def _settle(
+        self, request: BatchRequest, line: AnswerLine
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
         request = request.model_copy(update={"answers": (*request.answers, line.text)})
@@ -311,30 +313,28 @@ class _Answers:
                 results.labeled += 1
                 self._pace.health.labeled()
                 self._saving.append((request.task, found, self.store.put(found)))
-                if len(self._saving) > _MOST_SAVING:
-                    self._await_saved()
+                self._await_saved(_MOST_SAVING)
 
-    def _again(self, request: BatchRequest, reason: str) -> Iterator[BatchRequest]:
+    def _again(self, request: BatchRequest, reason: str) -> Iterator[tuple[BatchRequest, bytes]]:
         """Yield a request that is sent again, else release it; neither if it has a label now."""
         if self.store.get(request.key) is not None:
             return
-        self._fits = self.remote.status not in _STOPPED and self.batch.round < MOST_ROUNDS
-        if self._fits:
-            yield request
-        counts = self.results.again if self._fits else self.results.released
+        counts = self.results.released
+        if self.remote.status not in _STOPPED and self.batch.round < MOST_ROUNDS:
+            with suppress(BadRow):  # an answer may have made it too large for a file
+                yield request, request.line(self.batch.spec)
+                counts = self.results.again
         counts[reason] += 1
 
-    def _too_large(self, _: BatchRequest) -> None:
-        self._fits = False
-
-    def _await_saved(self) -> None:
-        """Wait until a label is durable; an unstorable one is a failure of its row alone."""
-        task, record, future = self._saving.popleft()
-        try:
-            future.result()
-        except UnstorableRecord as error:
-            self.results.labeled -= 1
-            self._fail(unstorable(task, record, error))
+    def _await_saved(self, most: int = 0) -> None:
+        """Wait until all labels but the latest are durable; an unstorable one fails its row."""
+        while len(self._saving) > most:
+            task, record, future = self._saving.popleft()
+            try:
+                future.result()
+            except UnstorableRecord as error:
+                self.results.labeled -= 1
+                self._fail(unstorable(task, record, error))
 
     def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:
         self.results.failed[failure.reason] += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple, Self, cast
 from pydantic import Field, ValidationError
 
 from labeler.data.lines import BOM, durable, flush_directory
-from labeler.errors import LabelerError, StoreError, describe_faults
+from labeler.errors import BadRow, LabelerError, StoreError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
@@ -28,11 +28,12 @@ from labeler.labels.profiles import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.plugins.batch.client import ENDPOINT
-from labeler.plugins.batch.folder import NEW, Batch
+from labeler.plugins.batch.folder import ENDPOINT, NEW, Batch
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
 
+MOST_LINES, MOST_BYTES = 50_000, 190_000_000
+"""Limits of one file of requests: slightly less than OpenAI's."""
 OK = 200
 _LONGEST_LINE = 64 * 2**20
 
@@ -81,7 +82,11 @@ class BatchRequest(Frozen):
         return task
 
     def line(self, spec: OpenAISpec) -> bytes:
-        """Return the line of the uploaded file; its body equals the next online request's."""
+        """Return the line of the uploaded file; its body equals the next online request's.
+
+        Raises:
+            BadRow: no file can hold it.
+        """
         state = judge(self, spec)
         own = {**self.signature.sampling, "cap_field": spec.cap_field}
         asked = spec_of(self.signature.model, own)
@@ -90,7 +95,14 @@ class BatchRequest(Frozen):
         line = {"custom_id": self.key, "method": "POST", "url": ENDPOINT, "body": body}
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         # Some servers would take a line separator inside a text for the end of the line.
-        return plain_json(text).encode() + b"\n"
+        written = plain_json(text).encode() + b"\n"
+        if len(written) > MOST_BYTES:
+            raise BadRow(
+                f"{self.example.id!r}: its request alone is more than the {MOST_BYTES} bytes that "
+                "a file may have; shorten its documents",
+                reason="oversize",
+            )
+        return written
 
 
 def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
@@ -104,32 +116,21 @@ def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
     return request
 
 
-def write_batches(
-    like: Batch, requests: Iterable[BatchRequest], too_large: Callable[[BatchRequest], object]
-) -> list[Batch]:
+def write_batches(like: Batch, requests: Iterable[tuple[BatchRequest, bytes]]) -> list[Batch]:
     """Write requests aside to as many batches as the limits of files force; make them durable.
 
-    Each batch gets the name of ``like`` and a number. ``too_large`` is called with a request that
-    alone exceeds the size of a file.
+    Args:
+        like: has what the batches have in common; each gets its name and a number.
+        requests: each with its line, which fits into a file.
     """
-    limits, found = like.limits, list[Batch]()
-
-    def lines() -> Iterator[tuple[BatchRequest, bytes]]:
-        for request in requests:
-            line = request.line(like.spec)
-            if len(line) <= limits.size:
-                yield request, line
-            else:
-                too_large(request)
-
-    rest = lines()
+    rest, found = iter(requests), list[Batch]()
     following = next(rest, None)
     while following:
         path = like.path.with_name(f"{NEW}{like.name}-{len(found) + 1:04d}")
         path.mkdir(mode=0o700, parents=True)
         batch, count, size = like.model_copy(update={"path": path}), 0, 0
         with durable(batch.file("asked")) as saved, durable(batch.file("lines")) as uploaded:
-            while following and count < limits.lines and size + len(following[1]) <= limits.size:
+            while following and count < MOST_LINES and size + len(following[1]) <= MOST_BYTES:
                 saved.write(following[0].model_dump_json().encode() + b"\n")
                 uploaded.write(following[1])
                 count, size = count + 1, size + len(following[1])

@@ -14,14 +14,15 @@ from labeler.plugins.batch import FOLDER
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     BATCH_FILE,
+    ENDED,
     UNSENT,
     Batch,
+    RemoteBatch,
     Results,
     batches,
     batches_at,
     locked,
 )
-from labeler.plugins.batch.remote import ENDED, RemoteBatch
 from labeler.plugins.batch.requests import BatchRequest
 from labeler.sentences.example import Frozen
 from labeler.store.maintenance import RowSelection

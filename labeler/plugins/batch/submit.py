@@ -21,7 +21,6 @@ from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     UNSENT,
     Batch,
-    FileLimits,
     batches,
     locked,
     pending_keys,
@@ -43,9 +42,6 @@ class BatchOptions(RequestOptions):
     batches: Annotated[
         OpenAIBatches | None,
         Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
-    ] = None
-    limits: Annotated[
-        FileLimits | None, Option("How large one file of a batch may be.", cli=False)
     ] = None
     notice: Annotated[
         Callable[[str], object] | None,
@@ -125,8 +121,8 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
-        like = Batch.common(labels.directory, spec, options.limits or FileLimits())
-        requests = selection.requests(stream, notice)
+        like = Batch.common(labels.directory, spec)
+        requests = selection.requests(stream, like.spec, notice)
         submission = run(lambda: _submit(selection, requests, like, client), client)
         served.report()
         return submission
@@ -145,12 +141,18 @@ class _Unsent(Selection):
         self.pending = pending_keys(store.directory)
         self._leases: list[Lease] = []
 
-    def requests(self, rows: RowStream, notice: Callable[[str], object]) -> Iterator[BatchRequest]:
-        """Yield the requests to buy, then report the output modes that their batch keeps."""
+    def requests(
+        self, rows: RowStream, spec: OpenAISpec, notice: Callable[[str], object]
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
+        """Yield the requests to buy and their lines, then report the modes that a batch keeps."""
         modes = set[str]()
         for task in self.tasks(rows):
             modes.add(task.mode)
-            yield BatchRequest.of(task)
+            request = BatchRequest.of(task)
+            try:
+                yield request, request.line(spec)
+            except BadRow as error:
+                self.reject(bad_row(error, str(error), task.example))
         if modes:
             notice(
                 f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode "
@@ -194,19 +196,13 @@ class _Unsent(Selection):
 
 
 async def _submit(
-    selection: _Unsent, requests: Iterator[BatchRequest], like: Batch, client: OpenAIBatches
+    selection: _Unsent,
+    requests: Iterator[tuple[BatchRequest, bytes]],
+    like: Batch,
+    client: OpenAIBatches,
 ) -> Submission:
     """Send what is left over, then write and send new batches."""
     store = selection.disk.directory
-
-    def too_large(request: BatchRequest) -> None:
-        error = BadRow(
-            f"{request.example.id!r}: its request alone is more than the {like.limits.size} bytes "
-            "that a file may have; shorten its documents",
-            reason="oversize",
-        )
-        selection.reject(bad_row(error, str(error), request.example))
-
     with locked(store):
         here = [one for one in batches(store) if one.spec.base_url == client.base_url]
         left = unsent(here)
@@ -214,7 +210,7 @@ async def _submit(
             await send(batch, client)
         selection.pending = pending_keys(store)
         try:
-            new = write_batches(like, requests, too_large)
+            new = write_batches(like, requests)
             place(new)
         finally:
             selection.release()
