@@ -31,8 +31,8 @@ from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection
 from labeler.plugins.batch.folder import Batch, RemoteBatch, pending_keys
 from labeler.plugins.batch.folder import batches as folders
-from labeler.plugins.batch.status import delete_requests
-from labeler.plugins.batch.submit import Submission
+from labeler.plugins.batch.requests import delete_requests
+from labeler.plugins.batch.submission import Submission
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import RowSelection
 from support.stored import failures_in

@@ -32,9 +32,9 @@ from labeler.plugins.batch.folder import (
     RemoteBatch,
     Results,
     batches,
-    batches_at,
     command,
     locked,
+    require_address,
 )
 from labeler.plugins.batch.requests import (
     OK,
@@ -46,7 +46,7 @@ from labeler.plugins.batch.requests import (
     read_request,
     write_batches,
 )
-from labeler.plugins.batch.submit import send, unsent
+from labeler.plugins.batch.submission import send, unsent
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 
@@ -95,9 +95,6 @@ def collect_batches(
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
 
-    Returns:
-        What became of each batch and its rows.
-
     Raises:
         FatalJudgeError: the provider denies access; answers collected before are stored.
         StoreError: the store or a batch cannot be read or written.
@@ -106,7 +103,7 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    _, elsewhere = batches_at(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    elsewhere = require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
         for address, server in elsewhere.items():
@@ -149,8 +146,7 @@ class _Collector:
             self.notice(message)
 
     def _here(self) -> list[Batch]:
-        found = batches(self.store.directory, self.name)
-        return [batch for batch in found if batch.spec.base_url == self.client.base_url]
+        return batches(self.store.directory, self.name, self.client.base_url)
 
     async def _look(self) -> None:
         """Look at every open batch once, and send what is unsent."""
@@ -215,7 +211,14 @@ class _Collector:
 
 @dataclass
 class _Answers:
-    """Stores the answers of one batch."""
+    """Stores the answers of one batch.
+
+    Attributes:
+        _completed: answers of the kind that the provider counts as completed.
+        _pace: judges the server by its answers, as online.
+        _lasting: failures of rows, each with the number of labels before it.
+        _stopped_at: number of labels before a failure that would stop a run.
+    """
 
     batch: Batch
     remote: RemoteBatch
@@ -224,14 +227,10 @@ class _Answers:
     failures: list[LabelFailure] = field(default_factory=list)
     results: Results = field(init=False)
     _completed: int = 0
-    """Answers of the kind that the provider counts as completed."""
     _saving: deque[tuple[Task[Any], AnyRecord, Future[bool]]] = field(default_factory=deque)
     _pace: Pace = field(default_factory=Pace)
-    """Judges the server by its answers, as online."""
     _lasting: list[tuple[LabelFailure, int]] = field(default_factory=list)
-    """Failures of rows, each with the number of labels before it."""
     _stopped_at: int = -1
-    """Number of labels before a failure that would stop a run."""
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)

@@ -263,8 +263,13 @@ class Batch(Frozen, frozen=False):
             raise kind(message, reason=error.reason) from None
 
 
-def batches(store: Path, name: str | None = None) -> list[Batch]:
-    """Return the batches of a store, or those of one submission or batch; the oldest first.
+def batches(store: Path, name: str | None = None, at: str | None = None) -> list[Batch]:
+    """Return the batches of a store, the oldest first.
+
+    Args:
+        store: the store's folder.
+        name: of a batch or a submission; by default all.
+        at: the address of their server; by default any.
 
     Raises:
         UsageError: there is no batch of this name.
@@ -272,13 +277,13 @@ def batches(store: Path, name: str | None = None) -> list[Batch]:
     """
     found = [Batch.read(store / FOLDER / one) for one in names_in(store)]
     found.sort(key=lambda batch: batch.created)
-    if name is None:
-        return found
-    chosen = [batch for batch in found if f"{batch.name}-".startswith(f"{name}-")]
-    if not chosen:
-        have = ", ".join(batch.name for batch in found) or "none"
-        raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
-    return chosen
+    if name is not None:
+        names = [batch.name for batch in found]
+        found = [batch for batch in found if f"{batch.name}-".startswith(f"{name}-")]
+        if not found:
+            have = ", ".join(names) or "none"
+            raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
+    return [batch for batch in found if at in {None, batch.spec.base_url}]
 
 
 def pending_keys(store: Path) -> dict[str, str]:
@@ -304,10 +309,10 @@ def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
     return dict(sorted((one.spec.base_url, one.server) for one in found if one.is_open))
 
 
-def batches_at(
+def require_address(
     store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
-) -> tuple[list[Batch], dict[str, ServerOptions]]:
-    """Return the batches of a store at an address, and the servers of its other open ones.
+) -> dict[str, ServerOptions]:
+    """Return the servers of the open batches of a store that are not at an address.
 
     A key is never sent to an address that only a folder names: if all open batches are elsewhere,
     the error names the address and the command, which are ``action`` and ``words``.
@@ -315,10 +320,8 @@ def batches_at(
     store, base_url = Path(store), base_url or OFFICIAL_URL
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-    chosen = batches(store, name)
-    here = [batch for batch in chosen if batch.spec.base_url == base_url]
-    elsewhere = servers(batch for batch in chosen if batch.spec.base_url != base_url)
-    if elsewhere and not any(batch.is_open for batch in here):
+    elsewhere = servers(batches(store, name))
+    if elsewhere and elsewhere.pop(base_url, None) is None:
         subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
         given = [name, *words] if name else words
         go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
@@ -326,7 +329,7 @@ def batches_at(
             f"{subject} at {', '.join(elsewhere)}, not at {base_url}: a key is sent only to an "
             f"address that you give: `{go_on}`, or base_url in Python"
         )
-    return here, elsewhere
+    return elsewhere
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -12,8 +13,8 @@ from typing import IO, Any, NamedTuple, Self, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM, durable, flush_directory
-from labeler.errors import BadRow, LabelerError, StoreError, describe_faults
+from labeler.data.lines import BOM, durable, flush_directory, rewrite_without
+from labeler.errors import BadRow, LabelerError, StoreError, UsageError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
@@ -28,14 +29,17 @@ from labeler.labels.profiles import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
-from labeler.plugins.batch.folder import ENDPOINT, NEW, Batch
+from labeler.plugins.batch import FOLDER
+from labeler.plugins.batch.folder import BATCH_FILE, ENDPOINT, NEW, Batch, batches, locked
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
+from labeler.store.maintenance import RowSelection
 
 MOST_LINES, MOST_BYTES = 50_000, 190_000_000
 """Limits of one file of requests: slightly less than OpenAI's."""
 OK = 200
 _LONGEST_LINE = 64 * 2**20
+_KEY = re.compile(rb"[0-9a-f]{64}")
 
 
 class BatchRequest(Frozen):
@@ -145,6 +149,57 @@ def place(found: Iterable[Batch]) -> None:
     for batch in found:
         batch.path = batch.path.rename(batch.path.with_name(batch.name.removeprefix(NEW)))
         flush_directory(batch.path.parent)
+
+
+def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry_run: bool) -> int:
+    """Delete the requests of selected rows, or of given label keys; return their number.
+
+    Raises:
+        UsageError: a batch may still answer one of them.
+        StoreError: the state of a batch cannot be read.
+    """
+    if not (store / FOLDER).is_dir():
+        return 0
+    with locked(store):
+        selected = [(one, _selected_keys(one, selection, keys)) for one in batches(store)]
+        found = [(batch, mine) for batch, mine in selected if mine]
+        for batch, _ in found:
+            if batch.is_open:
+                raise UsageError(
+                    f"batch {batch.name} may still answer selected rows: run "
+                    f"`{batch.command('collect', '--wait')}` or `{batch.command('cancel')}` "
+                    "first; nothing was deleted"
+                )
+        for batch, mine in [] if dry_run else found:
+            _delete(batch, mine)
+    return len(set[bytes]().union(*(mine for _, mine in found)))
+
+
+def _selected_keys(batch: Batch, selection: RowSelection, keys: set[str]) -> set[bytes]:
+    """Return the label keys of selected requests of a batch."""
+    path, found = batch.file("asked"), set[bytes]()
+    if not path.exists():
+        return found
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                saved = BatchRequest.model_validate_json(line.removeprefix(BOM))
+            except ValidationError as error:
+                raise StoreError(
+                    f"{path}:{number}: not a saved request ({describe_faults(error)}); remove the "
+                    f"folder {batch.path} if its answers are collected; nothing was deleted"
+                ) from error
+            if saved.key in keys or selection.selects(saved.example.id, saved.example.metadata):
+                found.add(saved.key.encode())
+    return found
+
+
+def _delete(batch: Batch, keys: set[bytes]) -> None:
+    """Delete the lines with a key from the files of a batch; last the requests, which name rows."""
+    asked = batch.file("asked")
+    others = {path for path in batch.path.iterdir() if path.name != BATCH_FILE} - {asked}
+    for path in (*others, asked):
+        rewrite_without(path, lambda line: not keys.isdisjoint(_KEY.findall(line)))
 
 
 # Answers
