@@ -197,6 +197,11 @@ class Batch(Frozen, frozen=False):
         return self.path.name
 
     @property
+    def store(self) -> Path:
+        """Folder of the store."""
+        return self.path.parent.parent
+
+    @property
     def is_open(self) -> bool:
         """True if answers are still to be collected."""
         return self.state not in CLOSED
@@ -218,8 +223,7 @@ class Batch(Frozen, frozen=False):
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
-        store = self.path.parent.parent
-        return command(action, self.name, *options, store=store, server=self.server)
+        return command(action, self.name, *options, store=self.store, server=self.server)
 
     def file(self, kind: str) -> Path:
         """Return a file of the batch: ``lines``, ``output`` and so on."""

@@ -140,7 +140,7 @@ class _Unsent(Selection):
         self, how: LabelTasks, store: DiskStore, served: ServedLabels, *, retry_failed: bool
     ) -> None:
         super().__init__(how, store, retry_failed=retry_failed)
-        self.disk, self._served = store, served
+        self._served = served
         self.waiting = 0
         self.bad: list[LabelFailure] = []
         self.pending = pending_keys(store.directory)
@@ -181,7 +181,7 @@ class _Unsent(Selection):
         """Return why a new task is not bought; "" if it is, under a lease."""
         if key in self.pending:
             return "in a batch"
-        lease = self.disk.lease(key)
+        lease = self.store.lease(key)
         if lease is None:
             return "being labeled by another run"
         why = super().why_not(key)
@@ -207,12 +207,11 @@ async def _submit(
     client: OpenAIBatches,
 ) -> Submission:
     """Send what is left over, then write and send new batches."""
-    store = selection.disk.directory
-    with locked(store):
-        left = unsent(batches(store, at=client.base_url))
+    with locked(like.store):
+        left = unsent(batches(like.store, at=client.base_url))
         for batch in left:
             await send(batch, client)
-        selection.pending = pending_keys(store)
+        selection.pending = pending_keys(like.store)
         try:
             new = write_batches(like, requests)
             place(new)
