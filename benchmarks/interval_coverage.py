@@ -44,21 +44,14 @@ from interval_populations import (
     shares_of,
 )
 from interval_report import HEAD, NO_SCIPY, SCIPY_HEAD, Coverage, Table, kept, report
-from labeler.calculators.statistics.agreement import PAIR
-from labeler.calculators.statistics.bias_correction import (
+from labeler.calculators.agreement_coefficients import PAIR
+from labeler.calculators.bias_correction import (
     Corrected,
     corrected_proportion,
     ppi_mean,
 )
-from labeler.calculators.statistics.intervals import (
-    Interval,
-    Undefined,
-    holm,
-    mean_interval,
-    paired_interval,
-    paired_test,
-)
-from labeler.calculators.statistics.resampling import (
+from labeler.calculators.intervals import Interval, mean_interval
+from labeler.calculators.resampling import (
     agreement_intervals,
     coefficients,
     drawn_intervals,
@@ -66,6 +59,7 @@ from labeler.calculators.statistics.resampling import (
     score_coefficients,
     score_sums,
 )
+from labeler.calculators.significance import Undefined, holm, paired_interval, paired_test
 from labeler.plugins.scores.length import Slope, fit_slope
 
 DRAWS = 500

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.intervals import Interval
+from labeler.calculators.significance import Undefined
 
 FLOOR = 0.93
 """Least coverage of intervals without a mark."""

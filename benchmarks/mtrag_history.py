@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import labeler
 from judge_figures import area
+from labeler.calculators.agreement_coefficients import Pattern
 from labeler.calculators.rater_agreement import FieldRatings
-from labeler.calculators.statistics.agreement import Pattern
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import Example
 from mtrag_people import CUTS, line, mtrag_file, shown

@@ -34,14 +34,14 @@ import krippendorff
 import labeler
 from judge_figures import area
 from labeler.calculators import METRICS, tally
-from labeler.calculators.rater_agreement import FieldRatings
-from labeler.calculators.statistics.agreement import Pattern, Ratings
-from labeler.calculators.statistics.bias_correction import (
+from labeler.calculators.agreement_coefficients import Pattern, Ratings
+from labeler.calculators.bias_correction import (
     Corrected,
     corrected_proportion,
     plain_mean,
     ppi_mean,
 )
+from labeler.calculators.rater_agreement import FieldRatings
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_folder
 

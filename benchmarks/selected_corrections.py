@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from interval_populations import Floats, judged
-from labeler.calculators.statistics.bias_correction import ppi_mean
-from labeler.calculators.statistics.intervals import Interval, mean_interval
+from labeler.calculators.bias_correction import ppi_mean
+from labeler.calculators.intervals import Interval, mean_interval
 from labeler.labels.signature import ReviewCounts
 
 DRAWS = 500

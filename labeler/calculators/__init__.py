@@ -16,8 +16,8 @@ from labeler.extensions import importer
 
 if TYPE_CHECKING:
     from labeler.calculators.export import to_arrow, to_frame
+    from labeler.calculators.intervals import Intervals
     from labeler.calculators.rater_agreement import Votes
-    from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary import SummaryRow, summarize
 
 __all__ = [

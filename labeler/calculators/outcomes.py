@@ -44,8 +44,8 @@ from labeler.labels.record import (
 from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
+    from labeler.calculators.intervals import Intervals
     from labeler.calculators.numbers_file import NumbersFile
-    from labeler.calculators.statistics.intervals import Intervals
     from labeler.calculators.summary_table import SummaryTable
 
 

@@ -9,10 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from labeler.calculators.headline import plain_name
-from labeler.calculators.registry import METRICS
-from labeler.calculators.row_facts import question_digest
-from labeler.calculators.statistics.agreement import (
+from labeler.calculators.agreement_coefficients import (
     PAIR,
     Coefficient,
     Pattern,
@@ -22,6 +19,9 @@ from labeler.calculators.statistics.agreement import (
     gwet_ac1,
     krippendorff_alpha,
 )
+from labeler.calculators.headline import plain_name
+from labeler.calculators.registry import METRICS
+from labeler.calculators.row_facts import question_digest
 from labeler.calculators.summary import count_clusters
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
@@ -211,7 +211,7 @@ class FieldRatings:
     Attributes:
         patterns: number of units by ratings, one rating a side: yes or no, or numbers.
         most: records up to which there are intervals; their sums are kept in memory.
-        sums: of each record, by :func:`labeler.calculators.statistics.resampling.record_sums`.
+        sums: of each record, by :func:`labeler.calculators.resampling.record_sums`.
         questions: of each record; equal ones are drawn together.
     """
 
@@ -222,7 +222,7 @@ class FieldRatings:
 
     def add(self, patterns: Sequence[Pattern], question: Hashable) -> None:
         """Add the ratings of a record's units; without a rating it is drawn for no interval."""
-        from labeler.calculators.statistics.resampling import record_sums  # noqa: PLC0415 - numpy
+        from labeler.calculators.resampling import record_sums  # noqa: PLC0415 - numpy
 
         self.patterns.update(patterns)
         if len(self.questions) <= self.most and any(sums := record_sums(patterns)):
@@ -240,7 +240,7 @@ class FieldRatings:
         ratings, questions = Ratings(self.patterns), None
         raw, found = ratings.raw, coefficients(ratings)
         if self.sums and len(self.questions) <= self.most:
-            from labeler.calculators.statistics.resampling import agreement_intervals  # noqa: PLC0415
+            from labeler.calculators.resampling import agreement_intervals  # noqa: PLC0415
 
             questions = count_clusters(self.questions)
             groups = None if questions is None else self.questions

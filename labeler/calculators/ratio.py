@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from labeler.errors import UndefinedRatio
 
 if TYPE_CHECKING:
-    from labeler.calculators.statistics.intervals import Interval, Intervals, Range
+    from labeler.calculators.intervals import Interval, Intervals, Range
 
 NOT_FINITE = "not_finite"
 """Reason of a value that a metric of the user computed as NaN or infinity."""
@@ -399,7 +399,7 @@ class MetricSum:
         """
         if intervals is None:
             return None
-        from labeler.calculators.statistics.intervals import mean_interval  # noqa: PLC0415 - as late
+        from labeler.calculators.intervals import mean_interval  # noqa: PLC0415 - as late
 
         if units is None:
             counts = Counter[float]()

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
+from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
 from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.ratio import NOT_FINITE, MetricSum
 from labeler.calculators.registry import Metric
@@ -22,7 +23,6 @@ from labeler.calculators.row_facts import (
     row_digest,
     text_digest,
 )
-from labeler.calculators.statistics.intervals import Interval, IntervalJSON, Intervals
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
 from labeler.sentences.display import Brief

@@ -17,9 +17,9 @@ from labeler.calculators.headline import (
     in_words,
     plain_name,
 )
+from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import Metric
-from labeler.calculators.statistics.intervals import MARK_NOTE, Interval, Intervals
 from labeler.calculators.summary import SummaryRow
 from labeler.catalog import check_key, unknown
 from labeler.errors import UnknownName, UsageError

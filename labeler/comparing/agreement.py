@@ -12,6 +12,7 @@ from typing import Any
 
 from typing_extensions import Unpack
 
+from labeler.calculators.intervals import Interval
 from labeler.calculators.rater_agreement import (
     UNITS,
     FieldAgreement,
@@ -20,7 +21,6 @@ from labeler.calculators.rater_agreement import (
     show_agreement,
     verdicts_of,
 )
-from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary_table import interval_line, small_sample_note
 from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs

@@ -18,12 +18,11 @@ from typing import NamedTuple
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
+from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.ratio import NOT_FINITE
 from labeler.calculators.row_facts import Counted, RowFacts
-from labeler.calculators.statistics.intervals import (
-    LEVEL,
+from labeler.calculators.significance import (
     Undefined,
-    check_level,
     error_rate,
     holm,
     mean_difference,

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from labeler.calculators import Metric
 from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
-from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.intervals import Interval
+from labeler.calculators.significance import Undefined
 from labeler.calculators.summary_table import find_row
 from labeler.comparing.comparison_text import (
     Conclusion,

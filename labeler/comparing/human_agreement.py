@@ -9,6 +9,12 @@ from itertools import chain
 from typing import Any
 
 from labeler.calculators import METRICS
+from labeler.calculators.bias_correction import (
+    Corrected,
+    corrected_proportion,
+    plain_mean,
+    ppi_mean,
+)
 from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import (
     FieldAgreement,
@@ -16,12 +22,6 @@ from labeler.calculators.rater_agreement import (
     conclude_agreement,
     is_yes_or_no,
     show_agreement,
-)
-from labeler.calculators.statistics.bias_correction import (
-    Corrected,
-    corrected_proportion,
-    plain_mean,
-    ppi_mean,
 )
 from labeler.calculators.summary import check_column, count_clusters
 from labeler.calculators.summary_table import small_sample_note

@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from labeler.calculators.headline import OF_WHOLE_ANSWERS, headline_metrics, plain_name
-from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.intervals import Interval
+from labeler.calculators.significance import Undefined
 from labeler.comparing.compare import Measured
 from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison
 from labeler.comparing.comparison_text import in_order, sections

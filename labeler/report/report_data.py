@@ -411,7 +411,7 @@ class ReportData:
     def _rows_of_shown_groups(self, by: str) -> list[MetricsRow]:
         """Return the rows of the groups with figures: intervals of others take time for nothing."""
         shown = frozenset(self.groups[:MAX_GROUPS])
-        return [row for row in self._rows if visible(row.metadata.get(by, NO_GROUP)) in shown]
+        return [row for row in self._rows if visible(row.metadata.get(by) or NO_GROUP) in shown]
 
     def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
         if all(row.label is None for row in rows):

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.calculators.headline import headline, headline_metrics, in_words, plain_name
-from labeler.calculators.statistics.intervals import MARK_NOTE
+from labeler.calculators.intervals import MARK_NOTE
 from labeler.calculators.summary_table import floor_note, measured_rows
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts

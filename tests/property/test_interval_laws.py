@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.statistics.intervals import (
-    Interval,
-    Undefined,
-    holm,
-    mean_interval,
-    paired_interval,
-    paired_test,
-)
+from labeler.calculators.intervals import Interval, mean_interval
+from labeler.calculators.significance import Undefined, holm, paired_interval, paired_test
 from labeler.plugins.scores.length import Slope, fit_slope
 
 shares = st.integers(0, 6).map(lambda part: part / 6)

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.calculators import METRICS, measure, select_metrics
-from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
-from labeler.calculators.statistics.agreement import (
+from labeler.calculators.agreement_coefficients import (
     Coefficient,
     Level,
     Pattern,
@@ -26,7 +25,8 @@ from labeler.calculators.statistics.agreement import (
     gwet_ac1,
     krippendorff_alpha,
 )
-from labeler.calculators.statistics.resampling import agreement_intervals, coefficients, record_sums
+from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
+from labeler.calculators.resampling import agreement_intervals, coefficients, record_sums
 from labeler.comparing import human_agreement
 from labeler.comparing.human_agreement import estimate
 from labeler.errors import UsageError

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from labeler.api import write_labels
-from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.intervals import Interval
+from labeler.calculators.significance import Undefined
 from labeler.cli import compare as compare_command
 from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Flip, MetricComparison

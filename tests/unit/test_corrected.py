@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.statistics.bias_correction import (
+from labeler.calculators.bias_correction import (
     Corrected,
     corrected_proportion,
     plain_mean,
     ppi_mean,
     ppi_variance,
 )
-from labeler.calculators.statistics.intervals import wilson_ends
+from labeler.calculators.significance import wilson_ends
 from labeler.errors import UsageError
 
 PEOPLE = (1, 0, 1, 1, 0, 1, 1, 0, 1, 1)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import labeler
-from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.intervals import Interval
 from labeler.errors import UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of

@@ -29,6 +29,7 @@ def test_every_symptom_has_a_rule() -> None:
         assert find_rule(ObservedError(kind)).kind == kind
 
 
+LONG = ("context_length", "RECORD")
 FREE_TIER = "Rate limit reached. Add a payment method at .../account/billing"
 """It names the billing page and is no quota."""
 
@@ -45,6 +46,18 @@ FREE_TIER = "Rate limit reached. Add a payment method at .../account/billing"
         (403, {"code": "insufficient_quota"}, "quota", "FATAL"),
         (403, {"message": "insufficient_quota"}, "permission", "RECORD"),
         (404, {"code": "model_not_found"}, "not_found", "FATAL"),
+        # Providers' own words for the same.
+        (429, {"code": "exceeded_current_quota_error"}, "quota", "FATAL"),
+        (400, {"code": "Arrearage"}, "quota", "FATAL"),
+        (500, {"message": "prompt of 9 is longer than the maximum model length of 8"}, *LONG),
+        (400, {"message": "the maximum prompt length is 8, but the request has 9 tokens"}, *LONG),
+        (400, {"message": "9 needed, but the maximum supported sequence length is 8"}, *LONG),
+        (422, {"message": "`inputs` tokens + `max_new_tokens` must be <= 8. Given: 9"}, *LONG),
+        (422, {"message": "`inputs` must have less than 8 tokens"}, *LONG),
+        (400, {"message": "too many tokens: prompt and answer cannot exceed 8"}, *LONG),
+        (400, {"code": "data_inspection_failed"}, "content_filter", "RECORD"),
+        (400, {"message": "<400> Algo.DataInspectionFailed: Input"}, "content_filter", "RECORD"),
+        (403, {"message": "Content violates usage guidelines."}, "content_filter", "RECORD"),
     ],
 )
 def test_alike_failures_are_told_apart(

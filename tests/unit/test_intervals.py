@@ -9,14 +9,8 @@ from statistics import NormalDist, fmean, stdev
 import numpy as np
 import pytest
 
-from labeler.calculators.statistics.bounded_mean import BoundedMean, Unit
-from labeler.calculators.statistics.intervals import (
-    Interval,
-    mean_interval,
-    paired_interval,
-    student_quantile,
-    wilson_ends,
-)
+from labeler.calculators.intervals import BoundedMean, Interval, Unit, mean_interval
+from labeler.calculators.significance import paired_interval, student_quantile, wilson_ends
 from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]

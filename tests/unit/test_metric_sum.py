@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from labeler.calculators import Ratio
+from labeler.calculators.intervals import Intervals, mean_interval
 from labeler.calculators.ratio import MetricSum
-from labeler.calculators.statistics.intervals import Intervals, mean_interval
 
 
 def test_more_distinct_ratios_than_two_bytes_number() -> None:

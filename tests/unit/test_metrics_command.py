@@ -11,7 +11,7 @@ import pytest
 
 import labeler
 from labeler import api
-from labeler.calculators.statistics.intervals import Intervals
+from labeler.calculators.intervals import Intervals
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
 from support.command import Command

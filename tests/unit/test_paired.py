@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from labeler.calculators.statistics.intervals import (
-    Interval,
+from labeler.calculators.intervals import Interval
+from labeler.calculators.significance import (
     Undefined,
     holm,
     mean_difference,

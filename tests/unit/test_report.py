@@ -333,6 +333,15 @@ def test_the_figures_are_those_of_the_summary(path: Path) -> None:
     assert '{"subset":"law"}' in page.with_attribute("data-filter")
 
 
+def test_rows_whose_column_is_null_are_a_group_of_the_page(path: Path) -> None:
+    """They are summarized as rows without the column are."""
+    outcomes = [
+        record(id=f"r{n}", metadata={"domain": value}) for n, value in enumerate((None, "law", 1))
+    ]
+    page = _report(outcomes, path, by="domain", metrics="adherence")
+    assert '{"subset":"(none)"}' in page.with_attribute("data-filter")
+
+
 def test_the_counts_of_bars_are_those_of_the_records(path: Path) -> None:
     """What a filter lets through is as many as its bar, row or cell says."""
     outcomes = [

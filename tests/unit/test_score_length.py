@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeler.calculators.statistics.intervals import Interval, Undefined, student_quantile
+from labeler.calculators.intervals import Interval
+from labeler.calculators.significance import Undefined, student_quantile
 from labeler.data.label_files import write_outcomes
 from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.length import Slope, fit_slope, length_effects

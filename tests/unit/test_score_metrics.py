@@ -13,7 +13,7 @@ import pytest
 
 from labeler.calculators import Intervals, Ratio
 from labeler.calculators.metrics_row import Collected, MetricsRow, split_collected
-from labeler.calculators.statistics.resampling import score_coefficients, score_sums
+from labeler.calculators.resampling import score_coefficients, score_sums
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure

@@ -27,7 +27,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.statistics.intervals import mean_interval
+from labeler.calculators.intervals import mean_interval
 from labeler.calculators.summary_table import View
 from labeler.cli.check import check
 from labeler.cli.measure import metrics, print_summary
@@ -38,7 +38,7 @@ from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand, GateSettings
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord, Outcome
-from labeler.labels.schemas import read_resource
+from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import failure, record
 

@@ -145,13 +145,18 @@ def _any_of(*texts: str) -> re.Pattern[str]:
     return re.compile("|".join(texts), re.IGNORECASE)
 
 
-_QUOTA = _any_of("insufficient_quota", "billing_(hard_limit|not_active)")
+_QUOTA = _any_of(
+    "insufficient_quota", "billing_(hard_limit|not_active)",
+    "exceeded_current_quota", "arrearage",  # Moonshot, DashScope
+)  # fmt: skip
 _NO_BALANCE = _any_of("credit balance is too low")
 _NOT_GENERATED = _any_of("json_validate_failed", "tool_use_failed")
 _BURST = _any_of("request too large")
 _TOO_LONG = _any_of(
     "string_above_max_length", "context.?(length|size|window)", "(prompt|input) is too long",
-    "input token count", "input length", "input tokens exceeded",
+    "input token count", "input length", "input tokens exceed", "too many tokens",
+    "maximum (model|prompt|(supported )?sequence) length",  # vLLM, xAI, SambaNova
+    r"\binputs\W{1,3}(tokens \+ |must have less than )",  # text-generation-inference
 )  # fmt: skip
 _WRONG_KEY = _any_of(
     "api.?key (is )?(not valid|invalid)", "(api.?key|bearer token) (has )?expired",
@@ -165,7 +170,10 @@ _UNKNOWN_FIELD = (
 _UNKNOWN_CAP = _any_of(f"{_UNKNOWN_FIELD}max_completion_tokens")
 _UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
 """What servers write that do not know a field of the request."""
-_FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "ResponsibleAI")
+_FILTERED = _any_of(
+    "content_filter", "content_policy", "invalid_prompt", "ResponsibleAI",
+    "data_?inspection_?failed", "violates usage guidelines",  # DashScope, xAI
+)  # fmt: skip
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
 _GRAMMARS = (
@@ -224,7 +232,7 @@ RULES: tuple[Rule, ...] = (
     # Only codes show that an account is empty: ordinary rate limits use the same words.
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 403, 429, 500}, codes=_QUOTA),
     Rule("quota", _P.RECORD, *_NO_CREDIT, status={400}, marks=_NO_BALANCE),
-    Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
+    Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422, 500}, marks=_TOO_LONG),
     Rule(
         "context_length", _P.RECORD, "the record alone exceeds the limit of tokens per minute",
         "raise the account's limit, or retrieve less", status={429}, marks=_BURST,

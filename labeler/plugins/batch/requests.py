@@ -25,10 +25,9 @@ from labeler.judges.openai.request import OpenAISpec, Request, request_body, spe
 from labeler.judges.openai.retries import final_error
 from labeler.judges.prompting import OWN, Prompt, load_prompt
 from labeler.judges.task import JudgeReply, Task, judged_task
-from labeler.labels.profiles import family_of
+from labeler.labels.answers import family_of
 from labeler.labels.record import RetrievalBasis, Usage
-from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import Signature, load_schema
 from labeler.plugins.batch import FOLDER
 from labeler.plugins.batch.folder import BATCH_FILE, ENDPOINT, NEW, Batch, batches, locked
 from labeler.sentences.characters import plain_json

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
-from labeler.calculators.rater_agreement import MOST_RECORDS
-from labeler.calculators.statistics.agreement import (
+from labeler.calculators.agreement_coefficients import (
     PAIR,
     Coefficient,
     Ratings,
@@ -22,8 +21,9 @@ from labeler.calculators.statistics.agreement import (
     gwet_ac1,
     krippendorff_alpha,
 )
-from labeler.calculators.statistics.intervals import Interval
-from labeler.calculators.statistics.resampling import (
+from labeler.calculators.intervals import Interval
+from labeler.calculators.rater_agreement import MOST_RECORDS
+from labeler.calculators.resampling import (
     drawn_intervals,
     extreme_patterns,
     score_coefficients,

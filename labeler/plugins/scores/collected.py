@@ -13,7 +13,7 @@ from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.metrics import Configuration, score_metrics
 
 if TYPE_CHECKING:
-    from labeler.calculators.statistics.intervals import Intervals
+    from labeler.calculators.intervals import Intervals
     from labeler.plugins.scores.agreement import Panel
 
 

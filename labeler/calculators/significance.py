@@ -1,45 +1,29 @@
-"""Intervals and tests of a mean over records, or over pairs of records; without numpy.
-
-Records are independent, or whole groups of dependent records are, such as the answers to one
-question. Sentences of one record are not independent observations.
+"""Paired comparisons: intervals, tests and adjusted p-values; and the quantiles of small samples.
 
 A paired comparison takes the differences, one per pair; the caller decides the direction. Interval
 and test assume nothing but the limits of values, so that rare large gains do not turn many small
-losses into evidence; see :mod:`labeler.calculators.statistics.bounded_mean`.
+losses into evidence; see :mod:`labeler.calculators.intervals`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from statistics import NormalDist
-from typing import cast
 
-from typing_extensions import TypedDict
-
-from labeler.calculators.statistics.bounded_mean import BoundedMean
-from labeler.errors import UsageError, number_in
-
-LEVEL = 0.95
-
-METHOD = "gaffke"
-"""Method of the intervals of means; see :mod:`labeler.calculators.statistics.bounded_mean`."""
-OBSERVED = "_observed"
-"""Suffix of the method if the observed values stand for unknown limits."""
-GROUPED = "_groups"
-"""Suffix of the method if whole groups are independent."""
-SMALL_SAMPLE = "small sample"
-"""The printed mark of an interval with :attr:`Interval.small_sample`."""
-MARK_NOTE = (
-    f"* {SMALL_SAMPLE}: the interval can be too narrow or too wide (docs/measured/intervals.md)"
+from labeler.calculators.intervals import (
+    GROUPED,
+    LEVEL,
+    METHOD,
+    BoundedMean,
+    Interval,
+    check_level,
+    is_small,
 )
-"""What the ``*`` of :attr:`Interval.mark` means, for below a table."""
-
-Range = tuple[float, float] | None
-"""The lowest and the highest value of a metric; ``None`` where unknown."""
+from labeler.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,139 +35,6 @@ class Undefined:
     """
 
     reason: str
-
-
-class IntervalJSON(TypedDict):
-    """An interval as it is published."""
-
-    low: float
-    high: float
-    level: float
-    method: str
-    small_sample: bool
-    """True if the interval may be too narrow, or too wide, for want of records."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A confidence interval.
-
-    Attributes:
-        low: lower end.
-        high: upper end.
-        level: confidence level, such as 0.95.
-        method: ``gaffke`` for means between known limits; ``gaffke_observed`` if the observed
-            values stand for unknown limits; with groups ``gaffke_groups`` and so on.
-        small_sample: True if the sample is too small for coverage at the level to be expected, or
-            for an interval that says much; see
-            :func:`labeler.calculators.statistics.intervals.is_small`.
-    """
-
-    low: float
-    high: float
-    level: float
-    method: str
-    small_sample: bool = False
-
-    @property
-    def mark(self) -> str:
-        """``*`` for a small sample, else an empty string; see :data:`MARK_NOTE`."""
-        return "*" if self.small_sample else ""
-
-    @property
-    def described(self) -> str:
-        """The method, and ``small sample`` where it is one."""
-        return f"{self.method}, {SMALL_SAMPLE}" if self.small_sample else self.method
-
-    def as_json(self) -> IntervalJSON:
-        """Return the published form."""
-        return cast("IntervalJSON", asdict(self))
-
-
-def mean_interval(
-    values: Collection[float],
-    *,
-    groups: Sequence[Hashable] | None = None,
-    range_: Range = (0.0, 1.0),
-    level: float = LEVEL,
-) -> Interval | None:
-    """Return the interval of a mean; the order of records does not matter.
-
-    Args:
-        values: one number per record; without groups also a counter of the distinct ones.
-        groups: group of each record, such as its question; whole groups are independent. ``None``
-            makes a record a group of its own.
-        range_: the lowest and the highest possible value. Where it is unknown, or a value lies
-            outside, the observed values stand for it, and few or skewed ones are marked.
-        level: confidence level, above 0 and at most 0.9999.
-
-    Returns:
-        ``None`` for fewer than 2 records or groups, and for equal values of unknown range.
-
-    Raises:
-        UsageError: an argument is out of range, or a value is not finite.
-    """
-    check_level(level)
-    if groups is not None and len(groups) != len(values):
-        raise UsageError(f"{len(values)} values with {len(groups)} groups: give one for each")
-    if not all(map(math.isfinite, values)):
-        raise UsageError("a value is not a finite number: leave out what is undefined")
-    if not values:
-        return None
-    least, most = min(values), max(values)
-    known = range_ is not None and range_[0] <= least and most <= range_[1]
-    low, high = range_ if known and range_ else (least, most)
-    found = BoundedMean.of(values, groups, low, high)
-    if found.count < 2 or low == high:  # noqa: PLR2004 - one record does not vary
-        return None
-    method = f"{METHOD}{'' if known else OBSERVED}{'' if groups is None else GROUPED}"
-    small = is_small(found.effective, skewness=None if known else found.skewness)
-    return Interval(*found.ends(level), level, method, small)
-
-
-def check_level(level: float) -> None:
-    """Validate the level of intervals.
-
-    Raises:
-        UsageError: it is not above 0 and at most 0.9999.
-    """
-    if not 0 < number_in("level", level) <= _HIGHEST:
-        raise UsageError(f"level {level} must be above 0 and at most {_HIGHEST}, such as 0.95")
-
-
-_HIGHEST = 0.9999
-"""Approximations are not reliable beyond."""
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Options of the confidence intervals of means.
-
-    See :func:`mean_interval`.
-
-    Attributes:
-        level: confidence level, above 0 and at most 0.9999.
-        group: name of a metadata column; records that share its value are one observation,
-            records without a value each alone. ``None`` takes records of equal questions
-            together, or single records if all questions differ.
-
-    Raises:
-        UsageError: the level is out of range.
-
-    Example:
-        >>> wide = labels.summary("relevance", intervals=labeler.Intervals(level=0.99))
-        >>> wide["relevance"].interval.low < labels.summary("relevance")["relevance"].interval.low
-        True
-    """
-
-    level: float = LEVEL
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        check_level(self.level)
-
-
-# Paired comparisons.
 
 
 def mean_difference(differences: Sequence[float]) -> float | Undefined:
@@ -307,38 +158,13 @@ def _check(differences: Sequence[float]) -> None:
             )
 
 
-# Small samples: when an interval is marked, and quantiles that hold for them.
-
 SAME = 1e-12
 """Relative differences below this are rounding errors."""
-FEWEST_BOUNDED = 10
-"""Records or groups between known limits below which an interval is marked: it holds, and is so
-wide that it says little."""
-FEWEST = 30
-"""Records or groups with other values below which an interval is marked: no sample of that size
-shows whether rare values lie far away."""
-_COCHRAN = 25
-"""Units per squared skewness from which a mean is about normal."""
+
 _SUMMED = 100
 """Degrees of freedom up to which Student's distribution is summed; a series beyond."""
+
 _HALVINGS = 60
-
-
-def is_small(count: float, *, skewness: float | None = 0.0) -> bool:
-    """Return whether an interval is marked as one of a small sample.
-
-    This is the one rule for all intervals; benchmarks/interval_coverage.py measures it.
-
-    Args:
-        count: effective number of records, pairs or groups.
-        skewness: of values without known limits; ``None`` for values between limits. With skewed
-            values a mean is over too few of them by Cochran's rule.
-
-    Source: W. Cochran, Sampling Techniques, 1977, 2.15.
-    """
-    if skewness is None:
-        return bool(count < FEWEST_BOUNDED)
-    return bool(count < max(FEWEST, _COCHRAN * skewness * skewness))
 
 
 def effective_count(whole: float, squares: float) -> int:

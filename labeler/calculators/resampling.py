@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.statistics.agreement import PAIR, Pattern
-from labeler.calculators.statistics.intervals import GROUPED, LEVEL, Interval, is_small
+from labeler.calculators.agreement_coefficients import PAIR, Pattern
+from labeler.calculators.intervals import GROUPED, LEVEL, Interval, is_small
 
 Floats = NDArray[np.float64]
 Groups = Sequence[Hashable] | None
@@ -120,7 +120,7 @@ def drawn_intervals(
     """Return 95 % intervals of statistics of sums over records.
 
     Records get random weights, together with one that was not seen, as in
-    :mod:`labeler.calculators.statistics.bounded_mean`. Which unseen record is the worst depends on
+    :mod:`labeler.calculators.intervals`. Which unseen record is the worst depends on
     the statistic: the ends are the furthest that any of them makes. A rare class with no more
     than two ratings in the sample leaves kappa and alpha wide open.
 

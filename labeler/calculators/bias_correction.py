@@ -26,18 +26,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.statistics.intervals import (
+from labeler.calculators.intervals import (
     FEWEST,
     LEVEL,
-    SAME,
     Interval,
-    effective_count,
     is_small,
     mean_interval,
-    quantile_of,
-    wilson_ends,
 )
-from labeler.calculators.statistics.resampling import Floats, Groups, group_sums
+from labeler.calculators.resampling import Floats, Groups, group_sums
+from labeler.calculators.significance import SAME, effective_count, quantile_of, wilson_ends
 from labeler.errors import UsageError
 
 FEWEST_OF_A_KIND = 10

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
-from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.intervals import Interval
 from labeler.errors import UsageError
 from labeler.sentences.display import percent
 
