@@ -137,12 +137,12 @@ class Tally:
     @cached_property
     def relevant_documents(self) -> frozenset[int]:
         """Indices of the documents that hold a relevant sentence."""
-        return _documents(self.relevant)
+        return frozenset(position(key).document for key in self.relevant)
 
     @cached_property
     def utilized_documents(self) -> frozenset[int]:
         """Indices of the documents that hold a utilized sentence."""
-        return _documents(self.utilized)
+        return frozenset(position(key).document for key in self.utilized)
 
     @cached_property
     def relevant_chunks(self) -> frozenset[int]:
