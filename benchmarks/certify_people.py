@@ -20,7 +20,7 @@ from certify import Simulated, random_checks, read, verdicts
 from judge_dialects import write_block
 from judges import judged_labels, true_labels
 from labeler.calculators.rater_agreement import verdicts_of
-from labeler.evidence.units import FIELDS, Units
+from labeler.evidence.units import FIELDS, Units, keys_of
 from labeler.labels.record import LabelRecord
 from mtrag_people import CUTS, judge, mtrag_file, read_answers
 from ragbench_data import ragbench_files
@@ -48,8 +48,8 @@ def ragbench() -> Iterator[tuple[str, Simulated]]:
             units = Units(labels, metric)
             said: dict[tuple[str, str], bool] = {}
             for record in truth.values():
-                keys, field = units.how.keys(record), FIELDS[units.how.kind]
-                given = zip(keys, verdicts_of(record)[field], strict=True)
+                kind = units.how.kind
+                given = zip(keys_of(record, kind), verdicts_of(record)[FIELDS[kind]], strict=True)
                 said |= {(record.id, key): bool(yes) for key, yes in given}
             tops = [units.answer(unit, said) or (0.0, 0.0) for unit in range(len(units.units))]
             answers = np.array([top for top, _ in tops])

@@ -29,9 +29,9 @@ from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME
 from labeler.labeling.estimate import cache_rules
-from labeler.labels.profiles import PROFILES, family_of
+from labeler.labels.answers import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import load_schema
 from labeler.plugins.ragbench import read_ragbench
 from labeler.sentences.example import KeyedExample, Piece, key_sentences
 from o200k import tokens, words

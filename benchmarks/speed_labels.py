@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from labeler.data.lines import with_checksum
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.signature import Artifact, Signature, digest
 from labeler.sentences.keys import document_key, response_key

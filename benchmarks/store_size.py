@@ -242,7 +242,7 @@ def merge(source: str, into: str) -> None:
 def verify(folder: str) -> None:
     """Verify all labels."""
     spent = Spent()
-    found = verify_store(folder)
+    found = verify_store(Path(folder))
     spent.told("verify", sum(found.sound.values()), damaged=len(found.damaged))
 
 

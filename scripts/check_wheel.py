@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 READ_EVERYTHING = """
 import sys
 from labeler.judges.prompting import load_prompt, prompt_parts
-from labeler.labels.schemas import read_resource, resource_names
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import read_resource, resource_names
+from labeler.labels.signature import load_schema
 prompts, schemas = resource_names("prompts", ".md"), resource_names("schemas", ".json")
 assert prompts and schemas, (prompts, schemas)
 for name in prompts: assert all(prompt_parts(name, read_resource("prompts", name, ".md")))

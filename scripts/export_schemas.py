@@ -12,8 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections import Correction
-from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES, SPECIAL_SUPPORT, Verdict
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord, StepsAnswer, StepsRecord

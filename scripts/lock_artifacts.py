@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from labeler.labels.schemas import read_resource, resource_names
+from labeler.labels.signature import read_resource, resource_names
 
 LOCK = Path(__file__).parent.parent / "tests" / "golden" / "digests.json"
 

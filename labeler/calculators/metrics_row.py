@@ -22,7 +22,7 @@ from labeler.calculators.tally import tally
 from labeler.catalog import Catalog, check_key, check_position, position_of, positions_of, unknown
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
-from labeler.labels.profiles import Profile
+from labeler.labels.answers import Profile
 from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 

@@ -45,8 +45,7 @@ from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
 from labeler.calculators.tally import Tally
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
-from labeler.labels.answers import VerbatimLabel
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES, VerbatimLabel
 
 REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key")
 """Columns that every numbers file has; others may be empty, or missing."""

@@ -13,8 +13,7 @@ from typing_extensions import TypedDict, Unpack
 from labeler.calculators.ratio import Ratio
 from labeler.catalog import Catalog, check_options, keywords_of
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.answers import GPTLabelingOutput
-from labeler.labels.profiles import PROFILES, Profile
+from labeler.labels.answers import PROFILES, GPTLabelingOutput, Profile
 
 Compute = Callable[[Any], Ratio]
 C = TypeVar("C", bound=Compute)

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from labeler.calculators.tally import Tally
 from labeler.errors import UsageError
-from labeler.labels.profiles import (
+from labeler.labels.answers import (
     BY_FAMILY,
     BY_OUTPUT,
     DEFAULT_PROFILE,

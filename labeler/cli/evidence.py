@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from labeler.evidence.units import Item
     from labeler.labels.record import AnyOutcome
 
-PLAN_SUFFIX = ".plan.csv"
-_METRIC = "adherence_fraction"
-
 
 def certify(
     labels: Labels,
@@ -73,7 +70,7 @@ def certify(
     """
     if plan is None and labels == STDIO:
         raise UsageError("labels from standard input: name the plan (--plan PLAN.csv)")
-    path = plan or f"{labels.rstrip('/')}{PLAN_SUFFIX}"
+    path = plan or f"{labels.rstrip('/')}.plan.csv"
     goal = {"metric": metric, "within": within, "at_least": at_least}
     goal |= {"level": level, "seed": seed, "population": population or None}
     wanted = {name: value for name, value in goal.items() if value is not None}
@@ -84,10 +81,11 @@ def certify(
             f"-o {output} is for a certificate, which needs people's answers: add --answers "
             "ANSWERS.csv, or leave out -o to plan what they read (--plan PLAN.csv names the plan)"
         )
-    return _plan(labels, path, wanted, doubt)
+    _plan(labels, path, wanted, doubt)
+    return 0
 
 
-def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> int:
+def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> None:
     """Write the first plan."""
     from labeler.evidence.certificate import Goal
     from labeler.evidence.plan import make_plan
@@ -98,7 +96,7 @@ def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> 
         raise UsageError(
             f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
         )
-    goal = Goal(**{"metric": _METRIC} | wanted)
+    goal = Goal(**{"metric": "adherence_fraction"} | wanted)
     records = [*outcomes_at(labels)]
     made = make_plan(records, goal, _doubts(doubt, records))
     write_plan(made, path)
@@ -107,7 +105,6 @@ def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> 
         f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
     )
     print_lines([f"{made.conclusion}. They are in {path}. Next: {next_}"])
-    return 0
 
 
 def _continue(
@@ -141,17 +138,17 @@ def _continue(
             )
     given = read_answers(answers, made)
     try:
-        found = made.after(**given._asdict())
+        found = made.after(given)
     except UsageError as error:
         raise UsageError(f"{answers}: {error}") from error
     write_plan(found, path)
     if not found.is_finished:
-        more = f"Next: the {len(found.sentences)} sentences that were added to {path}"
-        print_lines([f"{found.conclusion}. {more}"])
+        more = f"the {len(found.sentences)} sentences that were added to {path}"
+        print_lines([f"{found.conclusion}. Next: {more}"])
         return SOME_FAILED
     certificate = found.issue()
     if output is None:
-        print_lines(repr(certificate).split("\n"))
+        print_lines([repr(certificate)])
     else:
         certificate.save(output)
         print_lines([certificate.conclusion])
@@ -199,7 +196,7 @@ def doubt(
         for one in found.verdicts:
             print_lines([json.dumps(one._asdict(), ensure_ascii=True)])
     else:
-        print_lines(repr(found).split("\n"))
+        print_lines([repr(found)])
 
 
 def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = False) -> None:
@@ -208,14 +205,13 @@ def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = Fals
     Up to N rows are labeled, then up to N copies of each kind; answers are stored, and free the
     second time.
     """
+    from labeler.evidence.copies import KINDS
     from labeler.evidence.exam import exam as take_exam
-    from labeler.evidence.exam import most_requests
 
     asked = _asked(given)
-    judges = 1 if given.against is None else 2
-    notify(f"at most {judges * most_requests(given.n):,} requests; stored answers are free")
-    found = take_exam(rows, **asked)
-    _print(found, as_json=as_json)
+    most = given.n * (1 + len(KINDS)) * (1 if given.against is None else 2)
+    notify(f"at most {most:,} requests; stored answers are free")
+    _print(take_exam(rows, **asked), as_json=as_json)
 
 
 def make_anchors(
@@ -261,7 +257,7 @@ def check_anchors(
     from labeler.evidence.anchors import Anchors
 
     anchors = Anchors.load(file)
-    asked = len(anchors.records) * (1 if anchors.looks else 2)
+    asked = len(anchors.records) * (2 if len(anchors.rounds) == 1 else 1)
     notify(f"{asked} requests, if none of them is stored")
     found = anchors.check(**_asked(given))
     _print(found, as_json=as_json)
@@ -280,4 +276,4 @@ def _print(found: Exam | AnchorCheck, *, as_json: bool) -> None:
     if as_json:
         print_json(found.as_json())
     else:
-        print_lines(repr(found).split("\n"))
+        print_lines([repr(found)])

@@ -40,7 +40,7 @@ from labeler.labeling.options import BLIND, EstimateOptions, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.starting import label_rows
 from labeler.labels.answering import UNKNOWN_TOKENS
-from labeler.labels.profiles import AUTO, PROFILES
+from labeler.labels.answers import AUTO, PROFILES
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow

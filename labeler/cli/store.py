@@ -33,10 +33,9 @@ from labeler.judges.prompting import (
     read_prompt,
 )
 from labeler.labeling.options import EstimateOptions, TaskOptions
-from labeler.labels.profiles import DEFAULT_PROFILE, family_of, version_of
+from labeler.labels.answers import DEFAULT_PROFILE, family_of, version_of
 from labeler.labels.record import LabelFailure
-from labeler.labels.schemas import read_resource, resource_names
-from labeler.labels.signature import retrieval_example
+from labeler.labels.signature import read_resource, resource_names, retrieval_example
 from labeler.sentences.characters import visible
 from labeler.sentences.splitting import SPLITTERS, key_example
 

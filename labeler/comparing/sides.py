@@ -20,8 +20,7 @@ from labeler.calculators.row_facts import RowFacts, group_key, group_names
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, answered_by
-from labeler.labels.answers import GPTLabelingOutput
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES, GPTLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, requested_kind
 from labeler.sentences.display import Brief
 

@@ -25,12 +25,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, combinations, islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.calculators.headline import plain_name
@@ -42,10 +43,10 @@ from labeler.calculators.significance import Undefined, mean_difference, paired_
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
-from labeler.evidence.copies import Asking, as_example, asked_like
+from labeler.evidence.copies import Asking, Sample, as_example, asked_like
 from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
-from labeler.labels.signature import digest, shown
+from labeler.labels.signature import shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure
 
 KINDS = {"support": "supported", "relevance": "relevant", "use": "utilized"}
@@ -113,16 +114,16 @@ class AnchorCheck(Displayed):
     def sentence(self) -> str:
         """The conclusion, in one sentence."""
         named = {kind: one for kind, one in self.changes.items() if one.changed}
+        head = "The judge has changed"
         parts = [f"{one.differing} of {one.verdicts} verdicts on {k}" for k, one in named.items()]
-        head, counts = "The judge has changed", ", ".join(parts)
         if not parts:
-            every = self.changes.values()
             head = f"No sign that the judge has changed (check {self.look})"
-            verdicts = sum(one.verdicts for one in every)
-            counts = f"{sum(one.differing for one in every)} of {verdicts} verdicts"
+            differing = sum(one.differing for one in self.changes.values())
+            verdicts = sum(one.verdicts for one in self.changes.values())
+            parts = [f"{differing} of {verdicts} verdicts"]
         return (
-            f"{head}: {counts} differ from its first answers; asked twice at the start, it "
-            f"differed in {self.noise}."
+            f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
+            f"it differed in {self.noise}."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -211,7 +212,7 @@ class Anchors(Displayed):
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
-        level = look_level(self.looks, LEVEL) / len(KINDS)
+        level = look_level(self.looks) / len(KINDS)
         of_kinds = {
             kind: [[one[kind] if one else None for one in each] for each in answers]
             for kind in KINDS
@@ -304,9 +305,9 @@ class Anchors(Displayed):
         return cls(rounds, path, header.pending)
 
     def _display(self) -> Display:
-        checks = f"{self.looks} checks" if self.looks != 1 else "1 check"
-        title = f"{len(self.records)} anchors, {checks}"
-        return Display(f"{title}: check(judge=…) asks the same judge again")
+        checks = f"{self.looks} check{'s' * (self.looks != 1)}"
+        title = f"{len(self.records)} anchors, {checks}: check(judge=…) asks the same judge again"
+        return Display(title)
 
 
 def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0) -> Anchors:
@@ -326,17 +327,13 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
             configurations.
     """
     count_of("n", n, least=FEWEST)
-    kinds: defaultdict[tuple[bool, bool], dict[str, LabelRecord]] = defaultdict(dict)
+    kinds = defaultdict[tuple[bool, bool], Sample[LabelRecord]](partial(Sample, n))
     for one in of_one_judge(outcomes):
         if answers_of(one) is not None:
-            seen = shown(one.example, reference=True)
-            kept = kinds[_kind_of(one)]
-            kept.setdefault(digest([seed, seen]), one)
-            if len(kept) > 4 * n:  # no more in memory than may be chosen
-                kinds[_kind_of(one)] = dict(sorted(kept.items())[:n])
-    groups = [sorted(each.items()) for _, each in sorted(kinds.items())]
+            kinds[_kind_of(one)].add([seed, shown(one.example, reference=True)], one)
+    groups = [kinds[kind].values for kind in sorted(kinds)]
     turns = chain.from_iterable(zip_longest(*groups))  # one of each kind in turn
-    chosen = [item[1] for item in islice(filter(None, turns), n)]
+    chosen = list(islice(filter(None, turns), n))
     if len(chosen) < FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
     return Anchors([chosen])
@@ -372,9 +369,9 @@ def _differing(first: _Answer, last: _Answer) -> int:
     return sum(a != b for kind in KINDS for a, b in zip(first[kind], last[kind], strict=True))
 
 
-def look_level(look: int, level: float = 0.05) -> float:
-    """Return the share of an error rate that look 1, 2 … gets; all looks get all of it."""
-    return level * 6 / (math.pi * look) ** 2
+def look_level(look: int) -> float:
+    """Return the share of :data:`LEVEL` that look 1, 2 … gets; all looks get all of it."""
+    return LEVEL * 6 / (math.pi * look) ** 2
 
 
 def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> Change:
@@ -396,9 +393,9 @@ def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> C
     smallest = min((_p_value(kept, date) for date in dates), default=1.0)
     p_value = min(1.0, smallest * max(1, len(dates)))
     ends = [(one[0], one[-1]) for one in kept if rounds > 1]
-    pairs = [(np.array(a), np.array(b)) for a, b in ends if a is not None and b is not None]
-    differing = sum(int((a != b).sum()) for a, b in pairs)
-    return Change(p_value <= level, p_value, level, differing, sum(len(a) for a, _ in pairs))
+    verdicts = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
+    differing = sum(first != last for first, last in verdicts)
+    return Change(p_value <= level, p_value, level, differing, len(verdicts))
 
 
 def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
@@ -409,28 +406,18 @@ def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
             [one for one in part if one is not None] for part in (answers[:date], answers[date:])
         )
         if earlier and later:
-            counts = _differences(np.array([*earlier, *later], dtype=bool), len(earlier))
+            both = np.array([*earlier, *later], dtype=bool)
+            apart = (both[:, None] != both[None]).sum(axis=2)
+            ways = _ways(len(both), len(earlier))
+            counts = ((ways @ apart) * (1 - ways)).sum(axis=1)
             excess = counts - counts.min()
             total += int(excess[0])
             distribution = np.convolve(distribution, np.bincount(excess) / len(excess))
     return float(distribution[total:].sum())
 
 
-def _differences(answers: np.ndarray, earlier: int) -> np.ndarray:
-    """Count differing verdicts between both parts, for each way to take the answers apart.
-
-    Answers have the shape (answers, verdicts); the count of the order of time comes first.
-    """
-    apart = (answers[:, None] != answers[None]).sum(axis=2)
-    ways = _ways(len(answers), earlier)
-    counts: np.ndarray = ((ways @ apart) * (1 - ways)).sum(axis=1)
-    return counts
-
-
 @lru_cache
-def _ways(answers: int, earlier: int) -> np.ndarray:
+def _ways(answers: int, earlier: int) -> NDArray[np.int_]:
     """Return the ways to take answers apart, the order of time first: 1 for the earlier part."""
-    chosen = list(combinations(range(answers), earlier))
-    ways = np.zeros((len(chosen), answers), dtype=int)
-    np.put_along_axis(ways, np.array(chosen), 1, axis=1)
-    return ways
+    chosen = combinations(range(answers), earlier)
+    return np.array([[place in one for place in range(answers)] for one in chosen], dtype=int)

@@ -153,12 +153,8 @@ class Certificate(Displayed):
         """Return the published form."""
         own = asdict(self)
         facts = {"version": VERSION, "labeler_version": __version__, **own.pop("goal"), **own}
-        return facts | {
-            "conclusion": self.conclusion,
-            "failed_goal": self.failed_goal,
-            "design": _METHOD,
-            "drawn": sum(self.looks),
-        }
+        more = {"conclusion": self.conclusion, "failed_goal": self.failed_goal}
+        return facts | more | {"design": _METHOD, "drawn": sum(self.looks)}
 
     def save(self, path: str | Path) -> Path:
         """Write the certificate as JSON, or as an offline page if the name ends in ``.html``.
@@ -179,8 +175,8 @@ class Certificate(Displayed):
         if path.suffix == ".html":
             from labeler.report.page import render_page  # noqa: PLC0415 - jinja
 
-            values = {"title": f"Certificate: {self.goal.metric}", "found": self}
-            values["version"] = __version__
+            title = f"Certificate: {self.goal.metric}"
+            values = {"title": title, "found": self, "version": __version__}
             text = render_page("certificate.html.j2", values, styles=_STYLES, scripts=()).text
         with replaced(path) as file:
             file.write(text)

@@ -14,17 +14,19 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.data.options import DEFAULT_STORE
 from labeler.labeling.options import dollars
-from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
-from labeler.labels.profiles import profile_of
+from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences, profile_of
 from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.signature import digest
 from labeler.sentences.citations import find_markers, without_markers
 from labeler.sentences.example import Example, KeyedExample, Sentence
 from labeler.sentences.keys import position
 from labeler.sentences.words import STOP_WORDS, surface_words
+
+T = TypeVar("T")
 
 COPIES = "copies"
 """Folder inside a label store. Its answers label no row, so no number may count them."""
@@ -265,6 +267,27 @@ KINDS = (
 
 
 # Asking about copies.
+
+
+class Sample(Generic[T]):
+    """Chooses n values by the least digests of their content, however many there are."""
+
+    def __init__(self, n: int) -> None:
+        self._n, self._found = n, dict[str, T]()
+
+    def add(self, content: object, value: T) -> None:
+        """Add a value, unless one of equal content is known."""
+        self._found.setdefault(digest(content), value)
+        if len(self._found) > 4 * self._n:  # no more in memory than may be chosen
+            self._found = dict(self._least())
+
+    @property
+    def values(self) -> list[T]:
+        """The chosen values; fewer than n if there are not so many."""
+        return [value for _, value in self._least()]
+
+    def _least(self) -> list[tuple[str, T]]:
+        return sorted(self._found.items())[: self._n]
 
 
 def as_example(example: KeyedExample, name: str | None = None) -> Example:

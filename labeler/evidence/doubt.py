@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
@@ -100,7 +100,7 @@ class Doubt(Displayed):
 
     coefficients: tuple[float, ...]
     corrections: int
-    verdicts: tuple[Verdict, ...] = field(default=(), repr=False)
+    verdicts: tuple[Verdict, ...] = ()
 
     def by_sentence(self) -> dict[Item, float]:
         """Return the doubts by record id and sentence key."""
@@ -128,27 +128,21 @@ class Doubt(Displayed):
         )
         return replace(found, records=tuple(records))
 
-    def of(
-        self, outcomes: Iterable[AnyOutcome], second_opinion: SecondJudge | None = None
-    ) -> Doubt:
+    def of(self, outcomes: Iterable[AnyOutcome]) -> Doubt:
         """Return the model with the doubts of other labels.
-
-        Args:
-            outcomes: the labels.
-            second_opinion: returns another judge's opinion of a label.
 
         Raises:
             UsageError: the labels are of several judge configurations, or there is none.
         """
-        return self._of(_facts(_labels(outcomes), second_opinion))
+        return self._of([fact for one in _labels(outcomes) for fact in facts_of(one)])
 
     def _of(self, facts: list[Facts]) -> Doubt:
-        doubts = sigmoid(_values(facts) @ np.array(self.coefficients))
-        verdicts = tuple(
-            Verdict(*one.item, one.supported, round(float(doubt), 6))
+        doubts = sigmoid(_values(facts) @ np.array(self.coefficients)).tolist()
+        verdicts = (
+            Verdict(*one.item, one.supported, round(doubt, 6))
             for one, doubt in zip(facts, doubts, strict=True)
         )
-        return replace(self, verdicts=verdicts)
+        return replace(self, verdicts=tuple(verdicts))
 
     def save(self, path: str | Path) -> Path:
         """Write the model as JSON, without texts and doubts.
@@ -218,7 +212,7 @@ def fit_doubt(
         place = f"{corrections}: "
         corrections = majorities(read_labels(corrections, records), "supported")
     said = _checked(corrections or {}, records)
-    facts = _facts(records, second_opinion)
+    facts = [fact for one in records for fact in facts_of(one, second_opinion)]
     judged = [one for one in facts if one.item in said]
     if corrections is not None and not judged:
         raise UsageError(
@@ -262,10 +256,6 @@ def _values(facts: list[Facts]) -> Floats:
     return np.array([one.values for one in facts]).reshape(-1, len(PRIORS))
 
 
-def _facts(records: Iterable[LabelRecord], second_opinion: SecondJudge | None) -> list[Facts]:
-    return [fact for one in records for fact in facts_of(one, second_opinion)]
-
-
 class Facts(NamedTuple):
     """The facts of a verdict, one value for each of :data:`PRIORS`."""
 
@@ -282,12 +272,13 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
     probabilities = stated_probabilities(record, "support")
     for key, entry in judged_sentences(record.label).items():
         words, stated = subject.words(key), probabilities.get(key)
+        inside = min(max(0.5 if stated is None else stated, _LEAST), 1 - _LEAST)
         side = 1.0 if entry.fully_supported else -1.0
         evidence = {word for one in subject.named(entry) for word in subject.words(one)}
         values = (
             1.0,
             float(stated is None),
-            0.0 if stated is None else side * _log_odds(stated),
+            side * math.log(inside / (1 - inside)),
             float(not entry.fully_supported),
             suspicion,
             float(key in named),
@@ -298,11 +289,6 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
             side * (_lacking(words, subject.everywhere) - 0.25),
         )
         yield Facts((record.id, key), entry.fully_supported is True, values)
-
-
-def _log_odds(probability: float) -> float:
-    inside = min(max(probability, _LEAST), 1 - _LEAST)
-    return math.log(inside / (1 - inside))
 
 
 def _lacking(words: list[str], known: Container[str]) -> float:

@@ -7,16 +7,15 @@ blind spots. It certifies nothing: real errors are other ones than planted ones.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from labeler.calculators.significance import Undefined, paired_interval, wilson_ends
 from labeler.data.options import keywords
-from labeler.errors import UsageError, count_of
+from labeler.errors import UsageError
 from labeler.evidence.copies import (
     AGAIN,
     DAMAGED,
@@ -25,6 +24,7 @@ from labeler.evidence.copies import (
     KINDS,
     Asking,
     Kind,
+    Sample,
     Target,
     as_example,
     targets_of,
@@ -34,7 +34,6 @@ from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import AskOptions, ExamOptions, TaskOptions
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import digest
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent
 from labeler.sentences.example import Example
 
@@ -158,7 +157,8 @@ class Exam(Displayed):
             for row, other, change in zip(rows, self.against_rates, self.differences, strict=True):
                 row += [_cells(other)[0], *_cells(change, signed=True)]
         heads.append(Column("what was done", words=True, drop=3))
-        rows = [[*row, one.says] for row, one in zip(rows, self.rates, strict=True)]
+        for row, one in zip(rows, self.rates, strict=True):
+            row.append(one.says)
         notes = ["* blind spot", _LIMITS] if self.blind_spots else [_LIMITS]
         failed = sum(one.failed for one in self.rates)
         if failed:
@@ -182,31 +182,24 @@ def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str
     return [share, f"{low} to {high} %"]
 
 
-def sample_rows(rows: Rows, n: int) -> list[Example]:
+def _sampled(rows: Rows, n: int) -> list[Example]:
     """Return n rows, chosen by their content alone; rows are read once.
 
     Raises:
-        UsageError: n is below 1, or no row can be read.
+        UsageError: no row can be read.
     """
-    count_of("n", n, least=1)
-    found: dict[str, Example] = {}
-    failed = ""
+    sample, failed = Sample[Example](n), ""
     for row in rows:
-        if isinstance(row.content, LabelFailure):
-            failed = failed or f": {row.content.message}"
+        one = row.content
+        if isinstance(one, LabelFailure):
+            failed = failed or f": {one.message}"
         else:
-            example = row.content
-            found.setdefault(
-                digest([example.question, example.documents, example.response]), example
-            )
-            if len(found) > 4 * n:  # no more in memory than may be chosen
-                found = dict(heapq.nsmallest(n, found.items()))
-    if not found:
-        raise UsageError(
-            "an exam needs rows with question, documents and response, and none could be read"
-            + failed
-        )
-    return [example for _, example in heapq.nsmallest(n, found.items())]
+            sample.add([one.question, one.documents, one.response], one)
+    if chosen := sample.values:
+        return chosen
+    raise UsageError(
+        f"an exam needs rows with question, documents and response, and none could be read{failed}"
+    )
 
 
 @keywords(ExamOptions)
@@ -234,7 +227,7 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
         >>> found["foreign"].copies
         5
     """
-    chosen = sample_rows(options.open(rows), options.n)
+    chosen = _sampled(options.open(rows), options.n)
     shared = [one.name for kind in (AskOptions, TaskOptions) for one in fields(kind)]
     every = [{name: getattr(options, name) for name in (*shared, "splitter")}]
     if options.against is not None:
@@ -250,11 +243,6 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
         return Exam(names[0], len(targets), rates[0])
     differences = tuple(_difference(*(one[kind] for one in verdicts)) for kind in KINDS)
     return Exam(names[0], len(targets), rates[0], names[1], rates[1], differences)
-
-
-def most_requests(n: int) -> int:
-    """Return the most requests of an exam by one judge: rows, then copies of each kind."""
-    return n * (1 + len(KINDS))
 
 
 def _name(outcomes: Iterable[Outcome]) -> str:
@@ -282,27 +270,23 @@ class _Copy(NamedTuple):
 
     def is_right(self, outcome: Outcome) -> bool | None:
         """Return whether the verdict on the copy is right; ``None`` without one."""
-        if not isinstance(outcome, LabelRecord):
-            return None
-        judged = judged_sentences(outcome.label).get(self.target.key)
-        if judged is None:
-            return None
-        return bool(judged.fully_supported) == (self.kind.group == HARMLESS)
+        judged = judged_sentences(outcome.label) if isinstance(outcome, LabelRecord) else {}
+        found = judged.get(self.target.key)
+        return None if found is None else found.fully_supported == (self.kind.group == HARMLESS)
 
 
 def _copies(targets: Sequence[Target], n: int) -> Iterator[_Copy]:
     """Yield up to n copies of each kind."""
     for kind in KINDS:
-        made = 0
-        for target in targets:
-            if made == n:
-                break
-            random = Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
-            copy = kind.copy(target, targets, random)
-            if copy is not None:
-                made += 1
-                name = f"{target.record.id}#{target.key}#{kind.name}"
-                yield _Copy(kind, target, as_example(copy, name))
+        every = (_copy(kind, target, targets) for target in targets)
+        yield from islice(filter(None, every), n)
+
+
+def _copy(kind: Kind, target: Target, targets: Sequence[Target]) -> _Copy | None:
+    random = Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
+    copy = kind.copy(target, targets, random)
+    name = f"{target.record.id}#{target.key}#{kind.name}"
+    return None if copy is None else _Copy(kind, target, as_example(copy, name))
 
 
 _Verdicts: TypeAlias = dict[Kind, list[bool | None]]

@@ -255,8 +255,9 @@ class Looks:
         found = fit_logistic(self._counted, self._shares, *_SLOPES)
         self.forecasts: Floats = sigmoid(self._features @ found) * self.sizes
         rest = float(self.weights[self.unread].sum()) if self.unread.any() else 0.0
-        whole = max(self._bottom + rest, _TINY)
-        low, high = self._top / whole, min((self._top + rest) / whole, 1.0)
+        low, high = 0.0, 1.0
+        if whole := self._bottom + rest:
+            low, high = self._top / whole, min((self._top + rest) / whole, 1.0)
         value, needed = low, math.log(2 / self.error)
         if rest:
             low = self.draws.end(low, high, needed, above=True)

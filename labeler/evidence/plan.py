@@ -18,7 +18,7 @@ from labeler.calculators.intervals import BoundedMean
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
-from labeler.evidence.units import COMPLETENESS, Answer, Answers, Item, Units, digest_of
+from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number
 
@@ -50,10 +50,8 @@ class Plan(Displayed):
     Args:
         goal: what is to be certified.
         units: the units of the metric.
-        answers: people's answers of the looks before, complete for as many units as were read.
-        second: second readings of them.
+        readings: those of the looks before, complete for as many units as were read.
         looks: number of units that were read at each look before.
-        who: names of the people.
 
     Attributes:
         sentences: the sentences to read now, in the order to read them; none if the answers so far
@@ -70,22 +68,13 @@ class Plan(Displayed):
     """False for a plan, True for a certificate."""
 
     def __init__(
-        self,
-        goal: Goal,
-        units: Units,
-        *,
-        answers: Answers | None = None,
-        second: Answers | None = None,
-        looks: tuple[int, ...] = (),
-        who: tuple[str, ...] = (),
+        self, goal: Goal, units: Units, readings: Readings, looks: tuple[int, ...]
     ) -> None:
-        self.goal, self.units, self.looks, self.who = goal, units, looks, who
-        self.answers, self.second = dict(answers or {}), dict(second or {})
+        self.goal, self.units, self.looks = goal, units, looks
+        self.answers, self.second, self.who = readings
         error = (1 - goal.level) / (2 if goal.population else 1)
-        probabilities = units.forecasts / units.sizes
-        self._looks = Looks(units.weights, probabilities, units.sizes, error=error)
-        self._drawn: list[int] = []
-        self._chances: list[float] = []
+        self._looks = Looks(units.weights, units.forecasts / units.sizes, units.sizes, error=error)
+        self._drawn: list[tuple[int, float]] = []
         read = [self._learn(look, count) for look, count in enumerate(looks)]
         if not self.answers.keys() <= {item for items in read for item in items}:
             raise UsageError("answers of an earlier look were changed; begin a new plan")
@@ -97,17 +86,14 @@ class Plan(Displayed):
         self._of_records = self.interval = (low, high)
         if goal.population:
             self.interval = stream_interval(self._defined(), low, high, error)
-        complete = not self._looks.unread.any()
         enough = len(self.answers) >= FEWEST_CHECKS and goal.met(*self.interval)
-        self.is_finished = complete or enough
+        self.is_finished = enough or not self._looks.unread.any()
         if self.is_finished:
-            self._drawn, self._chances = [], []
+            self._drawn = []
         elif not self._begun:
             self._draw(len(looks))
         self.sentences = tuple(
-            ToRead(*item, chance)
-            for unit, chance in zip(self._drawn, self._chances, strict=True)
-            for item in units.units[unit]
+            ToRead(*item, chance) for unit, chance in self._drawn for item in units.units[unit]
         )
         self._asked = [one[:2] for one in self.sentences]
         if self.is_finished:
@@ -122,14 +108,13 @@ class Plan(Displayed):
         """Draw the units of a look, and return its design."""
         design, size, _ = self._next()
         order = self.units.order(self.goal.seed, look)
-        self._drawn, self._chances = self._looks.draw(design, order, size)
+        self._drawn = list(zip(*self._looks.draw(design, order, size), strict=True))
         return design
 
     def _learn(self, look: int, count: int) -> list[Item]:
         """Take in the answers about the first units of a look, and return their sentences."""
         design = self._draw(look)
-        drawn, self._drawn = self._drawn[:count], self._drawn[count:]
-        self._chances = self._chances[count:]
+        drawn, self._drawn = [unit for unit, _ in self._drawn[:count]], self._drawn[count:]
         values = [self.units.answer(unit, self.answers) for unit in drawn]
         if len(drawn) < count or None in values:
             raise UsageError("answers of an earlier look were changed; begin a new plan")
@@ -179,31 +164,39 @@ class Plan(Displayed):
 
         Raises:
             UsageError: an answer is about a sentence that was not drawn, changed, missing between
-                others, or neither yes nor no.
+                others, or neither yes nor no; or the metric turns out to be undefined.
         """
-        following = self.after(answers, second=second, who=who)
+        people = (who,) if isinstance(who, str) else tuple(who)
+        following = self.after(Readings(answers, second or {}, people))
         return following.issue() if following.is_finished else following
 
-    def after(
-        self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
-    ) -> Plan:
+    def after(self, readings: Readings) -> Plan:
         """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
         drawn = "the plan did not draw"
         if self.is_finished:
             drawn = "the plan does not ask for: it is finished, and its certificate issued"
-        given = self._merged(answers, self.answers, {one[:2] for one in self.sentences}, drawn)
-        again = self._merged(second or {}, self.second, given.keys(), "has no first one")
-        people = (who,) if isinstance(who, str) else tuple(who)
+        asked = {one[:2] for one in self.sentences}
+        given = self._merged(readings.answers, self.answers, asked, drawn)
+        again = self._merged(readings.second, self.second, given.keys(), "has no first one")
         looks = self.looks
         if not self.is_finished:
             before = looks[: self.look - 1]
             looks = (*before, sum(looks[len(before) :]) + self._answered(given))
-        known = tuple(dict.fromkeys([*self.who, *filter(None, people)]))
-        return Plan(self.goal, self.units, answers=given, second=again, looks=looks, who=known)
+        who = tuple(dict.fromkeys([*self.who, *filter(None, readings.who)]))
+        return Plan(self.goal, self.units, Readings(given, again, who), looks)
 
     def issue(self) -> Certificate:
-        """Return the certificate of a finished plan."""
+        """Return the certificate of a finished plan.
+
+        Raises:
+            UsageError: no record has the metric.
+        """
         units, goal, answers = self.units, self.goal, self.answers
+        if not self._defined():
+            raise UsageError(
+                f"{goal.metric} is undefined: people found no relevant sentence in any of the "
+                f"{len(units.readable)} records; certify relevance instead"
+            )
         signature = units.readable[0].signature
         read = [f"{name}\0{key}\0{answers[name, key]}" for name, key in sorted(answers)]
         design = [goal.metric, str(goal), str(goal.level), str(goal.seed), str(self.looks)]
@@ -232,13 +225,8 @@ class Plan(Displayed):
 
     def _merged(
         self, given: Answers, known: Answers, others: Iterable[Item], why_not: str
-    ) -> dict[Item, Answer]:
-        """Return known answers and those given, which contradict none and are of no third kind.
-
-        Raises:
-            UsageError: an answer is about a sentence that is neither known nor one of the others,
-                contradicts a known one, or is neither yes nor no.
-        """
+    ) -> Answers:
+        """Return known answers and those given, if these are about allowed sentences and fit."""
         if not isinstance(given, Mapping):
             raise UsageError(
                 f"answers are a mapping of (id, sentence) to True or False, got {given!r:.40}"
@@ -263,11 +251,12 @@ class Plan(Displayed):
 
     def _answered(self, answers: Answers) -> int:
         """Return how many units of this plan are answered; none is left out before another."""
-        complete = [self.units.answer(unit, answers) is not None for unit in self._drawn]
+        drawn = [unit for unit, _ in self._drawn]
+        complete = [self.units.answer(unit, answers) is not None for unit in drawn]
         count = [*complete, False].index(False)
-        read = {item for unit in self._drawn[:count] for item in self.units.units[unit]}
+        read = {item for unit in drawn[:count] for item in self.units.units[unit]}
         if not count or not answers.keys() <= self.answers.keys() | read:
-            missing = self.units.units[self._drawn[count]]
+            missing = self.units.units[drawn[count]]
             first = next(item for item in missing if item not in answers)
             raise UsageError(
                 f"no answer for {first!r:.120}: answer the sentences in the order of the plan; "
@@ -315,7 +304,7 @@ def make_plan(
                 f"{(high - low) / 2:.3f} at best, however many sentences are read: label more "
                 f"records, ask for within {(high - low) / 2:.2f} or more, or leave out population"
             )
-    return Plan(goal, units)
+    return Plan(goal, units, Readings({}, {}), looks=())
 
 
 def stream_interval(

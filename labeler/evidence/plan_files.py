@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import BaseModel, PositiveInt, ValidationError
 
@@ -25,7 +25,7 @@ from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal
 from labeler.evidence.plan import Plan
-from labeler.evidence.units import COMPLETENESS, FIELDS, Answer, Item, Units
+from labeler.evidence.units import COMPLETENESS, FIELDS, Answer, Item, Readings, Units
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.characters import escape_formula, visible
@@ -79,14 +79,6 @@ class PlanHeader(BaseModel):
         return units
 
 
-class Given(NamedTuple):
-    """People's answers, second readings, and names in order of appearance."""
-
-    answers: dict[Item, Answer]
-    second: dict[Item, Answer]
-    who: tuple[str, ...] = ()
-
-
 def write_plan(plan: Plan, path: str | Path) -> None:
     """Write a plan with the answers so far; the file, ``.csv``, appears when it is complete.
 
@@ -95,15 +87,12 @@ def write_plan(plan: Plan, path: str | Path) -> None:
     """
     if Path(path).suffix != ".csv":
         raise UsageError(f"{path}: a plan is a .csv file")
+    units = plan.units
     header = PlanHeader(
-        goal=plan.goal,
-        labels=plan.units.digest(),
-        looks=plan.looks,
-        who=plan.who,
-        doubt=plan.units.doubted,
+        goal=plan.goal, labels=units.digest(), looks=plan.looks, who=plan.who, doubt=units.doubted
     )
-    same = {"plan": header.model_dump_json(exclude_defaults=True), "ask": plan.units.how.ask}
-    rows = ({**same, **_texts(plan.units, item), **own} for item, own in _rows(plan))
+    same = {"plan": header.model_dump_json(exclude_defaults=True), "ask": units.how.ask}
+    rows = (same | _texts(units, item) | own for item, own in _rows(plan))
     write_rows(path, COLUMNS, rows)
 
 
@@ -137,22 +126,21 @@ def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
 def _texts(units: Units, item: Item) -> dict[str, str]:
     """Return the cells that say what is read, and against what."""
     name, key = item
-    record = units.records[name]
-    example, texts = record.example, {"question": record.example.question}
-    if units.how.kind == "support":
-        texts["text"] = next(one.text for one in example.response if one.key == key)
-        texts["evidence"] = "\n".join(_evidence(record, key))
+    record, kind = units.records[name], units.how.kind
+    subject, question = Subject(record), record.example.question
+    if kind == "support":
+        evidence = "\n".join(_evidence(subject, key))
     else:
-        texts["text"] = next(one.text for one in example.document_sentences() if one.key == key)
-        response = " ".join(one.text for one in example.response)
-        texts["evidence"] = example.question if units.how.kind == "relevance" else response
+        response = " ".join(one.text for one in record.example.response)
+        evidence = question if kind == "relevance" else response
+    texts = {"question": question, "text": subject.texts[key], "evidence": evidence}
     cut = {column: visible(part)[:_LONGEST] for column, part in texts.items()}
     return {"id": name, "sentence": key, **cut}
 
 
-def _evidence(record: LabelRecord, key: str) -> list[str]:
+def _evidence(subject: Subject, key: str) -> list[str]:
     """Return the sentences that support a response sentence, else the nearest ones by words."""
-    subject, entry = Subject(record), judged_sentences(record.label).get(key)
+    entry = judged_sentences(subject.label).get(key)
     named = [one for one in subject.named(entry) if one in subject.texts] if entry else []
     words = {*subject.words(key)}
     near = sorted(subject.evidence, key=lambda one: -len(words.intersection(subject.words(one))))
@@ -191,15 +179,14 @@ def read_plan(
             "(--doubt MODEL), or none"
         )
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
-    known = _collected(old, units.metric)
-    given = known._asdict() | {"looks": header.looks, "who": header.who}
+    known = _collected(old, units.metric)._replace(who=header.who)
     try:
-        return Plan(header.goal, units, **given)
+        return Plan(header.goal, units, known, header.looks)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 
 
-def read_answers(path: str | Path, plan: Plan) -> Given:
+def read_answers(path: str | Path, plan: Plan) -> Readings:
     """Read people's answers to a plan: a CSV file of them, or a file of corrections.
 
     Corrections also speak of other sentences than those of the plan, which do not count; nor do
@@ -223,15 +210,12 @@ def read_answers(path: str | Path, plan: Plan) -> Given:
     said: dict[Item, Answer] = {**majorities(labels, FIELDS[units.how.kind])}
     if units.metric == COMPLETENESS:
         relevant = majorities(labels, "relevant")
-        ties = said.keys() - relevant.keys()
-        said = {i: yes if relevant[i] else None for i, yes in said.items() if i not in ties}
-    known = {item: said[item] for item in plan.answers if item in said}
-    for one in plan.sentences:
-        if one[:2] not in said:
-            break
-        known[one[:2]] = said[one[:2]]
+        said = {i: yes if relevant[i] else None for i, yes in said.items() if i in relevant}
+    old = filter(said.__contains__, plan.answers)
+    new = takewhile(said.__contains__, (one[:2] for one in plan.sentences))
+    known = {item: said[item] for item in (*old, *new)}
     people = dict.fromkeys(one.annotator for one in labels if (one.id, one.sentence) in known)
-    return Given(known, {}, tuple(people))
+    return Readings(known, {}, tuple(people))
 
 
 def read_labels(path: str | Path, records: Iterable[LabelRecord]) -> tuple[HumanLabel, ...]:
@@ -269,7 +253,7 @@ def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
         yield where, {name: one if name == "id" else one.strip() for name, one in row.items()}
 
 
-def _collected(rows: Iterable[Row], metric: str) -> Given:
+def _collected(rows: Iterable[Row], metric: str) -> Readings:
     """Return the answers of rows."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
@@ -288,4 +272,4 @@ def _collected(rows: Iterable[Row], metric: str) -> Given:
         target[item] = _READ[text]
         if name := row.get("annotator"):
             who[name[:_LONGEST]] = None
-    return Given(answers, second, tuple(who))
+    return Readings(answers, second, tuple(who))

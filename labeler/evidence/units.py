@@ -39,6 +39,14 @@ _MANY_SURE, _SELDOM = 0.95, 0.3
 """Chances that a person finds a relevant sentence where the judge found some, or none."""
 
 
+class Readings(NamedTuple):
+    """People's answers, their second readings, and their names in order of appearance."""
+
+    answers: Answers
+    second: Answers
+    who: tuple[str, ...] = ()
+
+
 class Certifiable(NamedTuple):
     """How a metric is certified.
 
@@ -53,10 +61,6 @@ class Certifiable(NamedTuple):
     ask: str
     whole: bool = False
     rate_of_no: bool = False
-
-    def keys(self, record: LabelRecord) -> Sequence[str]:
-        """Return the keys of the sentences that the metric is about."""
-        return keys_of(record, self.kind)
 
 
 _SUPPORTED = "Do the documents support the sentence?"
@@ -114,7 +118,7 @@ class Units:
                     "so give each row its own, or certify one judge configuration at a time"
                 )
         self.failed = sum(not isinstance(one, LabelRecord) for one in every)
-        self.readable = [one for one in self.records.values() if self.how.keys(one)]
+        self.readable = [one for one in self.records.values() if keys_of(one, self.how.kind)]
         if not self.readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
         self.doubted = digest_of(map(repr, sorted(doubts.items()))) if doubts else None
@@ -122,7 +126,7 @@ class Units:
         numbers: list[tuple[float, float, float]] = []
         for record in self.readable:
             forecasts, size = self._forecasts(record, doubts or {})
-            items = [(record.id, key) for key in self.how.keys(record)]
+            items = [(record.id, key) for key in keys_of(record, self.how.kind)]
             self.units += [items] if self.how.whole else [[item] for item in items]
             weight = 1 / (len(self.readable) * len(forecasts))
             numbers += [(weight, forecast, size) for forecast in forecasts]
@@ -139,8 +143,9 @@ class Units:
             size = _MANY_SURE if used else _SELDOM
             share = min(max(sum(used) / len(used), 1 - _SURE), _SURE) if used else 0.5
             return [share * size], size
-        keys, verdict = self.how.keys(record), verdicts[FIELDS[self.how.kind]]
-        stated = stated_probabilities(record, self.how.kind)
+        kind = self.how.kind
+        keys, verdict = keys_of(record, kind), verdicts[FIELDS[kind]]
+        stated = stated_probabilities(record, kind)
         found = [
             _probability(stated.get(key), yes, doubts.get((record.id, key)))
             for key, yes in zip(keys, verdict, strict=True)

@@ -16,8 +16,7 @@ from labeler.judges.prompting import Prompt
 from labeler.judges.task import JudgeReply, Task, TaskKind
 from labeler.labels.contract import Violation
 from labeler.labels.record import Usage
-from labeler.labels.schemas import ResponseSchema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import ResponseSchema, Signature
 
 
 class JudgeSpec(BaseModel):

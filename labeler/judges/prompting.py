@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self, TypedDict
 
 from labeler.errors import UsageError
-from labeler.labels.schemas import read_resource
-from labeler.labels.signature import Artifact, digest, texts_digest
+from labeler.labels.signature import Artifact, digest, read_resource, texts_digest
 from labeler.sentences.characters import inert_json
 from labeler.sentences.example import KeyedExample, KeyedTurn, Sentence
 

@@ -18,19 +18,20 @@ from labeler.catalog import Catalog
 from labeler.judges.prompting import Message, Prompt
 from labeler.judges.providers import PROVIDERS
 from labeler.judges.tokens import RELEVANCE_TOKENS, answer_tokens
-from labeler.labels.answers import GPTLabelingOutput, as_given, without_relevance
-from labeler.labels.contract import AnswerT, CheckedAnswer, Violation, check_label
-from labeler.labels.non_answers import overrule
-from labeler.labels.profiles import (
+from labeler.labels.answers import (
     PROFILES,
+    GPTLabelingOutput,
     Profile,
+    as_given,
     family_of,
     lacks_relevance,
     profile_of,
+    without_relevance,
 )
+from labeler.labels.contract import AnswerT, CheckedAnswer, Violation, check_label
+from labeler.labels.non_answers import overrule
 from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, RetrievalBasis, SentenceScores
-from labeler.labels.schemas import ResponseSchema
-from labeler.labels.signature import Signature, label_key
+from labeler.labels.signature import ResponseSchema, Signature, label_key
 from labeler.sentences.example import Frozen, KeyedExample
 
 MODES = PROVIDERS["openai"].modes

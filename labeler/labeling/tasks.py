@@ -25,14 +25,22 @@ from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import TokenCounter
 from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions
-from labeler.labels.answers import RetrievalLabel
-from labeler.labels.profiles import AUTO, PROFILES, SUPPORT, Profile, family_of, version_of
+from labeler.labels.answers import (
+    AUTO,
+    PROFILES,
+    SUPPORT,
+    Profile,
+    RetrievalLabel,
+    family_of,
+    version_of,
+)
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, without_documents
-from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import (
     Artifact,
+    ResponseSchema,
     Signature,
     label_key,
+    load_schema,
     retrieval_example,
     retrieval_key,
 )

@@ -20,13 +20,13 @@ from labeler.labeling.pipeline import blind_relevance, build_task, judge_row, op
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.answers import (
+    PROFILES,
     GPTLabelingOutput,
     SentenceSupport,
     in_order,
     is_majority,
     majority_keys,
 )
-from labeler.labels.profiles import PROFILES
 from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
@@ -37,13 +37,13 @@ from labeler.labels.record import (
     SentenceScores,
 )
 from labeler.labels.retrieval_record import RetrievalRecord, basis_of, resting_on
-from labeler.labels.schemas import load_schema
 from labeler.labels.signature import (
     MAJORITY,
     Artifact,
     Signature,
     digest,
     label_key,
+    load_schema,
     retrieval_key,
     shown,
 )

@@ -14,9 +14,15 @@ from pydantic_core import from_json
 
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.answers import Label, SentenceSupport, Verbatim
+from labeler.labels.answers import (
+    BY_FAMILY,
+    Label,
+    SentenceSupport,
+    Verbatim,
+    family_of,
+    lacks_relevance,
+)
 from labeler.labels.contract import Violation, check_label
-from labeler.labels.profiles import BY_FAMILY, family_of, lacks_relevance
 from labeler.labels.signature import Signature, label_key, retrieval_key
 from labeler.sentences.display import Column, Display, Displayed, Grid
 from labeler.sentences.example import Frozen, KeyedExample, Sentence
@@ -146,14 +152,17 @@ class Record(Frozen, Generic[AnswerT]):
         """Return the judge's answer as JSON; by this, copies differ from other answers."""
         return self.answer.model_dump_json(warnings=False)
 
-    def fault(self) -> str | None:
+    def fault(self, *, is_checked: bool = False) -> str | None:
         """Return why the record cannot be what was stored, or ``None`` for a sound one.
 
         Finds damage and careless edits. A careful forger can make an edited file sound again.
+
+        Args:
+            is_checked: whether only the key is in question, because the answer was just checked.
         """
         if self.compute_key() != self.key:
             return f"its key is not that of its {self.keyed_by}"
-        return self._content_fault()
+        return None if is_checked else self._content_fault()
 
     def _content_fault(self) -> str | None:
         """Return what contradicts itself in a record with the right key."""

@@ -118,9 +118,10 @@ class DiskStore(LabelStore):
                     raise damaged(self.directory, name, error) from error
         return None
 
-    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
+        data = encode(outcome, is_checked=is_checked)
         replaces = isinstance(outcome, LabelFailure)
-        return self._opened().put(name_of(outcome), encode(outcome), replaces=replaces)
+        return self._opened().put(name_of(outcome), data, replaces=replaces)
 
     def lease(self, key: str) -> Lease | None:
         """Reserve a key so that nobody else pays for it; ``None`` if someone else holds it.

@@ -59,7 +59,7 @@ class LockFiles:
         place = _place(key)
         with _GUARD:
             try:
-                if place in self._holders or not self._lock(*place):
+                if place in self._holders or not _set_lock(self._file(place[0]), place[1]):
                     return None
             except OSError as error:
                 raise StoreError(
@@ -83,17 +83,22 @@ class LockFiles:
         while self._opened:
             os.close(self._opened.popitem()[1])
 
-    def _lock(self, name: str, offset: int) -> bool:
-        """Lock a byte; ``False`` if another process has it."""
+    def _file(self, name: str) -> int:
+        """Return the descriptor of a lock file; child programs do not inherit it."""
         path = self.directory / name
         if name not in self._opened:
-            self._opened[name] = _opened(path)
-        if not os.fstat(self._opened[name]).st_nlink:
+            flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+            self._opened[name] = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+        facts = os.fstat(self._opened[name])
+        if not stat.S_ISREG(facts.st_mode):
+            os.close(self._opened.pop(name))
+            raise StoreError(f"{path} is not a regular file; remove it if you did not put it there")
+        if not facts.st_nlink:
             raise StoreError(
                 f"{path} was removed while it was in use: others may ask for the same labels; "
                 "run again, and leave the file where it is"
             )
-        return _set_lock(self._opened[name], offset)
+        return self._opened[name]
 
     def _unlock(self, place: _Place, holder: object) -> None:
         with _GUARD:
@@ -123,16 +128,6 @@ def _place(key: str) -> _Place:
     """Return a key's file and byte offset: up to 62 bits, which every system supports."""
     digest = hashlib.sha256(key.encode("utf-8", "backslashreplace")).digest()
     return FILES[digest[0] % len(FILES)], int.from_bytes(digest[1:9]) >> 2
-
-
-def _opened(path: Path) -> int:
-    """Open a lock file; child programs do not inherit descriptors that Python opens."""
-    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise StoreError(f"{path} is not a regular file; remove it if you did not put it there")
-    return descriptor
 
 
 _FLOCK = struct.Struct("hhqqi0q")

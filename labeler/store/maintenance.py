@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -80,29 +80,28 @@ class Imported:
     failures: int = 0
     differing: list[str] = field(default_factory=list)
 
-    def put(self, outcomes: Iterable[AnyOutcome], store: DiskStore) -> None:
+    def put(
+        self, outcomes: Iterable[AnyOutcome], store: DiskStore, *, are_checked: bool = False
+    ) -> None:
         """Put outcomes into a store, and count them; a key that it holds keeps its outcome."""
-        queued: deque[tuple[AnyOutcome, Future[bool]]] = deque()
-        for outcome in outcomes:
-            is_failure = isinstance(outcome, LabelFailure)
-            if not (is_failure and store.failure(str(outcome.key))):
-                queued.append((outcome, store.put(outcome)))
-            if len(queued) >= _QUEUED:
-                self._count(*queued.popleft(), store)
-        for one in queued:
-            self._count(*one, store)
-
-    def _count(self, outcome: AnyOutcome, saved: Future[bool], store: DiskStore) -> None:
-        is_new = saved.result()
-        if isinstance(outcome, LabelFailure):
-            self.failures += 1
-        elif is_new:
-            self.new += 1
-        else:
-            self.present += 1
-            kept = store.get(outcome.key)
-            if kept is not None and kept.answer != outcome.answer:
-                self.differing.append(outcome.id)
+        left = iter(outcomes)
+        while group := [*islice(left, _QUEUED)]:
+            saving = [
+                (outcome, store.put(outcome, is_checked=are_checked))
+                for outcome in group
+                if not (isinstance(outcome, LabelFailure) and store.failure(str(outcome.key)))
+            ]
+            for outcome, saved in saving:
+                is_new = saved.result()
+                if isinstance(outcome, LabelFailure):
+                    self.failures += 1
+                elif is_new:
+                    self.new += 1
+                else:
+                    self.present += 1
+                    kept = store.get(outcome.key)
+                    if kept is not None and kept.answer != outcome.answer:
+                        self.differing.append(outcome.id)
 
 
 @dataclass
@@ -160,23 +159,22 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
         for source in dict.fromkeys(found):
             result.stores += 1
             with closing(Database(source.absolute())) as opened:
-                result.put((outcome for _, outcome in result.rows(opened)), store)
+                found_in = (outcome for _, outcome in result.rows(opened))
+                result.put(found_in, store, are_checked=True)
     return result
 
 
-def verify_store(store: str | Path) -> Reading:
+def verify_store(store: Path) -> Reading:
     """Read every row of a store, and compare each with its checksum, its own key and the contract.
 
     Returns:
         What was found; ``damaged`` begins with what SQLite reports.
 
     Raises:
-        UsageError: there is no store.
         StoreError: the store cannot be read at all.
     """
     found = Reading()
-    (folder,) = stores_in(store)
-    with closing(Database(folder.absolute())) as database:
+    with closing(Database(store.absolute())) as database:
         try:
             defects = [line for (line,) in database.all("PRAGMA integrity_check(10)")]
         except StoreError as error:

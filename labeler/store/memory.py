@@ -49,7 +49,7 @@ class LabelStore(ABC):
         """Return the outcome of the first stored name (:func:`name_of`), or ``None``."""
 
     @abstractmethod
-    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
         """Save a record if it is the first of its key, or the latest failure of a key."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class LabelStore(ABC):
         """
         return self._find(key, FAILURE + key)
 
-    def put(self, outcome: AnyOutcome) -> Future[bool]:
+    def put(self, outcome: AnyOutcome, *, is_checked: bool = False) -> Future[bool]:
         """Save a record or a failure; the future is done once it is durable.
 
         A key that is stored already keeps its first record; the result is true if that is this
@@ -108,9 +108,14 @@ class LabelStore(ABC):
         The future's exception is an :class:`UnstorableRecord` if only this record is at fault, and
         a :class:`StoreError` if the store is damaged, must not be written, or was closed before
         the write succeeded.
+
+        Args:
+            outcome: a record or failure.
+            is_checked: whether its answer was just checked against its sentences; else it is
+                checked here.
         """
         try:
-            return self._save(outcome)
+            return self._save(outcome, is_checked=is_checked)
         except UnstorableRecord as error:
             failed = Future[bool]()
             failed.set_exception(error)
@@ -149,9 +154,9 @@ class MemoryStore(LabelStore):
         held = self._outcomes()
         return next((held[name] for name in names if name in held), None)
 
-    def _save(self, outcome: AnyOutcome) -> Future[bool]:
+    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
         held, name, saved = self._outcomes(), name_of(outcome), Future[bool]()
-        require_valid(outcome)
+        require_valid(outcome, is_checked=is_checked)
         if isinstance(outcome, LabelFailure):
             held[name] = outcome
         saved.set_result(held.setdefault(name, outcome) is outcome)

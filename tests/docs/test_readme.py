@@ -16,7 +16,7 @@ from labeler.judges.limits import Limits
 from labeler.judges.openai.error_rules import RULES
 from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.run import GRACE_SECONDS
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES
 from labeler.plugins.scores.criteria import CRITERIA, choose_criteria
 from labeler.sentences.splitting import SPLITTERS
 from support.command import Command

@@ -35,7 +35,7 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, records_of
-from labeler.labels.schemas import ResponseSchema, load_schema
+from labeler.labels.signature import ResponseSchema, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.store.disk import DiskStore
 from model.relay import Call, Relay

@@ -11,8 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
-from labeler.labels.answers import ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES, ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelRecord
 from support.any_labels import ANY_LABEL, random_label, reference_labels, trace_labels, with_claims
 from support.labeled import record, right

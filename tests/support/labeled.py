@@ -8,9 +8,11 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from labeler.labels.answers import (
+    PROFILES,
     ClaimsLabelingOutput,
     ComparedClaim,
     GPTLabelingOutput,
+    Profile,
     ReferenceClaim,
     ReferenceLabelingOutput,
     ResponseClaim,
@@ -20,7 +22,6 @@ from labeler.labels.answers import (
     Verdict,
 )
 from labeler.labels.contract import check_label
-from labeler.labels.profiles import PROFILES, Profile
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.signature import Signature, label_key
 from labeler.sentences.example import KeyedExample, KeyedToolOutput, KeyedTurn, key_sentences

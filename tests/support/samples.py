@@ -8,8 +8,7 @@ from typing import Any
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
 from labeler.judges.task import Task, judged_task
-from labeler.labels.schemas import DEFAULT_SCHEMA, load_schema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import DEFAULT_SCHEMA, Signature, load_schema
 from labeler.sentences.example import KeyedExample, Piece, key_sentences
 
 SPLITTER = "given/1"

@@ -14,10 +14,9 @@ from export_schemas import LABELS, SCHEMAS, rendered
 from labeler.errors import UnknownName
 from labeler.judges.openai.request import response_format
 from labeler.judges.prompting import load_prompt
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelRecord
-from labeler.labels.schemas import load_schema, read_resource
-from labeler.labels.signature import digest
+from labeler.labels.signature import digest, load_schema, read_resource
 from lock_artifacts import LOCK, digests
 from support.labeled import output, record
 from support.samples import keyed_example

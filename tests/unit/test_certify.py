@@ -203,6 +203,13 @@ def test_a_stream_counts_only_records_that_have_the_metric() -> None:
     assert found[0] == pytest.approx(found[1])
 
 
+def test_an_undefined_metric_is_not_certified() -> None:
+    """Completeness of records without a relevant sentence is not 0."""
+    plan = make_plan(labels(4), Goal("completeness", within=0.1))
+    with pytest.raises(UsageError, match="completeness is undefined"):
+        plan.certificate({(one.id, one.sentence): None for one in plan.sentences})
+
+
 def test_wrong_answers_are_refused() -> None:
     """Answers about other sentences, with gaps, or that are neither yes nor no."""
     plan = make_plan(labels(), Goal("adherence_fraction", within=0.05))

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from labeler.cli import app
-from labeler.labels.schemas import read_resource
+from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import record
 

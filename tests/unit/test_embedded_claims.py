@@ -17,6 +17,7 @@ from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.embedded.support import PlainText
 from labeler.labels.answers import (
+    PROFILES,
     ClaimsLabelingOutput,
     GPTLabelingOutput,
     ReferenceLabelingOutput,
@@ -25,7 +26,6 @@ from labeler.labels.answers import (
 )
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import overrule
-from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import KeyedExample, Sentence, key_sentences
 from support.samples import keyed_example, pieces, request

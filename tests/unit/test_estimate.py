@@ -34,7 +34,7 @@ from labeler.labeling.estimate import ENOUGH_LABELS, Unasked, cache_rules, estim
 from labeler.labeling.estimates import Estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.plugins.ragbench import read_ragbench
 from labeler.store.disk import DiskStore

@@ -18,12 +18,13 @@ from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
-from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import (
     Artifact,
+    ResponseSchema,
     Signature,
     canonical_json,
     label_key,
+    load_schema,
     retrieval_key,
     shown,
 )

@@ -16,7 +16,7 @@ from labeler.data.label_files import read_outcomes
 from labeler.errors import UnstorableRecord, UsageError
 from labeler.judges.task import Token
 from labeler.labels.record import AnyRecord
-from labeler.labels.schemas import read_resource
+from labeler.labels.signature import read_resource
 from labeler.plugins.scores.records import (
     ScoreAnswer,
     StepsAnswer,

@@ -21,7 +21,7 @@ from labeler.cli import app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import UsageError, on_command_line
-from labeler.judges.openai.request import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec, read_extra_body
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.options import RunOptions
 from labeler.plugins.similarity.comparing import iter_similarity
@@ -101,6 +101,15 @@ def test_a_value_of_the_wrong_type_is_named(name: str, value: object, allowed: s
     given: Any = {"judge": "embedded", name: value}
     with pytest.raises(UsageError, match=f"{name} must be {allowed}, got {value!r}"):
         labeler.label([ROW], **given)
+
+
+def test_parameters_that_no_stored_label_could_hold_are_rejected() -> None:
+    """Labels with them would be bought and could not be read."""
+    body: dict[str, Any] = {}
+    for _ in range(200):
+        body = {"in": body}
+    with pytest.raises(UsageError, match="not JSON"):
+        read_extra_body(body)
 
 
 def test_a_judge_is_required(monkeypatch: pytest.MonkeyPatch) -> None:

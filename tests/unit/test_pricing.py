@@ -27,7 +27,7 @@ from labeler.judges.tokens import (
     request_tokens_at_least,
 )
 from labeler.labels.record import Usage
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import load_schema
 
 WRITES_COST_MORE = given_price("2,10,0.2,2.5")
 """Cached input costs a tenth, a cache write a quarter more."""

@@ -17,8 +17,7 @@ from labeler.judges.prompting import load_prompt
 from labeler.judges.replay import ReplayJudge
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
-from labeler.labels.answers import GPTLabelingOutput, lowered
-from labeler.labels.profiles import PROFILES, profile_of
+from labeler.labels.answers import PROFILES, GPTLabelingOutput, lowered, profile_of
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import (
     KeyedExample,

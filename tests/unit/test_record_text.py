@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.answers import PROFILES, GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
 from labeler.report.views import print_outcome
 from labeler.sentences.example import key_sentences

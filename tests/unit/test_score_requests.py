@@ -11,8 +11,7 @@ from labeler.judges.task import JudgeReply
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
 from labeler.labels.record import parse_outcome
-from labeler.labels.schemas import load_schema
-from labeler.labels.signature import label_key
+from labeler.labels.signature import label_key, load_schema
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
 from labeler.plugins.scores.records import (
     ScoreAnswer,

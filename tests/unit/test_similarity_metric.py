@@ -22,7 +22,7 @@ from labeler.comparing.gates import Gate
 from labeler.errors import UsageError
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import load_schema
 from labeler.plugins.similarity.comparing import (
     SCHEMA,
     QuestionsKind,

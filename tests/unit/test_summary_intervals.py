@@ -38,7 +38,7 @@ from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand, GateSettings
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord, Outcome
-from labeler.labels.schemas import read_resource
+from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import failure, record
 

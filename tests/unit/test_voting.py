@@ -20,8 +20,7 @@ from labeler.labeling.failures import record_or_failure
 from labeler.labeling.vote import TOO_FEW_VOTES, electorate, majority
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.schemas import load_schema
-from labeler.labels.signature import digest
+from labeler.labels.signature import digest, load_schema
 from labeler.sentences.example import Frozen
 from support.command import Command
 from support.fakes import Behavior, CountingJudge, agreeable

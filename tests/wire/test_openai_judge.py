@@ -23,7 +23,7 @@ from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import load_schema
 from labeler.version import __version__
 from support import samples
 from wire.clients import comes_true

@@ -20,7 +20,7 @@ from labeler.judges.prompting import load_prompt
 from labeler.judges.task import FRAME, FRAME_VERSION, MODES, Task, mode_of
 from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import load_schema
 from labeler.plugins.scores.api import iter_scores
 from labeler.store.memory import MemoryStore
 from support import samples

@@ -18,10 +18,14 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import MODES, JudgeReply, Task
-from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
-from labeler.labels.profiles import PROFILES
+from labeler.labels.answers import (
+    PROFILES,
+    ClaimsLabelingOutput,
+    GPTLabelingOutput,
+    ReferenceLabelingOutput,
+)
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.schemas import load_schema
+from labeler.labels.signature import load_schema
 from labeler.sentences.example import Frozen, key_sentences
 from labeler.store.disk import DiskStore
 from support import samples

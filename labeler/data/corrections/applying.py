@@ -18,18 +18,21 @@ from labeler.data.corrections import (
 from labeler.data.corrections.file import current
 from labeler.errors import UsageError
 from labeler.labels.answers import (
+    BY_FAMILY,
+    DEFAULT_PROFILE,
+    PROFILES,
     GPTLabelingOutput,
     SentenceSupport,
+    family_of,
     in_order,
     is_majority,
     judged_sentences,
+    lacks_relevance,
     lowered,
     majority_keys,
 )
 from labeler.labels.contract import check_label
-from labeler.labels.profiles import BY_FAMILY, DEFAULT_PROFILE, PROFILES, family_of, lacks_relevance
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.schemas import load_schema
 from labeler.labels.signature import (
     CORRECTIONS,
     JUDGED,
@@ -38,6 +41,7 @@ from labeler.labels.signature import (
     Signature,
     digest,
     label_key,
+    load_schema,
 )
 
 UNNAMED_SUPPORT = "supported_without_sentence"

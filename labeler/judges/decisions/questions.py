@@ -28,13 +28,16 @@ from labeler.judges.prompting import (
     prompt_parts,
 )
 from labeler.labels.answers import (
+    PROFILES,
+    SUPPORT,
     ReferenceClaim,
     RetrievalLabel,
     SentenceSupport,
+    family_of,
+    version_of,
 )
-from labeler.labels.profiles import PROFILES, SUPPORT, family_of, version_of
 from labeler.labels.record import SentenceScores
-from labeler.labels.schemas import read_resource
+from labeler.labels.signature import read_resource
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.sentences.keys import position
 

@@ -26,8 +26,7 @@ from labeler.errors import BadRow
 from labeler.labels.answers import VerbatimLabel, VerbatimSupport
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
-from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Signature, label_key
+from labeler.labels.signature import Signature, label_key, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import document_key, response_key
 from labeler.sentences.splitting import SPLITTERS, key_example

@@ -32,8 +32,7 @@ from labeler.labeling.run import Run
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import AnswerT, CheckedAnswer, Violation
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.labels.schemas import ResponseSchema, load_schema, read_resource
-from labeler.labels.signature import Signature, digest
+from labeler.labels.signature import ResponseSchema, Signature, digest, load_schema, read_resource
 from labeler.plugins.scores.criteria import Criterion, Part
 from labeler.plugins.scores.records import (
     ScoreAnswer,

@@ -32,8 +32,7 @@ from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
 from labeler.labeling.starting import begin, judges_of
 from labeler.labels.record import LabelFailure, ReplyFacts, parse_outcome
-from labeler.labels.schemas import load_schema, read_resource
-from labeler.labels.signature import Signature, digest
+from labeler.labels.signature import Signature, digest, load_schema, read_resource
 from labeler.plugins.similarity import SimilarityOptions
 from labeler.plugins.similarity.embedders import (
     Embedded,
