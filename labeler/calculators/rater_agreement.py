@@ -20,8 +20,8 @@ from labeler.calculators.agreement_coefficients import (
     krippendorff_alpha,
 )
 from labeler.calculators.headline import plain_name
+from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.registry import METRICS
-from labeler.calculators.row_facts import question_digest
 from labeler.calculators.summary import count_clusters
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord

@@ -1,11 +1,14 @@
-"""The ``Metric`` class, the decorator that registers metrics, and their registry."""
+"""The ``Metric`` class, the decorator that registers metrics, and the registries of both kinds.
+
+Most metrics measure records one by one; some measure all records of a kind together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel
 from typing_extensions import TypedDict, Unpack
@@ -14,6 +17,12 @@ from labeler.calculators.ratio import Ratio
 from labeler.catalog import Catalog, check_options, keywords_of
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import PROFILES, GPTLabelingOutput, Profile
+from labeler.labels.record import AnyOutcome
+
+if TYPE_CHECKING:
+    from labeler.calculators.intervals import Intervals
+    from labeler.calculators.metrics_row import MetricsRow
+    from labeler.calculators.summary import SummaryRow
 
 Compute = Callable[[Any], Ratio]
 C = TypeVar("C", bound=Compute)
@@ -296,3 +305,29 @@ def _find(name: str) -> Metric:
 def _canonical(name: str) -> str:
     base = name.partition(":")[0]
     return base if base in METRICS and name in METRICS[base].names else name
+
+
+class Collected(Protocol):
+    """Outcomes of one kind, collected to be measured together."""
+
+    def add(self, outcome: AnyOutcome) -> None:
+        """Add a record of the kind, a failure of one, or a row that could not be read."""
+
+    def metrics(self, ids: Collection[str] | None = None) -> list[Metric]:
+        """Return the metrics that the outcomes added so far have, or those of them with ids."""
+
+    def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
+        """Yield the rows of the outcomes, with these metrics only."""
+
+    def summaries(
+        self, metrics: Sequence[Metric], by: str | None, intervals: Intervals | None
+    ) -> list[SummaryRow]:
+        """Summarize these metrics, as :func:`labeler.calculators.summarize` does."""
+
+    def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
+        """Print what else the outcomes say below their summaries, such as agreement."""
+
+
+COLLECTED: Catalog[Callable[[], Collected]] = Catalog("kind of records", group="collected")
+"""What makes the collection of each kind of records that are measured together, such as scores; an
+installed package adds to it by an entry point of ``labeler.collected``."""

@@ -12,10 +12,9 @@ import typer
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics, summarize
 from labeler.calculators.headline import WorstIds, conclusions
-from labeler.calculators.metrics_row import Collected, split_collected
+from labeler.calculators.metrics_row import DistinctRows, split_collected
 from labeler.calculators.outcomes import checked_outcomes, measure_outcomes, numbers_of
-from labeler.calculators.registry import ALL, LABEL
-from labeler.calculators.row_facts import DistinctRows
+from labeler.calculators.registry import ALL, LABEL, Collected
 from labeler.calculators.summary_table import View, alias_note, summary_sections
 from labeler.cli.files import (
     at_threshold,
