@@ -36,7 +36,6 @@ from labeler.calculators.metrics_row import (
     printed_versions,
     row_digest,
 )
-from labeler.calculators.outcomes import COMPARED, other_texts
 from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
 from labeler.calculators.registry import (
     ALL,
@@ -48,7 +47,7 @@ from labeler.calculators.registry import (
     split_ids,
 )
 from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums, group_key
-from labeler.calculators.tally import RowFacts, Tally
+from labeler.calculators.tally import COMPARED, RowFacts, Tally, other_texts
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import PROFILES, VerbatimLabel

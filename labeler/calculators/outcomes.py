@@ -25,6 +25,7 @@ from labeler.calculators.metrics_row import (
     row_digest,
 )
 from labeler.calculators.registry import LABEL, Metric, select_metrics
+from labeler.calculators.tally import COMPARED, other_texts
 from labeler.catalog import named_keywords
 from labeler.data.label_files import (
     holds_numbers,
@@ -415,13 +416,8 @@ def summary(
 
 # The texts of each id: in one set of labels, an id names one row.
 
-COMPARED = ("question", "documents", "response")
-"""The parts that every label of a row shares; a judge may not be shown the others."""
-
 _BITS = 64 // len(COMPARED)
-
 _MASK = (1 << _BITS) - 1
-
 _TEXT = attrgetter("text")
 
 
@@ -470,20 +466,3 @@ class RowTexts:
     def _place(self, number: int) -> str:
         name, line = [*self._names][self._files[number]], self._lines[number]
         return f"{name}:{line}" if line else name
-
-
-def other_texts(where: str, id_: str, parts: Sequence[str], first: str) -> UsageError:
-    """Return the error about an id that names two rows, at ``where`` and ``first``."""
-    remedy = (
-        "a store also keeps the labels of earlier texts: name the label file of a run instead "
-        "(labeler label -o)"
-        if where == first
-        else "compare two runs with 'labeler compare A B'; label rows that belong together with an "
-        "id each (--id)"
-    )
-    *others, last = parts
-    named = f"{', '.join(others)} and {last}" if others else last
-    return UsageError(
-        f"{where}: record {id_!r:.80} differs in {named} from the record of the same "
-        f"id at {first}. An id names one row: {remedy}"
-    )

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from labeler.calculators.ratio import Ratio
+from labeler.errors import UsageError
 from labeler.labels.answers import (
     BY_FAMILY,
     BY_OUTPUT,
@@ -27,11 +28,20 @@ from labeler.labels.answers import (
     family_of,
 )
 from labeler.labels.non_answers import OVERRULED, abstains, is_polite, may_abstain
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, SentenceScores
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    SentenceScores,
+)
 from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.keys import DOCUMENT, position
+
+if TYPE_CHECKING:
+    pass
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
@@ -445,3 +455,24 @@ class RowFacts(NamedTuple):
 def _short(value: object) -> str:
     """Return 64 bits of the digest of a JSON value: enough for the rows of one file."""
     return digest(value)[:16]
+
+
+COMPARED = ("question", "documents", "response")
+"""The parts that every label of a row shares; a judge may not be shown the others."""
+
+
+def other_texts(where: str, id_: str, parts: Sequence[str], first: str) -> UsageError:
+    """Return the error about an id that names two rows, at ``where`` and ``first``."""
+    remedy = (
+        "a store also keeps the labels of earlier texts: name the label file of a run instead "
+        "(labeler label -o)"
+        if where == first
+        else "compare two runs with 'labeler compare A B'; label rows that belong together with an "
+        "id each (--id)"
+    )
+    *others, last = parts
+    named = f"{', '.join(others)} and {last}" if others else last
+    return UsageError(
+        f"{where}: record {id_!r:.80} differs in {named} from the record of the same "
+        f"id at {first}. An id names one row: {remedy}"
+    )
