@@ -290,6 +290,10 @@ class Labels(Outcomes[Outcome]):
             from labeler.evidence.doubt import Doubt
 
             doubt = Doubt.load(doubt)
+        elif doubt is not None and not hasattr(doubt, "verdicts"):
+            raise UsageError(
+                f"doubt must be the result of labels.doubt(…) or its file, got {doubt!r:.40}"
+            )
         if doubt is not None and not doubt.verdicts:  # it was read from a file
             doubt = doubt.of(self)
         return make_plan(self, goal, doubt.by_sentence() if doubt else None)

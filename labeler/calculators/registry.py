@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict, Unpack
 
 from labeler.calculators.ratio import Ratio
-from labeler.catalog import Catalog, check_options, keywords_of
+from labeler.catalog import Catalog, check_options, keywords_of, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import PROFILES, GPTLabelingOutput, Profile
 
@@ -194,6 +194,7 @@ class MetricOptions(TypedDict, total=False):
     same_as: str | None
 
 
+@named_keywords
 def metric(
     name: str,
     *,
@@ -220,7 +221,7 @@ def metric(
         another kind, and returns a :class:`Ratio`.
 
     Raises:
-        ValueError: the id is taken.
+        UsageError: the id is taken.
         UnknownOption: a metric has no such attribute.
 
     Example:

@@ -415,9 +415,10 @@ def _calling(each: Callable[[T], None], outcomes: Iterable[T]) -> Iterator[T]:
 
 def announce_grace(more: str = "") -> None:
     """Set the message of an interrupt: requests in flight may finish."""
+    from labeler.labeling.engine import hurry
     from labeler.labeling.run import GRACE_SECONDS
 
-    announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}")
+    announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}", hurry)
 
 
 def exit_code(progress: RunReport) -> int:

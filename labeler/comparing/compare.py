@@ -30,6 +30,7 @@ from labeler.calculators.significance import (
     paired_test,
 )
 from labeler.calculators.summary import CountedRows, count_clusters
+from labeler.catalog import named_keywords
 from labeler.comparing.comparison import (
     LETTERS,
     UNTESTED,
@@ -60,6 +61,7 @@ _RANKED = frozenset({"context_precision", "context_utilization_precision"})
 """Metrics that depend on the order of the documents."""
 
 
+@named_keywords
 def compare(
     a: Iterable[AnyOutcome] | CountedRows,
     b: Iterable[AnyOutcome] | CountedRows,

@@ -258,6 +258,15 @@ def test_a_gate_and_a_drop_read_the_labels_once(
     assert err == REPEATED.format(2 * QUESTIONS) + "\n"
 
 
+def test_the_report_says_what_it_counts_once(labeler_command: Command) -> None:
+    """Next to the means, with the groups of the intervals."""
+    path = written("labels.jsonl", labels() * 2)
+    assert labeler_command("report", path, "-o", "report.html")[0] == 0
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert f"Duplicates (same id and label key), not counted: {QUESTIONS * EACH}." in page
+    assert f"grouped by question ({QUESTIONS} groups)" in page
+
+
 @pytest.mark.parametrize("signed", [True, False])
 def test_rows_and_reports_have_the_failures_that_count(
     labeler_command: Command, signed: bool
