@@ -65,9 +65,7 @@ class Goal:
             )
 
     def __str__(self) -> str:
-        if self.within is not None:
-            return f"within {self.within:g}"
-        return f"at least {self.at_least:g}"
+        return f"at least {self.at_least:g}" if self.within is None else f"within {self.within:g}"
 
     def met(self, low: float, high: float) -> bool:
         """Return True if an interval answers the question."""
