@@ -51,7 +51,7 @@ from labeler.sentences.example import KeyedExample
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Intervals
     from labeler.calculators.numbers_file import NumbersFile
-    from labeler.calculators.summary_table import SummaryTable
+    from labeler.calculators.tables import SummaryTable
 
 
 class Located(NamedTuple):
@@ -402,7 +402,7 @@ def summary(
         0.6429
     """
     from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows are measured without
-    from labeler.calculators.summary_table import SummaryTable  # noqa: PLC0415 - the same
+    from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - the same
 
     if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
         return SummaryTable(summarize(numbers, numbers.metrics, by, intervals=intervals), intervals)

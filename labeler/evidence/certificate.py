@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from labeler.calculators.headline import plain_name
 from labeler.calculators.intervals import LEVEL, check_level
-from labeler.calculators.registry import METRICS
+from labeler.calculators.registry import METRICS, plain_name
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError, count_of, path_in
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, number, percent
