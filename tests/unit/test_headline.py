@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, headline, worst_records
+from labeler.calculators.summary_text import WorstIds, headline
+from labeler.calculators.tables import worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages

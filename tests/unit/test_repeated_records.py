@@ -15,7 +15,7 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators import Intervals
 from labeler.calculators.intervals import mean_interval
-from labeler.calculators.row_facts import REPEATED, Identities, Identity
+from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
