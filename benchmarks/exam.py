@@ -20,7 +20,7 @@ import labeler
 from judge_dialects import write_block
 from judges import line, true_labels
 from labeler.evidence.anchors import KINDS as VERDICTS
-from labeler.evidence.anchors import LEVEL, find_change, look_level
+from labeler.evidence.anchors import find_change, look_level
 from labeler.evidence.copies import DAMAGED, KINDS, as_example
 from labeler.evidence.exam import Exam
 from labeler.judges.embedded.features import load_weights
@@ -56,7 +56,7 @@ def first_alarm(random: np.random.Generator, change: float, since: int, looks: i
         for _ in range(2 if look == 1 else 1):
             for own, new in zip(answers, ask(changed if look >= since else truth), strict=True):
                 own.append(new)
-        if find_change(answers, look_level(look, LEVEL) / len(VERDICTS)).changed:
+        if find_change(answers, look_level(look) / len(VERDICTS)).changed:
             return look
     return None
 

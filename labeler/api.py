@@ -19,7 +19,7 @@ from labeler.calculators.outcomes import (
 from labeler.catalog import named_keywords
 from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords, parameters_of
-from labeler.judges.opening import hosted_spec, price_of_run
+from labeler.judges.opening import hosted_spec, made_judge, price_of_run
 from labeler.labeling.keywords import label_parameters
 from labeler.labeling.options import (
     EstimateOptions,
@@ -247,7 +247,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
     judge = (
         estimating.Unasked(hosted_spec(options), auto=options.output_mode == "auto")
         if isinstance(given, str | None)
-        else given
+        else made_judge(given)
     )
     task = label_tasks(judge, options, price=price)
     with stored_labels(options) as labels:

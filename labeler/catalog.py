@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import logging
@@ -9,9 +10,9 @@ import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, SupportsIndex, TypeVar, cast
+from typing import Any, Generic, SupportsFloat, SupportsIndex, TypeVar, cast
 
-from labeler.errors import UnknownName, UnknownOption, UsageError
+from labeler.errors import LabelerError, UnknownName, UnknownOption, UsageError
 from labeler.extensions import load, offered, outdated
 
 T = TypeVar("T")
@@ -47,12 +48,18 @@ class Catalog(Mapping[str, T], Generic[T]):
         self._entries: dict[str, T | str] = {}
 
     def add(self, name: str, entry: T | str) -> None:
-        """Register an object, or the text that names one, under a new name."""
+        """Register an object, or the text that names one, under a new name.
+
+        Raises:
+            UsageError: the name is taken.
+        """
         if name in self._entries:
-            raise ValueError(f"{self.kind} {name!r} is already registered")
+            raise UsageError(f"{self.kind} {name!r} is already registered")
         self._entries[name] = entry
 
     def __getitem__(self, name: str) -> T:
+        if not isinstance(name, str):
+            raise UsageError(f"a {self.kind} is named by a text, got {name!r:.40}")
         if name in self._entries:
             entry = self._entries[name]
             if isinstance(entry, str):
@@ -124,6 +131,8 @@ def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None)
         names: the known ones, in the order to list them.
         most: number of names to list; by default all.
     """
+    if not isinstance(name, str):
+        raise UsageError(f"a {kind} is named by a text, got {name!r:.40}")
     hint = near(name, names, cutoff=0.5 if most else _CUTOFF)
     more = f", … {len(names) - most:,} more" if most and len(names) > most else ""
     have = ", ".join(one[:_LONGEST] for one in names[:most])
@@ -180,25 +189,102 @@ def keywords_of(function: Callable[..., Any]) -> list[str]:
 
 
 def named_keywords(function: F) -> F:
-    """Let a function raise for an unknown keyword with the names that it has."""
+    """Let a function raise for wrong arguments with what it takes.
+
+    An unknown keyword is rejected with the names that it has. If the function fails because an
+    argument is of another type than its annotation, the error names the argument.
+    """
     names = keywords_of(function)
-    parameters = inspect.signature(function).parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):  # it checks them itself
-        return function
+    signature = inspect.signature(function)
+    checks_itself = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
 
     @functools.wraps(function)
     def call(*args: object, **given: object) -> object:
-        if not given.keys() <= set(names):
+        __tracebackhide__ = True  # pytest then shows the caller's line
+        if not checks_itself and not given.keys() <= set(names):
             check_options(function.__qualname__, given, names)
-        return function(*args, **given)
+        try:
+            return function(*args, **given)
+        except (LabelerError, AssertionError):
+            raise
+        except Exception as error:
+            if fault := _wrong_argument(function, signature, args, given):
+                raise UsageError(fault) from error
+            raise
 
     return cast("F", call)
 
 
+def _wrong_argument(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    args: Iterable[object],
+    given: Mapping[str, object],
+) -> str:
+    """Return a message about the first argument of a wrong type, or "" if there is none."""
+    try:
+        bound = signature.bind(*args, **given).arguments
+    except TypeError:  # one is missing, which Python says itself
+        return ""
+    for name, value in bound.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_KEYWORD or not isinstance(parameter.annotation, str):
+            continue
+        allowed = _type_names(parameter.annotation)
+        if not any(_is_of(value, one, function.__globals__) for one in allowed):
+            kinds = " or ".join(dict.fromkeys(_KINDS.get(one, one) for one in allowed))
+            caller = function.__qualname__.removesuffix(".__init__")
+            return f"{caller}(): {name} must be {kinds}, got {value!r:.40}"
+    return ""
+
+
+_KINDS = {
+    "str": "a text",
+    "Path": "a path",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "True or False",
+    "Iterable": "a list",
+    "Sequence": "a list",
+    "Mapping": "a mapping",
+    "Callable": "a function",
+}
+_CLASSES: dict[str, type] = {"int": SupportsIndex, "float": SupportsFloat, "None": type(None)}
+"""Classes for names in annotations, where it is not the one of this name."""
+
+
+_PARAMETERS = re.compile(r"\[[^\[\]]*\]")
+"""The innermost parameters of types in the text of an annotation."""
+
+
+def _type_names(annotation: str) -> list[str]:
+    """Return the names of the types that an annotation allows, without their parameters."""
+    while (plain := _PARAMETERS.sub("", annotation)) != annotation:
+        annotation = plain
+    return [name.strip() for name in annotation.split("|")]
+
+
+def _is_of(value: object, name: str, known: Mapping[str, object]) -> bool:
+    """Return True if a value is, or may be, of a type that an annotation names.
+
+    Args:
+        value: the value.
+        name: the type's name. One that is not a class, such as ``Any``, may stand for everything.
+        known: the names of the annotation's module, without those for type checkers only.
+    """
+    kind = _CLASSES.get(name) or known.get(name, getattr(builtins, name, None))
+    if kind is None:
+        return any(name == one.__name__ for one in type(value).__mro__)
+    if kind is Any or not isinstance(kind, type):
+        return True
+    is_text = name in {"Iterable", "Sequence"} and isinstance(value, str | bytes)
+    return isinstance(value, kind) and not is_text
+
+
 def with_named_keywords(kind: type[C]) -> type[C]:
-    """Let the public methods of a class do as :func:`named_keywords` says."""
+    """Let a class and its public methods do as :func:`named_keywords` says."""
     for name, method in list(vars(kind).items()):
-        if inspect.isfunction(method) and not name.startswith("_"):
+        if inspect.isfunction(method) and (not name.startswith("_") or name == "__init__"):
             setattr(kind, name, named_keywords(method))
     return kind
 

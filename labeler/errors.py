@@ -221,7 +221,10 @@ def number_in(name: str, value: object, low: float = -inf, high: float = inf) ->
         UsageError: it is not a number, or not in the range.
     """
     is_number = isinstance(value, SupportsFloat) and not isinstance(value, bool)
-    number = float(value) if is_number else nan  # type: ignore[arg-type] # checked in the line above
+    try:
+        number = float(value) if is_number else nan  # type: ignore[arg-type] # checked in the line above
+    except OverflowError:  # a whole number of hundreds of digits
+        number = nan
     if not low <= number <= high:
         limits = (
             f" from {low:g} to {high:g}" if high < inf else "" if low == -inf else f" ≥ {low:g}"

@@ -23,7 +23,7 @@ from labeler.sentences.display import VIEWS, View
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check, SecondJudge
-    from labeler.calculators.headline import WorstRecords
+    from labeler.calculators.tables import WorstRecords
     from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import LabelDiff
     from labeler.evidence.anchors import Anchors
@@ -103,7 +103,7 @@ class Labels(Outcomes[Outcome]):
             >>> labels.worst(1)[0].id
             'tide-gate-wrong-year'
         """
-        from labeler.calculators.headline import worst_records
+        from labeler.calculators.tables import worst_records
 
         return worst_records(checked(self), most)
 
@@ -290,6 +290,10 @@ class Labels(Outcomes[Outcome]):
             from labeler.evidence.doubt import Doubt
 
             doubt = Doubt.load(doubt)
+        elif doubt is not None and not hasattr(doubt, "verdicts"):
+            raise UsageError(
+                f"doubt must be the result of labels.doubt(…) or its file, got {doubt!r:.40}"
+            )
         if doubt is not None and not doubt.verdicts:  # it was read from a file
             doubt = doubt.of(self)
         return make_plan(self, goal, doubt.by_sentence() if doubt else None)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
 from labeler.calculators.outcomes import as_outcomes, checked, metrics, summary
@@ -30,8 +30,8 @@ from labeler.sentences.display import Display, Displayed
 if TYPE_CHECKING:
     from labeler.calculators import Intervals
     from labeler.calculators.metrics_row import MetricsTable
-    from labeler.calculators.summary_table import SummaryTable
-    from labeler.comparing.gates import Demand, On
+    from labeler.calculators.tables import SummaryTable
+    from labeler.comparing.gates import Demand
     from labeler.comparing.verdicts import GateResults
     from labeler.data.label_files import Glance
 
@@ -231,7 +231,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         *,
         against: str | Path | Iterable[AnyOutcome] | None = None,
         max_drop: float | Mapping[str, float] | None = None,
-        on: On = "point",
+        on: Literal["point", "interval"] = "point",
         by: str | None = None,
         intervals: Intervals | None = None,
         max_failed: float = 0.05,
@@ -334,7 +334,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         return self.summary()
 
     def _display(self) -> Display:
-        from labeler.calculators.summary_table import labels_display
+        from labeler.calculators.tables import labels_display
 
         return labels_display(self, self._facts, self._table, str(self.cost), self.records_name)
 

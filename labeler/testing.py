@@ -15,12 +15,14 @@ from pathlib import Path
 
 from labeler.calculators import Intervals
 from labeler.calculators.outcomes import as_outcomes
+from labeler.catalog import named_keywords
 from labeler.comparing.checking import check_gates
 from labeler.comparing.gates import MOST_LACKING, Demand, GateSettings, On
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import visible
 
 
+@named_keywords
 def assert_metric(
     labels: str | Path | Iterable[AnyOutcome],
     metric: str,

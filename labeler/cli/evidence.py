@@ -257,7 +257,7 @@ def check_anchors(
     from labeler.evidence.anchors import Anchors
 
     anchors = Anchors.load(file)
-    asked = len(anchors.records) * (1 if anchors.looks else 2)
+    asked = len(anchors.records) * (2 if len(anchors.rounds) == 1 else 1)
     notify(f"{asked} requests, if none of them is stored")
     found = anchors.check(**_asked(given))
     _print(found, as_json=as_json)

@@ -178,7 +178,7 @@ def notify(message: str) -> None:
 def notify_repeated(records: int) -> None:
     """Report the number of records that were left out because they repeat, if there are any."""
     if records:
-        from labeler.calculators.row_facts import REPEATED
+        from labeler.calculators.metrics_row import REPEATED
 
         notify(REPEATED.format(records))
 
@@ -245,15 +245,20 @@ class ReaderGone(Exception):
         self.exit_code = _UNIX_EXIT + _SIGPIPE if lacking else 0
 
 
-class _Notice:
-    """Message printed at the first signal, if requests must be waited for."""
+class _Stopping:
+    """The message of the first signal, the action of the next ones, and the number of both."""
 
     text = ""
+    hurry: Callable[[], None] | None = None
+    signals = 0
 
 
-def announce(text: str) -> None:
-    """Set the message that the first signal prints."""
-    _Notice.text = text
+def announce(text: str, hurry: Callable[[], None] | None = None) -> None:
+    """Set the message that the first signal prints, and a function that the next ones call.
+
+    The exception of a second signal does not reach a wait that begins after it; the function does.
+    """
+    _Stopping.text, _Stopping.hurry = text, hurry
 
 
 @contextmanager
@@ -267,18 +272,22 @@ def signals_raise() -> Iterator[None]:
     previous = {number: signal.signal(number, _raise) for number in handled}
     hook = sys.unraisablehook
     sys.unraisablehook = _resending(hook)
+    _Stopping.signals = 0
     try:
         yield
     finally:
         sys.unraisablehook = hook
-        _Notice.text = ""
+        announce("")
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
-    if _Notice.text or number == _HANGUP:
-        text, _Notice.text = _Notice.text, ""
+    _Stopping.signals += 1
+    if _Stopping.signals > 1 and _Stopping.hurry:
+        _Stopping.hurry()
+    if _Stopping.text or number == _HANGUP:
+        text, _Stopping.text = _Stopping.text, ""
         try:
             # sys.stderr may be in the middle of a write.
             os.write(_STDERR, f"\n{text}\n".encode())
@@ -300,6 +309,7 @@ def _resending(previous: Callable[[Any], object]) -> Callable[[Any], object]:
     def hook(unraisable: Any) -> None:  # noqa: ANN401 - its class is private
         dropped = unraisable.exc_value
         if isinstance(dropped, Interrupted):
+            _Stopping.signals -= 1
             # The code being cleaned up may hold a lock of threading.
             _thread.start_new_thread(_send_again, (dropped.number,))
         else:

@@ -154,9 +154,13 @@ class Choice:
                 cannot be combined from several.
         """
         if field not in _FIELDS:
-            hint = near(field, _FIELDS) or ";"
+            hint = near(str(field), _FIELDS) or ";"
             raise UsageError(f"rows have no field {field!r:.40}{hint} have: {', '.join(_FIELDS)}")
-        several = columns.split(",") if isinstance(columns, str) else list(columns)
+        several = columns.split(",") if isinstance(columns, str) else columns
+        if not isinstance(several, Sequence) or not all(isinstance(one, str) for one in several):
+            raise UsageError(
+                f"columns of {field!r} must be a text or a list of texts, got {columns!r:.40}"
+            )
         names = [name.strip() for name in several if name.strip()]
         if not names:
             raise UsageError(f"{field!r} is read from no column: {_FORM}")

@@ -17,11 +17,13 @@ from typing import (
     Any,
     ClassVar,
     Concatenate,
+    Literal,
     ParamSpec,
     TypeAlias,
     TypeVar,
     cast,
     get_args,
+    get_origin,
 )
 
 from labeler.catalog import check_options
@@ -63,6 +65,8 @@ class Option:
     """The option's heading in help, where it is not its class's ``PANEL``."""
     first: bool = False
     """True to list the option first below its heading."""
+    takes: tuple[type, ...] = ()
+    """Types that Python callers may give in place of text; ``object`` if its user checks it."""
 
 
 MAIN, ROWS, JUDGE, LIMITS, REPEATS = "Options", "Rows", "Judge", "Limits and money", "Repeats"
@@ -70,7 +74,7 @@ PANELS = (MAIN, ROWS, JUDGE, LIMITS, REPEATS)
 """Headings of options in a command's help, in their order."""
 
 DEFAULT_STORE = ".labeler"
-STORE = Option("Folder of the label store.", envvar="LABELER_STORE")
+STORE = Option("Folder of the label store.", envvar="LABELER_STORE", takes=(object,))
 
 
 def option_of(field: "Field[Any]") -> Option:
@@ -94,16 +98,14 @@ def given(options: Any, kind: type) -> dict[str, Any]:  # noqa: ANN401 - any opt
 
 
 def check_value(field: "Field[Any]", value: object) -> None:
-    """Reject a number or a flag of the wrong type, or a number below its least value.
-
-    Other types are those of the command line: Python callers give objects in place of texts.
+    """Reject a value of the wrong type, or a number below its least value.
 
     Raises:
         UsageError: the message names what is allowed.
     """
-    declared, least = field.type.__origin__, option_of(field).min  # type: ignore[union-attr]  # as above
-    kinds = {*get_args(declared)} or {declared}
-    least = -math.inf if least is None else least
+    declared, option = field.type.__origin__, option_of(field)  # type: ignore[union-attr]  # as above
+    kinds = get_args(declared) or (declared,)
+    least = -math.inf if option.min is None else option.min
     if value is None and type(None) in kinds:
         return
     if bool in kinds and not isinstance(value, bool):
@@ -112,6 +114,29 @@ def check_value(field: "Field[Any]", value: object) -> None:
         number_in(field.name, value, least)
     elif int in kinds:
         count_of(field.name, value, least)
+    elif get_origin(declared) is Literal:
+        _check_text(field.name, value, kinds)
+    elif list[str] in kinds:
+        _check_texts(field.name, value, option.takes)
+    elif str in kinds and not isinstance(value, (str, *option.takes)):
+        named = " or ".join(["a text", *(f"a {one.__name__}" for one in option.takes)])
+        raise UsageError(f"{field.name} must be {named}, got {value!r:.40}")
+
+
+def _check_text(name: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        listed = " or ".join(map(repr, allowed))
+        raise UsageError(f"{name} must be {listed}, got {value!r:.40}")
+
+
+def _check_texts(name: str, value: object, others: tuple[type, ...]) -> None:
+    if isinstance(value, others):
+        return
+    texts = value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [None]
+    if all(isinstance(one, str) for one in texts):
+        return
+    named = "".join(f" or a {one.__name__}" for one in others)
+    raise UsageError(f"{name} must be a list of texts{named}, got {value!r:.40}")
 
 
 def keywords(
@@ -184,6 +209,7 @@ class RowsOptions:
             "Read a field from another column: FIELD=COLUMN, such as documents=contexts; "
             "repeatable.",
             "--map",
+            takes=(Mapping,),
         ),
     ] = None
     preset: Annotated[

@@ -86,7 +86,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
     missing = [name for name in REQUIRED if name not in fields]
     if not missing:
         return
-    columns = [str(name) for name in row if name not in _FIELDS]
+    columns = {str(name): value for name, value in row.items() if name not in _FIELDS}
     if row.keys() >= _RECORD:
         raise BadRow(
             f"{where}: a {row['kind']!s:.40} record, not a row; measure labels with "
@@ -95,7 +95,9 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
             lacks=missing,
         )
     empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
-    media = [f"; {name!r} has a message{said}" for name in columns if (said := _media(row[name]))]
+    media = [
+        f"; {name!r} has a message{said}" for name in columns if (said := _media(columns[name]))
+    ]
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
         f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"

@@ -34,11 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, PositiveInt, ValidationError
 
-from labeler.calculators.headline import plain_name
 from labeler.calculators.intervals import Interval
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
-from labeler.calculators.registry import METRICS
+from labeler.calculators.registry import METRICS, plain_name
 from labeler.calculators.significance import Undefined, mean_difference, paired_interval
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
@@ -212,7 +211,7 @@ class Anchors(Displayed):
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
-        level = look_level(self.looks, LEVEL) / len(KINDS)
+        level = look_level(self.looks) / len(KINDS)
         of_kinds = {
             kind: [[one[kind] if one else None for one in each] for each in answers]
             for kind in KINDS
@@ -369,9 +368,9 @@ def _differing(first: _Answer, last: _Answer) -> int:
     return sum(a != b for kind in KINDS for a, b in zip(first[kind], last[kind], strict=True))
 
 
-def look_level(look: int, level: float = 0.05) -> float:
-    """Return the share of an error rate that look 1, 2 … gets; all looks get all of it."""
-    return level * 6 / (math.pi * look) ** 2
+def look_level(look: int) -> float:
+    """Return the share of :data:`LEVEL` that look 1, 2 … gets; all looks get all of it."""
+    return LEVEL * 6 / (math.pi * look) ** 2
 
 
 def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> Change:

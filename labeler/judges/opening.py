@@ -25,6 +25,20 @@ _OF_ONE = {one.name for one in fields(ServerOptions)} - {"allow_http", "ca_file"
 INSTEAD = "; --judge embedded works without one"
 
 
+def made_judge(given: Judge) -> Judge:
+    """Return a judge that a caller made.
+
+    Raises:
+        UsageError: it is something else, such as a bare function.
+    """
+    if not hasattr(given, "spec"):
+        raise UsageError(
+            "a judge has a name and a version, which enter label keys: decorate the function "
+            f"with @labeler.judge(NAME, version=VERSION); judge is {given!r:.40}"
+        )
+    return given
+
+
 def open_judge(
     options: JudgeOptions,
     *,
@@ -52,12 +66,7 @@ def open_judge(
     if not isinstance(named, str | None):
         if applied:
             raise UsageError(f"the judge is made already: give {', '.join(applied)} to it")
-        if not hasattr(named, "spec"):
-            raise UsageError(
-                "a judge has a name and a version, which enter label keys: decorate the function "
-                "with @labeler.judge(NAME, version=VERSION)"
-            )
-        return named
+        return made_judge(named)
     hosted = (applied.keys() - {_RECORDED}) | set(also)
     chosen = named or ("openai" if hosted or os.environ.get("OPENAI_API_KEY") else "embedded")
     if options.model == os.environ.get("LABELER_MODEL"):

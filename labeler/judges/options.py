@@ -64,7 +64,9 @@ class ServerOptions:
         list[str] | None, Option("Allow unencrypted http to this host; repeatable."), NotInKey
     ] = None
     ca_file: Annotated[
-        str | None, Option("PEM file of additional certificate authorities to trust."), NotInKey
+        str | None,
+        Option("PEM file of additional certificate authorities to trust.", takes=(Path,)),
+        NotInKey,
     ] = None
     proxy: Annotated[
         str | None,
@@ -137,7 +139,9 @@ class ModelOptions(ServerOptions):
     ] = "auto"
     """``auto`` is what the server accepts and the store has."""
     extra_body: Annotated[
-        JsonFile | None, Option("JSON file of additional request parameters."), InKey
+        JsonFile | None,
+        Option("JSON file of additional request parameters.", takes=(Path, Mapping)),
+        InKey,
     ] = None
     """Kept with each label, and part of its key."""
     prompt_cache: Annotated[
@@ -175,22 +179,27 @@ class JudgeOptions(ModelOptions):
             "embedded, replay, or PROVIDER:MODEL: openai, anthropic, bedrock, gemini, mistral or "
             "ollama; decisions or systemone for probabilities.",
             first=True,
+            takes=(object,),
         ),
     ] = None
     model: Annotated[
         str | None, Option("Same as --judge openai:MODEL.", envvar="LABELER_MODEL", first=True)
     ] = None
     recorded: Annotated[
-        str | None, Option("Label file that the replay judge takes its answers from.")
+        str | None,
+        Option("Label file that the replay judge takes its answers from.", takes=(Path,)),
     ] = None
     price: Annotated[
         PriceLike | None,
         Option(
             "US dollars per million tokens: IN,OUT such as 0.25,2; then CACHED,CACHE_WRITE.",
             panel=LIMITS,
+            takes=(Price,),
         ),
     ] = None
-    prices: Annotated[str | None, Option("JSON file of prices by model.", panel=LIMITS)] = None
+    prices: Annotated[
+        str | None, Option("JSON file of prices by model.", panel=LIMITS, takes=(Path,))
+    ] = None
 
     @property
     def settings(self) -> dict[str, Any]:

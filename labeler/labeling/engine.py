@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import contextlib
 import threading
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError
@@ -41,6 +42,15 @@ class Job(Generic[T]):
 
     succeeded: bool = False
     result: T = field(init=False, repr=False)
+
+
+_RUNNING = weakref.WeakSet["Engine"]()
+
+
+def hurry() -> None:
+    """Let no engine of this process wait for its running jobs; a signal's handler may call this."""
+    for engine in tuple(_RUNNING):
+        engine.hurry()
 
 
 class Engine:
@@ -86,6 +96,7 @@ class Engine:
         self._thread.start()
         # Python closes an abandoned generator only after it has stopped all threads.
         atexit.register(self.stop)
+        _RUNNING.add(self)
 
     def submit(self, work: Work[T]) -> Job[T]:
         """Start a job.
@@ -184,6 +195,10 @@ class Engine:
             self._thread.join()
             self._loop.close()
             self._after()
+
+    def hurry(self) -> None:
+        """Cancel running jobs at once when the engine stops."""
+        self._grace = 0.0
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()

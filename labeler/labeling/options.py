@@ -54,11 +54,15 @@ class TaskOptions:
         "trace"
     )
     prompt: Annotated[
-        FileLike, Option("Prompt version, name such as trace/v1, or file of your own.")
+        FileLike,
+        Option("Prompt version, name such as trace/v1, or file of your own.", takes=(Path,)),
     ] = "v1"
     instructions: Annotated[
         FileLike | None,
-        Option("Domain rules for the judge, added to the prompt: a text, or a file of it."),
+        Option(
+            "Domain rules for the judge, added to the prompt: a text, or a file of it.",
+            takes=(Path,),
+        ),
     ] = None
     relevance: Annotated[
         str,
@@ -112,7 +116,9 @@ class RunOptions(StoreOptions):
     tokens_per_minute: Annotated[
         float | None, Option("Maximum tokens per minute, prompts and answers together.")
     ] = None
-    budget: Annotated[Dollars | None, Option("Maximum cost of the run in US dollars.")] = None
+    budget: Annotated[
+        Dollars | None, Option("Maximum cost of the run in US dollars.", takes=(object,))
+    ] = None
     longest_wait: Annotated[
         float | None,
         Option(
@@ -138,10 +144,19 @@ class RunOptions(StoreOptions):
         return [name for name in given(self, RunOptions) if name in PACE]
 
     def listeners(self) -> "list[OnEvent]":
-        """Return the functions that are called with each event."""
+        """Return the functions that are called with each event.
+
+        Raises:
+            UsageError: one is not a function.
+        """
         if self.on_event is None:
             return []
-        return [self.on_event] if callable(self.on_event) else [*self.on_event]
+        several = [self.on_event] if callable(self.on_event) else self.on_event
+        if not isinstance(several, Sequence) or not all(map(callable, several)):
+            raise UsageError(
+                f"on_event must be a function or a list of functions, got {self.on_event!r:.40}"
+            )
+        return [*several]
 
     def limits(self) -> "Limits":
         """Return the limits of the run.
@@ -184,14 +199,16 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     repeat: Annotated[int, Option("Judgments per row; the label is their majority.", min=1)] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Judges that vote, comma-separated, such as embedded,openai:MODEL."),
+        Option(
+            "Judges that vote, comma-separated, such as embedded,openai:MODEL.", takes=(object,)
+        ),
     ] = None
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
     ] = None
     output: Annotated[
         str | Path | None,
-        Option("Label file to write; by default labels stay in memory.", cli=False),
+        Option("Label file to write; by default labels stay in memory.", cli=False, takes=(Path,)),
     ] = None
 
     @property
@@ -212,9 +229,9 @@ class ExamOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     PANEL: ClassVar = REPEATS
 
     n: Annotated[int, Option("Copies of each kind, made of as many rows.", "-n", min=1)] = 200
-    against: Annotated[JudgeLike | None, Option("Another judge, compared on the same copies.")] = (
-        None
-    )
+    against: Annotated[
+        JudgeLike | None, Option("Another judge, compared on the same copies.", takes=(object,))
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

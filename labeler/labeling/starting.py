@@ -23,6 +23,7 @@ from labeler.labeling.cache import pending_labels
 from labeler.labeling.options import (
     LabelOptions,
     RunOptions,
+    StoreLike,
     StoreOptions,
 )
 from labeler.labeling.pipeline import run_tasks
@@ -85,16 +86,20 @@ def judges_of(options: JudgeOptions, *, default: str | None = None) -> list[Judg
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
+def _checked_store(options: StoreOptions) -> StoreLike:
+    if not isinstance(options.store, str | Path | LabelStore):
+        raise UsageError(f"store must be a folder or a label store, got {options.store!r:.40}")
+    return options.store
+
+
 def begin(options: RunOptions, events: RunEvents | None = None) -> Run:
     """Begin a run that closes the store at its end if it opens it here."""
     limits, events = options.limits(), events or run_events(options)
-    store, opened = options.store, None
+    store, opened = _checked_store(options), None
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore  # noqa: PLC0415 - not for other stores
 
         store = opened = DiskStore(store, notice=events.notice if events.listeners else None)
-    elif not isinstance(store, LabelStore):
-        raise UsageError(f"store must be a folder or a label store, got {store!r:.40}")
     run = Run(
         store,
         concurrency=options.concurrency,
@@ -133,7 +138,7 @@ def stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
     """Open a store for reading; a folder that does not exist is an empty store."""
     from labeler.store.disk import DiskStore  # noqa: PLC0415 - not for other stores
 
-    store = options.store
+    store = _checked_store(options)
     if not isinstance(store, str | Path):
         yield store
         return

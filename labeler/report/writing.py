@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, get_args
 
 from labeler.calculators import Intervals, select_metrics
-from labeler.catalog import unknown
+from labeler.catalog import named_keywords, unknown
 from labeler.data.label_files import replaced
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.errors import UnknownName, UsageError
@@ -87,6 +87,7 @@ class WrittenReport(list[Path]):
         self.conclusions = [str(one.headline) for one in summary.configurations]
 
 
+@named_keywords
 def write_report(
     outcomes: Iterable[AnyOutcome],
     path: str | Path,

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import diskcache
 
+from labeler.catalog import named_keywords
 from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
 from labeler.errors import StoreError, UsageError
@@ -72,6 +73,7 @@ class DiskStore(LabelStore):
         True
     """
 
+    @named_keywords
     def __init__(
         self,
         directory: str | Path,

@@ -17,14 +17,8 @@ import pytest
 from labeler.errors import StoreError, UsageError
 from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.cache import LabelCache
-from labeler.plugins.batch.folder import (
-    Batch,
-    FileLimits,
-    batches,
-    locked,
-    pending_keys,
-)
-from labeler.plugins.batch.pending import PendingKeys
+from labeler.plugins.batch import PendingKeys
+from labeler.plugins.batch.folder import Batch, batches, locked, pending_keys
 from labeler.plugins.batch.requests import BatchRequest, place, read_request, write_batches
 from labeler.store import MemoryStore
 from support import samples
@@ -293,17 +287,13 @@ def asked(number: int = 0) -> BatchRequest:
     return BatchRequest.of(samples.request(example))
 
 
-def none_too_large(_: BatchRequest) -> None:
-    """Accept every request."""
-    pytest.fail("too large")
-
-
 def written(store: Path, count: int = 3) -> list[Batch]:
     """A batch that has no name yet."""
     spec = OpenAISpec(model="m", base_url="http://127.0.0.1/v1")
     path = store / "batches" / SUBMISSION
-    like = Batch(path=path, created=0.0, spec=spec, limits=FileLimits(), lines=0, size=0)
-    return write_batches(like, map(asked, range(count)), none_too_large)
+    like = Batch(path=path, created=0.0, spec=spec, lines=0, size=0)
+    requests = map(asked, range(count))
+    return write_batches(like, ((one, one.line(spec)) for one in requests))
 
 
 def prepared(store: Path, count: int = 3) -> Batch:

@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,11 @@ import pytest
 
 import labeler
 from labeler import MemoryStore
-from labeler.cli.terminal import Interrupted, signals_raise
+from labeler.cli.terminal import Interrupted, announce, signals_raise
 from labeler.errors import UsageError
 from labeler.judges.pace import Pace, current
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.engine import Engine
+from labeler.labeling.engine import Engine, hurry
 from support.fakes import CountingJudge, agreeable
 
 
@@ -324,6 +324,38 @@ def test_a_signal_that_comes_while_python_tidies_up_is_heard_all_the_same(
     with pytest.raises(Interrupted) as heard, signals_raise():
         tidy_up_and_wait(number)
     assert heard.value.exit_code == 128 + number
+
+
+def test_a_second_signal_before_the_wait_drops_running_jobs(farewells: list[str]) -> None:
+    """Its exception ends the code that unwinds, and the engine is stopped afterwards."""
+
+    def interrupted_twice() -> None:
+        announce("", hurry)
+        engine = engine_of(1, farewells, grace=60)
+        engine.submit(lambda: answer(1, 60))
+        with ExitStack() as unwinding:
+            unwinding.callback(engine.stop)
+            unwinding.callback(signal.raise_signal, signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    started = time.monotonic()
+    with pytest.raises(Interrupted), signals_raise():
+        interrupted_twice()
+    assert time.monotonic() - started < 10
+    assert farewells == ["closed"]
+
+
+def test_a_signal_that_is_sent_again_is_not_a_second_one() -> None:
+    """Requests that are paid for may finish after it."""
+    hurried: list[int] = []
+
+    def interrupted_once() -> None:
+        announce("", lambda: hurried.append(1))
+        tidy_up_and_wait(signal.SIGINT)
+
+    with pytest.raises(Interrupted), signals_raise():
+        interrupted_once()
+    assert not hurried
 
 
 def test_other_exceptions_that_are_dropped_are_told_of_as_before(

@@ -16,7 +16,7 @@ import pytest
 from labeler import extensions
 from labeler.api import label
 from labeler.catalog import Catalog
-from labeler.errors import ExtensionError, UnknownName
+from labeler.errors import ExtensionError, UnknownName, UsageError
 from labeler.judges.task import TASK_KINDS
 from labeler.labels.record import RECORDS
 from labeler.store.memory import MemoryStore
@@ -297,7 +297,7 @@ def test_what_cannot_be_imported_is_an_unknown_name(name: str) -> None:
 
 def test_a_name_is_taken_once() -> None:
     """Registering a name twice is a mistake in the program."""
-    with pytest.raises(ValueError, match="already registered"):
+    with pytest.raises(UsageError, match="already registered"):
         colours().add("red", 2)
 
 

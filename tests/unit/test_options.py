@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from labeler import MemoryStore, api
 from labeler.cli import app
 from labeler.cli.options import expand_options
 from labeler.data.options import RowsOptions, option_of
-from labeler.errors import UsageError, on_command_line
+from labeler.errors import LabelerError, UsageError, on_command_line
 from labeler.judges.openai.request import OpenAISpec, read_extra_body
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.options import RunOptions
 from labeler.plugins.similarity.comparing import iter_similarity
+from labeler.testing import assert_metric
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
@@ -203,3 +205,53 @@ def test_messages_name_options_as_their_reader_writes_them(written: str, spoken:
     assert str(UsageError(written)) == spoken
     with on_command_line():
         assert str(UsageError(written)) == written
+
+
+WRONG: list[Any] = [3, [3], {}, {3: 4}, b"x", object(), float("nan"), iter([3]), len]
+
+
+@pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
+def test_wrong_arguments_are_named(value: Any, tmp_path: Path) -> None:
+    """No parameter of a public function lets Python's own error through."""
+    store = MemoryStore()
+    labels = labeler.label([ROW], judge="embedded", store=store)
+    calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
+        (labeler.open_rows, ([ROW],), {}),
+        (labeler.label, ([ROW],), {"judge": "embedded", "store": store}),
+        (labeler.estimate, ([ROW],), {"model": "gpt-4.1-mini", "store": store}),
+        (labeler.metrics, (labels,), {}),
+        (labeler.compare, (labels, labels), {}),
+        (labels.audit, (), {}),
+        (labels.certify, ("adherence",), {"within": 0.2}),
+        (labels.check, (), {"adherence": 0.5}),
+        (labels.diff, (labels,), {}),
+        (labels.plot, (), {}),
+        (labels.report, (tmp_path / "page.html",), {"name": "labels"}),
+        (labels.summary, (), {}),
+        (assert_metric, (labels, "adherence"), {"at_least": 0.0}),
+    ]
+    for call, args, others in calls:
+        for name in inspect.signature(call).parameters.keys() - {"options", "sides", "metrics"}:
+            place = [*inspect.signature(call).parameters].index(name)
+            given = [*args[:place], value, *args[place + 1 :]] if place < len(args) else args
+            more = {} if place < len(args) else {name: value}
+            with suppress(LabelerError, AssertionError):
+                call(*given, **(others | more))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda _: labeler.label([ROW], profile=WRONG[0]), "profile must be a text, got 3"),
+        (lambda _: labeler.label([ROW], output=WRONG[0]), "output must be a text or a Path, got 3"),
+        (
+            lambda _: labeler.open_rows([ROW], columns=WRONG[0]),
+            "columns must be a list of texts or ",
+        ),
+        (lambda labels: labels.plot(by=[3]), r"\(\): by must be a text or None, got \[3\]"),
+    ],
+)
+def test_the_error_has_what_is_allowed(call: Callable[[Any], Any], said: str) -> None:
+    """And the value."""
+    with pytest.raises(UsageError, match=said):
+        call(labeler.label([ROW], judge="embedded", store=MemoryStore()))

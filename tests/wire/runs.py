@@ -17,7 +17,7 @@ from labeler.api import iter_labels
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.plugins.batch.submit import Submission
+from labeler.plugins.batch.submission import Submission
 from labeler.store.memory import MemoryStore
 from support.watching import Watch
 from wire.clients import comes_true

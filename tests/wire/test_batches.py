@@ -26,14 +26,13 @@ from labeler.judges.pricing import given_price
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.plugins.batch import client
+from labeler.plugins.batch import client, requests
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection
-from labeler.plugins.batch.folder import Batch, FileLimits, pending_keys
+from labeler.plugins.batch.folder import Batch, RemoteBatch, pending_keys
 from labeler.plugins.batch.folder import batches as folders
-from labeler.plugins.batch.remote import RemoteBatch
-from labeler.plugins.batch.status import delete_requests
-from labeler.plugins.batch.submit import Submission
+from labeler.plugins.batch.requests import delete_requests
+from labeler.plugins.batch.submission import Submission
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import RowSelection
 from support.stored import failures_in
@@ -173,27 +172,31 @@ def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) ->
     assert (done.lines, done.left_out) == (1, {"being labeled by another run": 1})
 
 
-@pytest.mark.parametrize(
-    ("limits", "parts"), [(FileLimits(lines=4), 3), (FileLimits(size=15_000), 5)]
-)
-def test_large_work_is_split(tmp_path: Path, limits: FileLimits, parts: int) -> None:
+@pytest.mark.parametrize(("name", "limit", "parts"), [("LINES", 4, 3), ("BYTES", 15_000, 5)])
+def test_large_work_is_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, parts: int
+) -> None:
     """No file has more lines or bytes than allowed, and every row comes back."""
+    monkeypatch.setattr(requests, f"MOST_{name}", limit)
     with Provider() as provider:
-        done = submit(provider, tmp_path, rows(10), limits=limits)
+        done = submit(provider, tmp_path, rows(10))
         files = [len(file.content) for file in provider.files.all.values()]
         assert (done.parts, len(files), done.lines, sum(files)) == (parts, parts, 10, done.size)
-        assert max(files) <= limits.size
-        assert max(len(file_lines(provider, n)) for n in range(parts)) <= limits.lines
+        assert max(files) <= requests.MOST_BYTES
+        assert max(len(file_lines(provider, n)) for n in range(parts)) <= requests.MOST_LINES
         assert collect(provider, tmp_path).results.labeled == 10
 
 
-def test_a_row_that_no_file_can_hold_is_reported(tmp_path: Path) -> None:
+def test_a_row_that_no_file_can_hold_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One enormous row does not keep the others back."""
+    monkeypatch.setattr(requests, "MOST_BYTES", 20_000)
     huge = {**rows(1, 1)[0], "documents": ["word " * 10_000]}
     with Provider() as provider:
-        done = submit(provider, tmp_path, [*rows(1), huge], limits=FileLimits(size=20_000))
+        done = submit(provider, tmp_path, [*rows(1), huge])
         assert (done.lines, [failure.reason for failure in done.bad]) == (1, ["oversize"])
-        only = submit(provider, tmp_path, [huge], limits=FileLimits(size=20_000))
+        only = submit(provider, tmp_path, [huge])
     assert (only.batch, only.lines, len(folders(tmp_path))) == (None, 0, 1)
 
 
@@ -427,11 +430,14 @@ def test_every_behavior_of_a_server_has_its_outcome(tmp_path: Path, case: Case) 
     assert "sentence" not in "\n".join(said)
 
 
-def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -> None:
+def test_a_part_that_finds_the_queue_full_waits_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is handed in again, under a name of its own, when nothing else is under way."""
+    monkeypatch.setattr(requests, "MOST_LINES", 1)
     courses = [completes(3), fails("token_limit_exceeded"), fails("token_limit_exceeded")]
     with Provider(batches=courses) as provider:
-        submit(provider, tmp_path, rows(3), limits=FileLimits(lines=1))
+        submit(provider, tmp_path, rows(3))
         done = collect(provider, tmp_path)
         assert (done.results.labeled, done.results.released) == (3, {})
         assert sorted(provider.paid.values()) == [1, 1, 1]
@@ -854,15 +860,18 @@ def test_a_collection_is_not_disturbed_by_labels_from_elsewhere(tmp_path: Path) 
 # Looking on
 
 
-def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(tmp_path: Path) -> None:
+def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One request for what is open, none for what is collected."""
+    monkeypatch.setattr(requests, "MOST_LINES", 2)
 
     def seen() -> list[tuple[int, str, str]]:
         return [(view.lines, view.state, view.next) for view in labeler.batch_status(tmp_path, at)]
 
     with Provider(batches=completes(3)) as provider:
         at = service(provider)
-        submit(provider, tmp_path, rows(3), limits=FileLimits(lines=2))
+        submit(provider, tmp_path, rows(3))
         assert seen() == [(2, "in_progress", "wait"), (1, "in_progress", "wait")]
         assert provider.routes["GET /v1/batches/{id}"] == 2
         _ended(provider, tmp_path)

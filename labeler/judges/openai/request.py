@@ -164,7 +164,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
             settings["base_url"] = provider.address
         first = provider.modes[0]
         mode = settings.pop("output_mode", None) or first
-        if mode not in {"auto", *provider.modes}:
+        if mode not in ("auto", *provider.modes):
             raise ValueError(f"output_mode is one of auto, {', '.join(provider.modes)}")
         # A given version of the frame comes from a stored signature.
         return mode_facts(first if mode == "auto" else mode) | settings

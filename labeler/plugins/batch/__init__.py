@@ -2,6 +2,9 @@
 
 Every step is saved in the store's folder before its result is awaited. A process that ends at any
 moment loses nothing and pays for nothing twice: run the same command again.
+
+Every run with a store looks up label keys that open batches may still answer. Reading batches loads
+what made their requests, so this module does it only where there are some.
 """
 
 from __future__ import annotations
@@ -36,3 +39,38 @@ def unreadable(path: Path, why: str) -> StoreError:
         f"{path}: cannot be read: {why}; restore it from a copy: without it labels might be paid "
         "for twice"
     )
+
+
+class PendingKeys:
+    """Looks up label keys that a batch of a store may still answer, now and later.
+
+    Notices batches that are submitted later, because each call lists them. A caller that
+    holds the lease of a key cannot miss a batch for it, because batches are submitted under leases.
+
+    Args:
+        store: the store's folder; it need not exist.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._names: list[str] = []
+        self._keys: dict[str, str] = {}
+
+    def __call__(self, key: str) -> str | None:
+        """Return the name of the batch that may still answer a key, or ``None``.
+
+        Raises:
+            StoreError: the state of a batch cannot be read: asking would risk paying twice.
+        """
+        return self._present().get(key)
+
+    def __len__(self) -> int:
+        """Return the number of these keys."""
+        return len(self._present())
+
+    def _present(self) -> dict[str, str]:
+        if (names := names_in(self._store)) != self._names:
+            from labeler.plugins.batch.folder import pending_keys  # noqa: PLC0415 - loads much
+
+            self._keys, self._names = pending_keys(self._store), names
+        return self._keys

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
-from pydantic import BaseModel, ValidationInfo, field_validator
+from pydantic import BaseModel
 
 from labeler.data.lines import durable
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
@@ -30,9 +30,7 @@ from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
-from labeler.plugins.batch.remote import MARKER, RemoteBatch
-
-ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+from labeler.plugins.batch.folder import ENDPOINT, MARKER, RemoteBatch
 
 _TRANSFER_SECONDS = 3600.0
 """Limit for the transfer of a whole file, and for starting a batch; ``timeout`` applies between two
@@ -56,13 +54,6 @@ class _Page(BaseModel, strict=True):
 
     data: list[RemoteBatch]
     has_more: bool = False
-
-    @field_validator("has_more")
-    @classmethod
-    def _follows_some(cls, has_more: bool, info: ValidationInfo) -> bool:
-        if has_more and not info.data.get("data"):
-            raise ValueError("more batches are said to follow none")
-        return has_more
 
 
 class OpenAIBatches:
@@ -124,10 +115,6 @@ class OpenAIBatches:
             file_id: the uploaded file.
             marker: our name for the batch, which the provider keeps.
             again: true if it may have been started already: then it is searched for first.
-
-        Raises:
-            FatalJudgeError: the provider rejects it.
-            JudgeError: the provider is out of reach, or its list is unclear; none was started.
         """
         unsure = again
 
@@ -152,10 +139,6 @@ class OpenAIBatches:
 
         A batch may be listed some time after it was started: there are three searches, 10 and 20
         seconds apart. Arguments as for :meth:`create`.
-
-        Raises:
-            FatalJudgeError: the provider denies access.
-            JudgeError: it is out of reach, or its list cannot be read or is too long.
         """
         for pause in _SEARCH_PAUSES:
             if pause:
@@ -203,7 +186,10 @@ class OpenAIBatches:
 
         async def read() -> _Page:
             answer = await self._batches().list(limit=_PAGE, after=after)
-            return _Page.model_validate_json(answer.http_response.content)
+            found = _Page.model_validate_json(answer.http_response.content)
+            if found.has_more and not found.data:
+                raise ValueError("more batches are said to follow none")
+            return found
 
         for _ in range(_MOST_PAGES):
             page = await self._step(_LIST, read)

@@ -14,7 +14,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
-from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord
+from pydantic import Field
+
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.retries import settle_end
@@ -25,15 +27,15 @@ from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
+    ENDED,
     Batch,
+    RemoteBatch,
     Results,
     batches,
-    batches_at,
     command,
     locked,
-    total,
+    require_address,
 )
-from labeler.plugins.batch.remote import ENDED, RemoteBatch
 from labeler.plugins.batch.requests import (
     OK,
     AnswerLine,
@@ -44,7 +46,7 @@ from labeler.plugins.batch.requests import (
     read_request,
     write_batches,
 )
-from labeler.plugins.batch.submit import send, unsent
+from labeler.plugins.batch.submission import send, unsent
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 
@@ -65,7 +67,7 @@ class Collection(Frozen, frozen=False):
 
     parts: int = 0
     """Batches that it collected."""
-    results: Results = Results(cost=Decimal(0))
+    results: Results = Field(default_factory=lambda: Results(cost=Decimal(0)))
     still_open: int = 0
     """Batches that have not ended, including those that send requests again."""
     failures: tuple[LabelFailure, ...] = ()
@@ -93,9 +95,6 @@ def collect_batches(
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
 
-    Returns:
-        What became of each batch and its rows.
-
     Raises:
         FatalJudgeError: the provider denies access; answers collected before are stored.
         StoreError: the store or a batch cannot be read or written.
@@ -104,7 +103,7 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    _, elsewhere = batches_at(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    elsewhere = require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
         for address, server in elsewhere.items():
@@ -147,8 +146,7 @@ class _Collector:
             self.notice(message)
 
     def _here(self) -> list[Batch]:
-        found = batches(self.store.directory, self.name)
-        return [batch for batch in found if batch.spec.base_url == self.client.base_url]
+        return batches(self.store.directory, self.name, self.client.base_url)
 
     async def _look(self) -> None:
         """Look at every open batch once, and send what is unsent."""
@@ -203,7 +201,7 @@ class _Collector:
             answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
             answers.collect(list(files))
         self.done.parts += 1
-        self.done.results = total([self.done.results, answers.results])
+        self.done.results.add(answers.results)
         self.done.failures = (*self.done.failures, *answers.failures)[:_SHOWN]
         if remote.problems:
             self.report(f"{batch.name}: refused by the provider: {', '.join(remote.problems)}")
@@ -213,7 +211,14 @@ class _Collector:
 
 @dataclass
 class _Answers:
-    """Stores the answers of one batch."""
+    """Stores the answers of one batch.
+
+    Attributes:
+        _completed: answers of the kind that the provider counts as completed.
+        _pace: judges the server by its answers, as online.
+        _lasting: failures of rows, each with the number of labels before it.
+        _stopped_at: number of labels before a failure that would stop a run.
+    """
 
     batch: Batch
     remote: RemoteBatch
@@ -222,15 +227,10 @@ class _Answers:
     failures: list[LabelFailure] = field(default_factory=list)
     results: Results = field(init=False)
     _completed: int = 0
-    """Answers of the kind that the provider counts as completed."""
     _saving: deque[tuple[Task[Any], AnyRecord, Future[bool]]] = field(default_factory=deque)
     _pace: Pace = field(default_factory=Pace)
-    """Judges the server by its answers, as online."""
     _lasting: list[tuple[LabelFailure, int]] = field(default_factory=list)
-    """Failures of rows, each with the number of labels before it."""
     _stopped_at: int = -1
-    """Number of labels before a failure that would stop a run."""
-    _fits: bool = False
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
@@ -242,15 +242,14 @@ class _Answers:
             JudgeError: paid answers are missing.
         """
         batch, every = self.batch, batches(self.store.directory)
-        others = [one.results for one in every if one.results and one.spec == batch.spec]
-        self._pace.health.labels = total(others).labeled
+        same = [one.results for one in every if one.results and one.spec == batch.spec]
+        self._pace.health.labels = sum(results.labeled for results in same)
         keys = batch.offsets()
         unmentioned = set(keys)
         requests = self._settled(files, keys, unmentioned)
         like = batch.model_copy(update=_FRESH | {"round": batch.round + 1, "created": time.time()})
-        new = write_batches(like, requests, self._too_large)
-        while self._saving:
-            self._await_saved()
+        new = write_batches(like, requests)
+        self._await_saved()
         self._store_lasting()
         self._require_all(files, unmentioned)
         # A collection that was killed may have made them before; one that was dropped stays so.
@@ -263,7 +262,7 @@ class _Answers:
 
     def _settled(
         self, files: list[Path], offsets: dict[str, int], unmentioned: set[str]
-    ) -> Iterator[BatchRequest]:
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
         """Store the outcome of each answer; yield the requests that are sent again."""
         unanswered, odd = dict.fromkeys(offsets), self.results.odd
         with self.batch.file("asked").open("rb") as file:
@@ -285,7 +284,9 @@ class _Answers:
                 request = read_request(file, offsets[key], key)
                 yield from self._again(request, reason)
 
-    def _settle(self, request: BatchRequest, line: AnswerLine) -> Iterator[BatchRequest]:
+    def _settle(
+        self, request: BatchRequest, line: AnswerLine
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
         request = request.model_copy(update={"answers": (*request.answers, line.text)})
@@ -311,30 +312,28 @@ class _Answers:
                 results.labeled += 1
                 self._pace.health.labeled()
                 self._saving.append((request.task, found, self.store.put(found)))
-                if len(self._saving) > _MOST_SAVING:
-                    self._await_saved()
+                self._await_saved(_MOST_SAVING)
 
-    def _again(self, request: BatchRequest, reason: str) -> Iterator[BatchRequest]:
+    def _again(self, request: BatchRequest, reason: str) -> Iterator[tuple[BatchRequest, bytes]]:
         """Yield a request that is sent again, else release it; neither if it has a label now."""
         if self.store.get(request.key) is not None:
             return
-        self._fits = self.remote.status not in _STOPPED and self.batch.round < MOST_ROUNDS
-        if self._fits:
-            yield request
-        counts = self.results.again if self._fits else self.results.released
+        counts = self.results.released
+        if self.remote.status not in _STOPPED and self.batch.round < MOST_ROUNDS:
+            with suppress(BadRow):  # an answer may have made it too large for a file
+                yield request, request.line(self.batch.spec)
+                counts = self.results.again
         counts[reason] += 1
 
-    def _too_large(self, _: BatchRequest) -> None:
-        self._fits = False
-
-    def _await_saved(self) -> None:
-        """Wait until a label is durable; an unstorable one is a failure of its row alone."""
-        task, record, future = self._saving.popleft()
-        try:
-            future.result()
-        except UnstorableRecord as error:
-            self.results.labeled -= 1
-            self._fail(unstorable(task, record, error))
+    def _await_saved(self, most: int = 0) -> None:
+        """Wait until all labels but the latest are durable; an unstorable one fails its row."""
+        while len(self._saving) > most:
+            task, record, future = self._saving.popleft()
+            try:
+                future.result()
+            except UnstorableRecord as error:
+                self.results.labeled -= 1
+                self._fail(unstorable(task, record, error))
 
     def _fail(self, failure: LabelFailure, flaw: ObservedError | None = None) -> None:
         self.results.failed[failure.reason] += 1

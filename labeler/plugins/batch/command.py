@@ -28,9 +28,15 @@ from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection, collect_batches
-from labeler.plugins.batch.folder import Results, batches, batches_at, command, servers
-from labeler.plugins.batch.status import BatchStatus, batch_status, cancel_batch
-from labeler.plugins.batch.submit import BatchOptions, Submission, submit_batch
+from labeler.plugins.batch.folder import Results, batches, command, require_address, servers
+from labeler.plugins.batch.submission import (
+    BatchOptions,
+    BatchStatus,
+    Submission,
+    batch_status,
+    cancel_batch,
+    submit_batch,
+)
 from labeler.sentences.characters import visible
 from labeler.sentences.display import Column, Grid, Section
 
@@ -111,7 +117,7 @@ def collect(
         return found.batched() if found else None
 
     # The address comes before the key, which may belong to another server.
-    batches_at(store, server.base_url, "collect", *["--wait"] * wait, name=name)
+    require_address(store, server.base_url, "collect", *["--wait"] * wait, name=name)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
     service = _service(server)
@@ -138,7 +144,7 @@ def cancel(
 ) -> None:
     """Cancel a batch; its answers can still be collected."""
     if not drop:
-        batches_at(store, server.base_url, "cancel", name=name)
+        require_address(store, server.base_url, "cancel", name=name)
     for line in cancel_batch(_service(server), store, name, drop=drop) or ["nothing was open"]:
         notify(line)
 

@@ -25,23 +25,24 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import AliasPath, Field, ValidationError, ValidationInfo, field_validator
 
 from labeler.data.lines import BOM, durable, flush_directory, replacing
 from labeler.data.options import DEFAULT_STORE, given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
+from labeler.judges.openai.completion import object_of, text_of
+from labeler.judges.openai.error_rules import plain_code
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import ServerOptions
 from labeler.labels.record import Usage
 from labeler.plugins.batch import FOLDER, names_in, unreadable
-from labeler.plugins.batch.remote import RemoteBatch
 from labeler.sentences.example import Frozen
 from labeler.store.leases import lock_files
 
@@ -54,7 +55,66 @@ provider."""
 UNSENT: frozenset[State] = frozenset({"prepared", "uploaded"})
 CLOSED: frozenset[State] = frozenset({"collected", "dropped"})
 
+ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+MARKER = "labeler_part"
+"""The metadata field that holds our name of a batch."""
+ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
+"""A provider's statuses of a batch that gets no more answers."""
+_MOST_COUNTED, _MOST_PROBLEMS = 10**9, 5
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
+
+
+def _counted(name: str) -> Any:  # noqa: ANN401 - a field, as pydantic's
+    return Field(0, ge=0, le=_MOST_COUNTED, validation_alias=AliasPath("request_counts", name))
+
+
+def _named(*path: str) -> Any:  # noqa: ANN401 - the same
+    return Field(None, min_length=1, validation_alias=AliasPath(*path))
+
+
+class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
+    """A batch as its provider describes it; a value that makes no sense is left out."""
+
+    id: str = Field(min_length=1)
+    status: str = Field("unknown", pattern=r"^[a-z_]{1,32}$")
+    total: int = _counted("total")
+    """Requests in it; 0 while they are not counted yet."""
+    completed: int = _counted("completed")
+    failed: int = _counted("failed")
+    output_file: str | None = _named("output_file_id")
+    error_file: str | None = _named("error_file_id")
+    input_file: str | None = _named("input_file_id")
+    marker: str | None = _named("metadata", MARKER)
+    """Our name of it."""
+    problems: tuple[str, ...] = Field((), validation_alias=AliasPath("errors", "data"))
+    """Short codes of why it was rejected; never the provider's words."""
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _or_default(cls, value: Any, handler: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - any
+        """Replace an invalid value: a server may write anything."""
+        try:
+            return handler(value)
+        except ValidationError:
+            field = cls.model_fields[str(info.field_name)]
+            if field.is_required():
+                raise
+            return field.get_default()
+
+    @field_validator("problems", mode="before")
+    @classmethod
+    def _codes(cls, problems: list[Any]) -> tuple[str, ...]:
+        words = [one if isinstance(one, str) else object_of(one).get("code") for one in problems]
+        codes = (plain_code(text_of(word)) or "no code" for word in words)
+        return tuple(dict.fromkeys(codes))[:_MOST_PROBLEMS]
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the batch has ended and the file of its answers, if any, is named.
+
+        A server may report the end of a batch a moment before it names the file.
+        """
+        return self.status in ENDED and (self.output_file is not None or not self.completed)
 
 
 class Results(Frozen, frozen=False):
@@ -79,25 +139,12 @@ class Results(Frozen, frozen=False):
     cost: Decimal | None = None
     """US dollars for the metered answers; ``None`` if no price is known."""
 
-
-def total(results: Iterable[Results]) -> Results:
-    """Return the sum of the results of several batches; the cost is unknown if any is."""
-    found = Results(cost=Decimal(0))
-    for one in results:
-        for name, count in one:
-            mine = getattr(found, name)
+    def add(self, other: Self) -> None:
+        """Add the results of another batch; the cost is unknown if either is."""
+        for name, count in other:
+            mine = getattr(self, name)
             is_unknown = mine is None or count is None
-            setattr(found, name, None if is_unknown else mine + count)
-    return found
-
-
-@dataclass(frozen=True)
-class FileLimits:
-    """Limits of one file of requests; by default slightly less than OpenAI's."""
-
-    lines: int = 50_000
-    size: int = 190_000_000
-    """In bytes."""
+            setattr(self, name, None if is_unknown else mine + count)
 
 
 class Batch(Frozen, frozen=False):
@@ -109,7 +156,6 @@ class Batch(Frozen, frozen=False):
     """Unix time."""
     spec: OpenAISpec
     """The judge and its server."""
-    limits: FileLimits
     round: int = 1
     """How often its requests were sent: 1 for the first time."""
     lines: int
@@ -124,13 +170,13 @@ class Batch(Frozen, frozen=False):
     results: Results | None = None
 
     @classmethod
-    def common(cls, store: Path, spec: OpenAISpec, limits: FileLimits) -> Self:
+    def common(cls, store: Path, spec: OpenAISpec) -> Self:
         """Return what the batches of a new submission have in common."""
         now = time.time()
         name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         own = spec.model_copy(update={"api_key_command": None})
         path = store / FOLDER / name
-        return cls(path=path, created=now, spec=own, limits=limits, lines=0, size=0)
+        return cls(path=path, created=now, spec=own, lines=0, size=0)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -149,6 +195,11 @@ class Batch(Frozen, frozen=False):
     def name(self) -> str:
         """Name of the batch and its folder."""
         return self.path.name
+
+    @property
+    def store(self) -> Path:
+        """Folder of the store."""
+        return self.path.parent.parent
 
     @property
     def is_open(self) -> bool:
@@ -172,8 +223,7 @@ class Batch(Frozen, frozen=False):
 
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
-        store = self.path.parent.parent
-        return command(action, self.name, *options, store=store, server=self.server)
+        return command(action, self.name, *options, store=self.store, server=self.server)
 
     def file(self, kind: str) -> Path:
         """Return a file of the batch: ``lines``, ``output`` and so on."""
@@ -217,8 +267,13 @@ class Batch(Frozen, frozen=False):
             raise kind(message, reason=error.reason) from None
 
 
-def batches(store: Path, name: str | None = None) -> list[Batch]:
-    """Return the batches of a store, or those of one submission or batch; the oldest first.
+def batches(store: Path, name: str | None = None, at: str | None = None) -> list[Batch]:
+    """Return the batches of a store, the oldest first.
+
+    Args:
+        store: the store's folder.
+        name: of a batch or a submission; by default all.
+        at: the address of their server; by default any.
 
     Raises:
         UsageError: there is no batch of this name.
@@ -226,13 +281,13 @@ def batches(store: Path, name: str | None = None) -> list[Batch]:
     """
     found = [Batch.read(store / FOLDER / one) for one in names_in(store)]
     found.sort(key=lambda batch: batch.created)
-    if name is None:
-        return found
-    chosen = [batch for batch in found if f"{batch.name}-".startswith(f"{name}-")]
-    if not chosen:
-        have = ", ".join(batch.name for batch in found) or "none"
-        raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
-    return chosen
+    if name is not None:
+        names = [batch.name for batch in found]
+        found = [batch for batch in found if f"{batch.name}-".startswith(f"{name}-")]
+        if not found:
+            have = ", ".join(names) or "none"
+            raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
+    return [batch for batch in found if at in {None, batch.spec.base_url}]
 
 
 def pending_keys(store: Path) -> dict[str, str]:
@@ -258,10 +313,10 @@ def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
     return dict(sorted((one.spec.base_url, one.server) for one in found if one.is_open))
 
 
-def batches_at(
+def require_address(
     store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
-) -> tuple[list[Batch], dict[str, ServerOptions]]:
-    """Return the batches of a store at an address, and the servers of its other open ones.
+) -> dict[str, ServerOptions]:
+    """Return the servers of the open batches of a store that are not at an address.
 
     A key is never sent to an address that only a folder names: if all open batches are elsewhere,
     the error names the address and the command, which are ``action`` and ``words``.
@@ -269,10 +324,8 @@ def batches_at(
     store, base_url = Path(store), base_url or OFFICIAL_URL
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-    chosen = batches(store, name)
-    here = [batch for batch in chosen if batch.spec.base_url == base_url]
-    elsewhere = servers(batch for batch in chosen if batch.spec.base_url != base_url)
-    if elsewhere and not any(batch.is_open for batch in here):
+    elsewhere = servers(batches(store, name))
+    if elsewhere and elsewhere.pop(base_url, None) is None:
         subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
         given = [name, *words] if name else words
         go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
@@ -280,7 +333,7 @@ def batches_at(
             f"{subject} at {', '.join(elsewhere)}, not at {base_url}: a key is sent only to an "
             f"address that you give: `{go_on}`, or base_url in Python"
         )
-    return here, elsewhere
+    return elsewhere
 
 
 @contextlib.contextmanager

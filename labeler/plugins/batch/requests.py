@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import BOM, durable, flush_directory
-from labeler.errors import LabelerError, StoreError, describe_faults
+from labeler.data.lines import BOM, durable, flush_directory, rewrite_without
+from labeler.errors import BadRow, LabelerError, StoreError, UsageError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
@@ -27,13 +28,17 @@ from labeler.judges.task import JudgeReply, Task, judged_task
 from labeler.labels.answers import family_of
 from labeler.labels.record import RetrievalBasis, Usage
 from labeler.labels.signature import Signature, load_schema
-from labeler.plugins.batch.client import ENDPOINT
-from labeler.plugins.batch.folder import NEW, Batch
+from labeler.plugins.batch import FOLDER
+from labeler.plugins.batch.folder import BATCH_FILE, ENDPOINT, NEW, Batch, batches, locked
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen, KeyedExample
+from labeler.store.maintenance import RowSelection
 
+MOST_LINES, MOST_BYTES = 50_000, 190_000_000
+"""Limits of one file of requests: slightly less than OpenAI's."""
 OK = 200
 _LONGEST_LINE = 64 * 2**20
+_KEY = re.compile(rb"[0-9a-f]{64}")
 
 
 class BatchRequest(Frozen):
@@ -80,7 +85,11 @@ class BatchRequest(Frozen):
         return task
 
     def line(self, spec: OpenAISpec) -> bytes:
-        """Return the line of the uploaded file; its body equals the next online request's."""
+        """Return the line of the uploaded file; its body equals the next online request's.
+
+        Raises:
+            BadRow: no file can hold it.
+        """
         state = judge(self, spec)
         own = {**self.signature.sampling, "cap_field": spec.cap_field}
         asked = spec_of(self.signature.model, own)
@@ -89,7 +98,14 @@ class BatchRequest(Frozen):
         line = {"custom_id": self.key, "method": "POST", "url": ENDPOINT, "body": body}
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         # Some servers would take a line separator inside a text for the end of the line.
-        return plain_json(text).encode() + b"\n"
+        written = plain_json(text).encode() + b"\n"
+        if len(written) > MOST_BYTES:
+            raise BadRow(
+                f"{self.example.id!r}: its request alone is more than the {MOST_BYTES} bytes that "
+                "a file may have; shorten its documents",
+                reason="oversize",
+            )
+        return written
 
 
 def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
@@ -103,32 +119,21 @@ def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
     return request
 
 
-def write_batches(
-    like: Batch, requests: Iterable[BatchRequest], too_large: Callable[[BatchRequest], object]
-) -> list[Batch]:
+def write_batches(like: Batch, requests: Iterable[tuple[BatchRequest, bytes]]) -> list[Batch]:
     """Write requests aside to as many batches as the limits of files force; make them durable.
 
-    Each batch gets the name of ``like`` and a number. ``too_large`` is called with a request that
-    alone exceeds the size of a file.
+    Args:
+        like: has what the batches have in common; each gets its name and a number.
+        requests: each with its line, which fits into a file.
     """
-    limits, found = like.limits, list[Batch]()
-
-    def lines() -> Iterator[tuple[BatchRequest, bytes]]:
-        for request in requests:
-            line = request.line(like.spec)
-            if len(line) <= limits.size:
-                yield request, line
-            else:
-                too_large(request)
-
-    rest = lines()
+    rest, found = iter(requests), list[Batch]()
     following = next(rest, None)
     while following:
         path = like.path.with_name(f"{NEW}{like.name}-{len(found) + 1:04d}")
         path.mkdir(mode=0o700, parents=True)
         batch, count, size = like.model_copy(update={"path": path}), 0, 0
         with durable(batch.file("asked")) as saved, durable(batch.file("lines")) as uploaded:
-            while following and count < limits.lines and size + len(following[1]) <= limits.size:
+            while following and count < MOST_LINES and size + len(following[1]) <= MOST_BYTES:
                 saved.write(following[0].model_dump_json().encode() + b"\n")
                 uploaded.write(following[1])
                 count, size = count + 1, size + len(following[1])
@@ -143,6 +148,57 @@ def place(found: Iterable[Batch]) -> None:
     for batch in found:
         batch.path = batch.path.rename(batch.path.with_name(batch.name.removeprefix(NEW)))
         flush_directory(batch.path.parent)
+
+
+def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry_run: bool) -> int:
+    """Delete the requests of selected rows, or of given label keys; return their number.
+
+    Raises:
+        UsageError: a batch may still answer one of them.
+        StoreError: the state of a batch cannot be read.
+    """
+    if not (store / FOLDER).is_dir():
+        return 0
+    with locked(store):
+        selected = [(one, _selected_keys(one, selection, keys)) for one in batches(store)]
+        found = [(batch, mine) for batch, mine in selected if mine]
+        for batch, _ in found:
+            if batch.is_open:
+                raise UsageError(
+                    f"batch {batch.name} may still answer selected rows: run "
+                    f"`{batch.command('collect', '--wait')}` or `{batch.command('cancel')}` "
+                    "first; nothing was deleted"
+                )
+        for batch, mine in [] if dry_run else found:
+            _delete(batch, mine)
+    return len(set[bytes]().union(*(mine for _, mine in found)))
+
+
+def _selected_keys(batch: Batch, selection: RowSelection, keys: set[str]) -> set[bytes]:
+    """Return the label keys of selected requests of a batch."""
+    path, found = batch.file("asked"), set[bytes]()
+    if not path.exists():
+        return found
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                saved = BatchRequest.model_validate_json(line.removeprefix(BOM))
+            except ValidationError as error:
+                raise StoreError(
+                    f"{path}:{number}: not a saved request ({describe_faults(error)}); remove the "
+                    f"folder {batch.path} if its answers are collected; nothing was deleted"
+                ) from error
+            if saved.key in keys or selection.selects(saved.example.id, saved.example.metadata):
+                found.add(saved.key.encode())
+    return found
+
+
+def _delete(batch: Batch, keys: set[bytes]) -> None:
+    """Delete the lines with a key from the files of a batch; last the requests, which name rows."""
+    asked = batch.file("asked")
+    others = {path for path in batch.path.iterdir() if path.name != BATCH_FILE} - {asked}
+    for path in (*others, asked):
+        rewrite_without(path, lambda line: not keys.isdisjoint(_KEY.findall(line)))
 
 
 # Answers

@@ -37,13 +37,14 @@ class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
 
     judge: Annotated[
         JudgeLike | None,
-        Option("PROVIDER:MODEL; embedded and replay cannot score."),
+        Option("PROVIDER:MODEL; embedded and replay cannot score.", takes=(object,)),
     ] = None
     criteria: Annotated[
         Criteria,
         Option(
             "Criteria, comma-separated: names such as rubric_faithfulness, or TOML files.",
             panel=MAIN,
+            takes=(object,),
         ),
     ]
     samples: Annotated[int, Option("Judge calls per score; the score is their mean.", min=1)] = 1
@@ -56,5 +57,5 @@ class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
     ] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Judges that each score every row, comma-separated."),
+        Option("Judges that each score every row, comma-separated.", takes=(object,)),
     ] = None

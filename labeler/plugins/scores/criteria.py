@@ -156,6 +156,10 @@ def choose_criteria(
     Raises:
         UsageError: a name or file is unknown, a criterion is invalid, or two have the same name.
     """
+    if not isinstance(wanted, str | Path | Criterion | Iterable):
+        raise UsageError(
+            f"criteria must be names, files or criteria, one or a list, got {wanted!r:.40}"
+        )
     listed = [wanted] if isinstance(wanted, str | Path | Criterion) else list(wanted)
     chosen: dict[str, Criterion] = {}
     for criterion in (found for one in listed for found in _named(one)):
@@ -172,6 +176,8 @@ def _named(one: str | Path | Criterion) -> Iterable[Criterion]:
         return [one]
     if isinstance(one, Path):
         return read_criteria(one)
+    if not isinstance(one, str):
+        raise UsageError(f"criteria must be names, files or criteria, got {one!r:.40}")
     return [
         criterion
         for name in filter(None, map(str.strip, one.split(",")))

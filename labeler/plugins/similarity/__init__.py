@@ -30,13 +30,15 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     DOING: ClassVar = "writing questions"
 
     budget: Annotated[
-        Dollars | None, Option("Maximum cost in US dollars, judge and embedder together.")
+        Dollars | None,
+        Option("Maximum cost in US dollars, judge and embedder together.", takes=(object,)),
     ] = None
     trial: Annotated[
         int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)
     ] = 0
     embedder: Annotated[
-        EmbedderLike, Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.")
+        EmbedderLike,
+        Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.", takes=(object,)),
     ] = "wordllama"
     work: Annotated[
         "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)

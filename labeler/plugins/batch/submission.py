@@ -1,5 +1,6 @@
-"""Submit rows: the requests that a run would send now, in files; each batch starts exactly once."""
+"""Submissions: rows are handed in, their batches looked at and cancelled; each starts once."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from labeler.data.options import Option, keywords
 from labeler.data.rows import RowStream
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
 from labeler.labeling.cache import ServedLabels
@@ -19,12 +20,15 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
+    ENDED,
     UNSENT,
     Batch,
-    FileLimits,
+    RemoteBatch,
+    Results,
     batches,
     locked,
     pending_keys,
+    require_address,
 )
 from labeler.plugins.batch.requests import BatchRequest, place, write_batches
 from labeler.sentences.example import Frozen
@@ -43,9 +47,6 @@ class BatchOptions(RequestOptions):
     batches: Annotated[
         OpenAIBatches | None,
         Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
-    ] = None
-    limits: Annotated[
-        FileLimits | None, Option("How large one file of a batch may be.", cli=False)
     ] = None
     notice: Annotated[
         Callable[[str], object] | None,
@@ -125,8 +126,8 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
-        like = Batch.common(labels.directory, spec, options.limits or FileLimits())
-        requests = selection.requests(stream, notice)
+        like = Batch.common(labels.directory, spec)
+        requests = selection.requests(stream, like.spec, notice)
         submission = run(lambda: _submit(selection, requests, like, client), client)
         served.report()
         return submission
@@ -139,18 +140,24 @@ class _Unsent(Selection):
         self, how: LabelTasks, store: DiskStore, served: ServedLabels, *, retry_failed: bool
     ) -> None:
         super().__init__(how, store, retry_failed=retry_failed)
-        self.disk, self._served = store, served
+        self._served = served
         self.waiting = 0
         self.bad: list[LabelFailure] = []
         self.pending = pending_keys(store.directory)
         self._leases: list[Lease] = []
 
-    def requests(self, rows: RowStream, notice: Callable[[str], object]) -> Iterator[BatchRequest]:
-        """Yield the requests to buy, then report the output modes that their batch keeps."""
+    def requests(
+        self, rows: RowStream, spec: OpenAISpec, notice: Callable[[str], object]
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
+        """Yield the requests to buy and their lines, then report the modes that a batch keeps."""
         modes = set[str]()
         for task in self.tasks(rows):
             modes.add(task.mode)
-            yield BatchRequest.of(task)
+            request = BatchRequest.of(task)
+            try:
+                yield request, request.line(spec)
+            except BadRow as error:
+                self.reject(bad_row(error, str(error), task.example))
         if modes:
             notice(
                 f"output mode {' and '.join(sorted(modes))}, which a batch keeps: --output-mode "
@@ -174,7 +181,7 @@ class _Unsent(Selection):
         """Return why a new task is not bought; "" if it is, under a lease."""
         if key in self.pending:
             return "in a batch"
-        lease = self.disk.lease(key)
+        lease = self.store.lease(key)
         if lease is None:
             return "being labeled by another run"
         why = super().why_not(key)
@@ -194,27 +201,19 @@ class _Unsent(Selection):
 
 
 async def _submit(
-    selection: _Unsent, requests: Iterator[BatchRequest], like: Batch, client: OpenAIBatches
+    selection: _Unsent,
+    requests: Iterator[tuple[BatchRequest, bytes]],
+    like: Batch,
+    client: OpenAIBatches,
 ) -> Submission:
     """Send what is left over, then write and send new batches."""
-    store = selection.disk.directory
-
-    def too_large(request: BatchRequest) -> None:
-        error = BadRow(
-            f"{request.example.id!r}: its request alone is more than the {like.limits.size} bytes "
-            "that a file may have; shorten its documents",
-            reason="oversize",
-        )
-        selection.reject(bad_row(error, str(error), request.example))
-
-    with locked(store):
-        here = [one for one in batches(store) if one.spec.base_url == client.base_url]
-        left = unsent(here)
+    with locked(like.store):
+        left = unsent(batches(like.store, at=client.base_url))
         for batch in left:
             await send(batch, client)
-        selection.pending = pending_keys(store)
+        selection.pending = pending_keys(like.store)
         try:
-            new = write_batches(like, requests, too_large)
+            new = write_batches(like, requests)
             place(new)
         finally:
             selection.release()
@@ -264,3 +263,139 @@ async def send(batch: Batch, client: OpenAIBatches) -> None:
             batch.save(state="uploaded", file_id=file_id)
         remote = await client.create(batch.file_id or "", batch.marker, again=again)
         batch.save(state="created", remote=remote)
+
+
+class BatchStatus(Frozen):
+    """The current state of a batch.
+
+    Attributes:
+        age: seconds since it was prepared.
+        state: the provider's status until it is collected, then ours.
+        next: the next step for its user.
+        lines: requests.
+        remote: the provider's latest description.
+        results: results collected so far.
+        looked_up: True if the provider was asked; otherwise the state dates from the last
+            collection or submission.
+        trouble: why the provider's description is not available.
+    """
+
+    name: str
+    model: str
+    base_url: str
+    age: float
+    state: str
+    next: str
+    lines: int
+    remote: RemoteBatch | None
+    results: Results
+    looked_up: bool
+    trouble: str
+
+
+def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list[BatchStatus]:
+    """Return the state of every batch of a store; nothing is changed.
+
+    Args:
+        store: the store's folder.
+        client: asks the provider about batches at its address. Other batches, and all without a
+            client, are shown as of the last collection or submission.
+
+    Raises:
+        FatalJudgeError: the provider denies access.
+        StoreError: the state of a batch cannot be read.
+
+    Example:
+        >>> labeler.batch_status(".labeler")
+        []
+    """
+
+    async def views() -> list[BatchStatus]:
+        return [await _status(batch, client) for batch in batches(Path(store))]
+
+    return run(views, client)
+
+
+async def _status(batch: Batch, client: OpenAIBatches | None) -> BatchStatus:
+    is_here, trouble = client is not None and client.base_url == batch.spec.base_url, ""
+    if client and is_here and batch.state == "created" and batch.remote:
+        try:
+            batch.remote = await client.retrieve(batch.remote.id)
+        except FatalJudgeError:
+            raise
+        except JudgeError as error:
+            trouble = str(error)
+    return BatchStatus(
+        name=batch.name,
+        model=batch.spec.model,
+        base_url=batch.spec.base_url,
+        age=max(0.0, time.time() - batch.created),
+        state=batch.status,
+        next="look again later" if trouble else _next_step(batch, is_current=is_here),
+        lines=batch.lines,
+        remote=batch.remote,
+        results=batch.results or Results(),
+        looked_up=is_here,
+        trouble=trouble,
+    )
+
+
+def _next_step(batch: Batch, *, is_current: bool) -> str:
+    if batch.state in UNSENT:
+        return "run submit or collect: it is still to be handed in"
+    if batch.is_open and batch.status in ENDED:
+        return "collect"
+    if batch.is_open:
+        return "wait" if is_current else "look it up"
+    released = batch.results.released.total() if batch.results else 0
+    return f"label or submit the rows again: {released} have no answer" if released else "done"
+
+
+def cancel_batch(
+    client: OpenAIBatches, store: str | Path, name: str, *, drop: bool = False
+) -> list[str]:
+    """Cancel a batch: answers that exist by then can be collected, its other rows are released.
+
+    Args:
+        client: of the Batch API, at the batch's address.
+        store: the store's folder.
+        name: of a batch or a submission.
+        drop: release all its rows without asking the provider, for example if it has lost the
+            batch; answers that it may have are given up.
+
+    Returns:
+        A line for each batch.
+
+    Raises:
+        FatalJudgeError: the provider denies access.
+        JudgeError: it is out of reach.
+        UsageError: there is no such store or batch, or the batch is at another address.
+
+    Example:
+        >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
+    """
+    if drop:
+        batches(Path(store), name)
+    else:
+        require_address(store, client.base_url, "cancel", name=name)
+
+    async def cancel() -> list[str]:
+        with locked(Path(store)):
+            opened = [batch for batch in batches(Path(store), name) if batch.is_open]
+            return [await _cancel(batch, client, drop=drop) for batch in opened]
+
+    return run(cancel, client)
+
+
+async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:
+    remote = batch.remote
+    if batch.state == "uploaded" and not drop:
+        remote = await client.find(batch.file_id or "", batch.marker)
+    if drop or remote is None:
+        batch.save(state="dropped")
+        return f"{batch.name}: dropped"
+    remote = await client.retrieve(remote.id)
+    if remote.status not in ENDED:
+        remote = await client.cancel(remote.id)
+    batch.save(state="created", remote=remote)
+    return f"{batch.name}: {remote.status}; collect what was answered"
