@@ -237,13 +237,12 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
         headers: names in lower case.
         unit: ``requests`` or ``tokens``.
     """
-    stated = headers.get(f"x-ratelimit-limit-{unit}")
-    if stated is None:
-        return None
-    limit, remaining = number_of(stated), number_of(headers.get(f"x-ratelimit-remaining-{unit}"))
-    reset = seconds_of(headers.get(f"x-ratelimit-reset-{unit}", ""))
+    unit = unit if f"x-ratelimit-limit-{unit}" in headers else f"{unit}-minute"  # Cerebras
+    limit = number_of(headers.get(f"x-ratelimit-limit-{unit}"))
+    remaining = number_of(headers.get(f"x-ratelimit-remaining-{unit}"))
+    reset = _seconds_from(headers.get(f"x-ratelimit-reset-{unit}"), headers)
     if limit is None or remaining is None or reset is None or limit <= 0 or reset > LONGEST_WAIT:
-        return None  # it is a date, or too long for a run
+        return None  # too long for a run
     return Quota(limit, remaining, reset)
 
 
@@ -251,14 +250,47 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     """Return the seconds that a server asks to wait, or ``None``; :data:`LONGEST_WAIT` at most.
 
     Args:
-        headers: names in lower case; milliseconds, seconds or a date.
+        headers: names in lower case; milliseconds, a duration or a moment.
         now: current time if the response has no date.
     """
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         number = number_of(headers.get(name))
         if number is not None:
-            return min(LONGEST_WAIT, number / unit)
-    moment = _moment(headers.get("retry-after"))
+            return min(LONGEST_WAIT, number / 1000)
+    seconds = _seconds_from(headers.get("retry-after"), headers, now)
+    return None if seconds is None else min(LONGEST_WAIT, seconds)
+
+
+def reset_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Return the seconds until a used-up limit is whole again, or ``None``.
+
+    Args:
+        headers: names in lower case; those of the IETF's drafts, or the same with ``x-``.
+        now: current time if the response has no date.
+    """
+    waits = [float(seconds) for seconds in _USED_UP.findall(headers.get("ratelimit", ""))]
+    for name in ("ratelimit", "x-ratelimit"):
+        if number_of(headers.get(f"{name}-remaining")) == 0:
+            wait = _seconds_from(headers.get(f"{name}-reset"), headers, now)
+            waits += [] if wait is None else [wait]
+    return min(LONGEST_WAIT, max(waits)) if waits else None
+
+
+_FIRST_MOMENT, _LAST_MOMENT = 1e9, 1e10
+"""Seconds since 1970 of a moment in service, the years 2001 to 2286; more are milliseconds."""
+_USED_UP = re.compile(r";\s*r=0\s*;\s*t=(\d{1,9})", re.ASCII)
+
+
+def _seconds_from(
+    text: str | None, headers: Mapping[str, str], now: datetime | None = None
+) -> float | None:
+    """Return the seconds of a duration, or until a moment: a date, or a time since 1970."""
+    number, moment = seconds_of(text or ""), _moment(text)
+    if number is not None:
+        seconds = number / 1000 if number > _LAST_MOMENT else number
+        if not _FIRST_MOMENT <= seconds <= _LAST_MOMENT:
+            return number
+        moment = datetime.fromtimestamp(seconds, UTC)
     return None if moment is None else seconds_until(moment, headers, now)
 
 
@@ -277,11 +309,13 @@ def seconds_until(
 
 
 def _moment(date: str | None) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(date or "")
-    except (ValueError, OverflowError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            moment = parse(date or "")
+        except (ValueError, OverflowError):
+            continue
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None
 
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

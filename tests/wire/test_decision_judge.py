@@ -269,6 +269,9 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "zero": (scaled(0), "malformed"),
     "no answers": (lambda body, _: {"model": "m", "usage": body["usage"]}, "transport"),
     "xssi": (lambda body, _: b")]}'\n" + json.dumps(body).encode(), "transport"),
+    "cut off": (lambda body, _: json.dumps(body).encode()[:-9], "transport"),
+    "per cent": (probable(87.5), "malformed"),
+    "nested": (probable({"value": 0.9}), "malformed"),
     "page": (lambda *_: b"<html>Log in</html>", "transport"),
     "error in 200": (
         lambda *_: {"error": {"message": "blocked", "code": 400}},
@@ -301,6 +304,7 @@ HARMLESS: dict[str, Callable[[Json, int], Any]] = {
     "no usage": lambda body, _: {**body, "usage": None},
     "float usage": lambda body, _: {**body, "usage": {"input_tokens": 30.0}},
     "rounded": scaled(1.04),
+    "byte order mark": lambda body, _: b"\xef\xbb\xbf" + json.dumps(body).encode(),
     "once": lambda body, count: body if count > 1 else (529, {"detail": "overloaded"}),
     "once odd": lambda body, count: body if count > 1 else {**body, "answers": 3},
 }
@@ -458,3 +462,15 @@ def test_a_label_is_shown_with_its_probabilities(tmp_path: Path, labeler_command
     assert code == 0
     assert "probabilities, no explanation" in shown
     assert "0a, 0b: probability 0.875" in shown
+
+
+@each_api
+@pytest.mark.parametrize(("value", "read"), [(1 + 1e-7, 1.0), (-1e-9, 0.0)])
+def test_a_probability_off_by_rounding_counts(
+    judge: type[DecisionsJudge], value: float, read: float
+) -> None:
+    """It is the nearest one from 0 to 1."""
+    with Decider(likely, spoil=probable(value)) as server:
+        scores = of_one(labeled(server, judge)).scores
+    assert scores is not None
+    assert scores.relevance["0a"] == read

@@ -27,8 +27,10 @@ from wire.fault_table import ALL_ROWS, LIMIT, TABLE, Row
 from wire.faults import dice_of
 from wire.provider import Provider
 from wire.runs import KEY, reasons, rows, run
+from wire.server_rows import SERVER_ROWS
 
 ROOT = Path(__file__).parents[2]
+ROWS = {**TABLE, **SERVER_ROWS}
 COMPLETION = "POST /v1/chat/completions"
 
 
@@ -86,10 +88,10 @@ def scripted(row: Row) -> Iterator[str | Behavior]:
 
 
 @pytest.mark.usefixtures("_small")
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", ROWS)
 def test_a_fault_that_a_row_meets(name: str) -> None:
     """This outcome, with these requests and pauses, and asked again as the page says."""
-    row, paused, is_broken, store = TABLE[name], list[float](), [True], MemoryStore()
+    row, paused, is_broken, store = ROWS[name], list[float](), [True], MemoryStore()
     steps, given = scripted(row), rows(2)
     given[1]["documents"].append("Item 1 is a lamp. " * 200)
 
@@ -249,7 +251,7 @@ def headings(page: str) -> list[str]:
 
 def test_every_line_of_the_pages_is_shown_by_a_test() -> None:
     """By a row of the table, or by a test that is named."""
-    shown = {line_of(row) for row in TABLE.values() if row.outcome != "label"}
+    shown = {line_of(row) for row in ROWS.values() if row.outcome != "label"}
     lines = [line.what for line in documented() if line not in shown]
     faults = [shape.name for shape in SHAPES if shape.name not in ALL_ROWS]
     sections = [*headings("failures"), *headings("measured/reliability")]

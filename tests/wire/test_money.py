@@ -171,6 +171,21 @@ def test_tokens_that_no_server_reports_are_unknown_and_not_none(
     assert str(labels.cost) == str(Labels(list(labels)).cost) == unknown
 
 
+@pytest.mark.parametrize(
+    ("apart", "answer"),
+    [({}, 60), ({"cache_read_input_tokens": 30}, 30), ({"total_tokens": 8}, 10)],
+)
+def test_thoughts_that_only_the_total_counts_are_paid_for(
+    apart: dict[str, int], answer: int
+) -> None:
+    """As xAI counts them; tokens of a cache next to the prompt's are not thoughts."""
+    counts = {"prompt_tokens": 800, "completion_tokens": 10, "total_tokens": 860, **apart}
+    with Provider(lambda _: changes(lambda value: value.update(usage=counts))) as provider:
+        judge = judge_of(provider, price=given_price("1,2"))
+        (record,) = labeler.label(rows(1), judge=judge, store=MemoryStore())
+    assert record.reply.usage.completion_tokens == answer
+
+
 def test_usage_that_is_known_in_part_is_said_to_be_so(
     tmp_path: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

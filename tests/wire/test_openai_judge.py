@@ -325,6 +325,20 @@ def test_unreadable_quotas_are_left_alone(reset: str) -> None:
     assert quota_of(headers, "requests") is None
 
 
+@pytest.mark.parametrize(
+    ("reset", "seconds"),
+    [("1764547230", 30.0), ("1764547230000", 30.0), ("2025-12-01T00:00:30Z", 30.0), ("1e9", 0.0)],
+)
+def test_quotas_of_a_minute_and_moments_of_reset_are_read(reset: str, seconds: float) -> None:
+    """As Cerebras and SambaNova name them, by the server's clock."""
+    said = {"limit": "5", "remaining": "4", "reset": reset}
+    headers = {f"x-ratelimit-{name}-tokens-minute": text for name, text in said.items()}
+    headers["date"] = "Mon, 01 Dec 2025 00:00:00 GMT"
+    found = quota_of(headers, "tokens")
+    assert found is not None
+    assert found.reset == seconds
+
+
 def test_pauses_grow_and_are_jittered() -> None:
     """Without advice each pause is drawn between nothing and 1, 2, 4, … seconds, 60 at most."""
     pauses = Pauses()

@@ -30,7 +30,6 @@ from labeler.judges.decisions.questions import (
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog, cut_prompt
 from labeler.judges.openai.completion import (
-    NO_COMPLETION,
     Completion,
     fact_of,
     stated_error,
@@ -38,13 +37,17 @@ from labeler.judges.openai.completion import (
 )
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.reading import at, list_of, parse_object
+from labeler.judges.openai.reading import at, begins_answer, list_of, parse_object
 from labeler.judges.openai.request import Form, Request
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.sentences.example import Frozen
 
 _LEAST_TOLERANCE, _FEWEST_DIGITS = 0.05, 2
 """A distribution's sum may be off by this in any case; digits after the point that servers show."""
+
+
+_ROUNDED = 1e-6
+"""A probability may be off by this: servers add up numbers of 32 bits."""
 
 
 class Unfit(Exception):
@@ -82,9 +85,9 @@ class QuestionForm:
 
     def read(self, body: bytes, request: Request) -> Completion:
         """Read an answer."""
-        values, has_twins = parse_object(body.decode("utf-8", "replace"))
+        values, has_twins = parse_object(body.decode("utf-8-sig", "replace"))
         if values is None:
-            return NO_COMPLETION
+            return Completion(error=ObservedError("garbled" if begins_answer(body) else "not_json"))
         asked = _questions(request)
         error, decisions = self._decided(values, asked, has_twins=has_twins)
         usage = {
@@ -136,9 +139,9 @@ def _questions(request: Request) -> Sequence[Question]:
 def _probability(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unfit(f"{where}: its probability is not a number")
-    if not 0 <= value <= 1:  # NaN neither
+    if not -_ROUNDED <= value <= 1 + _ROUNDED:  # NaN neither
         raise Unfit(f"{where}: its probability is not from 0 to 1")
-    return float(value)
+    return min(1.0, max(0.0, float(value)))
 
 
 def _distribution(given: object, options: Sequence[str], where: str) -> dict[str, float]:

@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from labeler.judges.limits import LONGEST_WAIT, number_of, seconds_of
+from labeler.judges.limits import LONGEST_WAIT, number_of, reset_after, seconds_of
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.masking import masked, masked_json
 from labeler.judges.openai.reading import (
+    ENDLESS,
     at,
+    begins_answer,
     find_object,
     json_of,
     list_of,
     parse_object,
+    unquoted,
     verbatim,
 )
 from labeler.judges.task import Token
@@ -38,18 +42,26 @@ _LONGEST_ANSWER = 1 << 20
 _LONGEST_PERIOD, _FEWEST_REPEATS, _SHORTEST_LOOP = 400, 10, 200
 """A loop: characters of the repeated text at most, its repeats, and characters of all of them."""
 _UNFINISHED: dict[str, ErrorKind] = {
-    **dict.fromkeys(("length", "max_tokens", "model_length", "max_length"), "truncated"),
+    **dict.fromkeys((
+        *("length", "max_tokens", "model_length", "max_length", "model_context_window_exceeded"),
+    ), "truncated"),
+    **dict.fromkeys((
+        *("abort", "aborted", "cancelled"),  # vLLM, SGLang
+        *("insufficient_system_resource", "network_error"),  # DeepSeek, Zhipu
+    ), "no_choices"),
+    ENDLESS: "garbled",
     **dict.fromkeys((
         *("content_filter", "content_filtered", "guardrail_intervened", "safety", "image_safety"),
         *("recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"),
     ), "content_filter"),
     "refusal": "refusal",
 }  # fmt: skip
-"""Reasons of the end, in the words of several providers, unless the answer is complete."""
+"""Reasons of the end, in the words of several providers, unless the answer is complete. Gemini adds
+details after a colon."""
 
 TOOL_CALL = "tool_call"
 """The repair of an answer in the arguments of a tool call; none if that was asked for."""
-_THOUGHTS = ("thinking", "reasoning")
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "thought")
 """Kinds of parts in which models think."""
 _TEXTS = (None, "text", "output_text")
 """Kinds of parts that are text; some servers state none."""
@@ -109,7 +121,7 @@ NO_COMPLETION = Completion(error=ObservedError("not_json"))
 def parse_completion(body: bytes) -> Completion:
     """Parse the body of a response."""
     values = json_of(body)
-    if values is None and body.lstrip()[:1] in {b"{", b"d"}:
+    if values is None and begins_answer(body):
         return Completion(error=ObservedError("garbled"))
     return read_completion(values, body)
 
@@ -132,7 +144,9 @@ def read_completion(values: object, body: bytes = b"") -> Completion:
         return verbatim(body, "choices", place, "message", *path) or json.dumps(value)
 
     text, repairs = content_of(message or {}, spelled)
-    content, found = find_object(masked_json(text))
+    plain = unquoted(text)
+    content, found = find_object(masked_json(plain))
+    repairs = repairs if plain is text else (*repairs, "quoted")
     thought = ""
     if not content.strip():
         thought, text = thought_of(message or {})
@@ -172,6 +186,8 @@ def _error(
     """Return why a completion holds no answer; ``None`` if it holds one."""
     if stated := values.get("error") or choice.get("error"):
         return stated_error(stated)
+    if not values.get("choices") and any(text_of(values.get(name)) for name in _WORDS):
+        return stated_error(values)
     if failed := _count(at(values, "base_resp", "status_code")):
         stated = {"message": at(values, "base_resp", "status_msg")}
         return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
@@ -180,7 +196,7 @@ def _error(
         return ObservedError("no_choices")
     if len(content) > _LONGEST_ANSWER:
         return ObservedError("oversized")
-    kind = "refusal" if message.get("refusal") else _UNFINISHED.get(finish)
+    kind = "refusal" if message.get("refusal") else _UNFINISHED.get(finish.partition(":")[0])
     is_whole = kind is not None and parse_object(content)[0] is not None
     return ObservedError(kind) if kind and not is_whole else None
 
@@ -209,8 +225,8 @@ def stated_error(
     fields = object_of(at(body, "error")) or object_of(body)
     code = fields.get("code")
     if status is None:
-        stated = number_of(str(code)) or 0.0
-        status = int(stated) if stated in _ERROR_STATUSES else _UNKNOWN_STATUS
+        stated = (number_of(str(fields.get(name))) for name in ("code", "status"))
+        status = next((int(n) for n in stated if n and n in _ERROR_STATUSES), _UNKNOWN_STATUS)
     words = next(filter(None, (text_of(fields.get(name)) for name in _WORDS)), "")
     raw = at(fields, "metadata", "raw")  # the words of OpenRouter's provider
     words += f" {raw}"[:_LONGEST_MESSAGE] if raw else ""
@@ -222,7 +238,7 @@ def stated_error(
         message=masked_json(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
             " expected one of "  # a list of all fields names more than the wrong one
         )[0],
-        retry_after=wait if wait is not None else _stated_delay(fields.get("details")),
+        retry_after=wait if wait is not None else _stated_wait(fields, status),
     )
 
 
@@ -232,18 +248,23 @@ def _word(value: object) -> str:
     return "" if text == "None" or text.isdigit() else text
 
 
-_WORDS = ("message", "Message", "detail")
+_WORDS = ("message", "Message", "detail", "msg")
 _ERROR_STATUSES = range(300, 1000)
 _UNKNOWN_STATUS = 500
-_MINIMAX = {1002: 429, 1004: 401, 1008: 402, 2013: 400, 2049: 401}
+_MINIMAX = {
+    1002: 429, 1004: 401, 1008: 402, 1026: 400, 1027: 400, 1039: 429, 2013: 400, 2049: 401,
+}  # fmt: skip
 """HTTP statuses of the codes that MiniMax states in a 200."""
 _LONGEST_MESSAGE = 1000
 
 
-def _stated_delay(details: object) -> float | None:
-    """Return the seconds in Google's ``RetryInfo``."""
-    delays = (text_of(at(one, "retryDelay")) for one in list_of(details))
+def _stated_wait(fields: Mapping[str, Any], status: int) -> float | None:
+    """Return the seconds in Google's ``RetryInfo``, or in headers that OpenRouter passes on."""
+    delays = (text_of(at(one, "retryDelay")) for one in list_of(fields.get("details")))
     stated = next((seconds_of(delay) for delay in delays if delay), None)
+    if stated is None and status == HTTPStatus.TOO_MANY_REQUESTS:
+        passed = object_of(at(fields, "metadata", "headers"))
+        stated = reset_after({name.lower(): text_of(text) for name, text in passed.items()})
     return None if stated is None else min(LONGEST_WAIT, stated)
 
 
@@ -251,13 +272,14 @@ def usage_of(found: object, *, is_empty: bool = False) -> Usage | None:
     """Return the tokens charged; ``None`` if a server does not report them.
 
     No prompt has 0 tokens, and no answer that holds something: such counts are placeholders.
+    Thoughts that only the total counts, as xAI has it, are charged as an answer is.
 
     Args:
         found: what the server reports.
         is_empty: True if the answer may have had no tokens.
     """
     prompt, answer = _count(at(found, "prompt_tokens")), _count(at(found, "completion_tokens"))
-    answer = answer or max(0, _count(at(found, "total_tokens")) - prompt)
+    answer = max(answer, _count(at(found, "total_tokens")) - max(prompt, _input_tokens(found)))
     if not prompt or not (answer or is_empty):
         return None
     cached, written = _cached(found)
@@ -368,7 +390,8 @@ def _arguments(message: Mapping[str, Any], verbatim: Verbatim) -> str:
         is_object = isinstance(arguments, dict)
         text = verbatim(arguments, *place, "arguments") if is_object else text_of(arguments)
         texts[_LAYOUT.sub("", text)] = text
-    texts.pop("", None)
+    for empty in ("", "{}"):
+        texts.pop(empty, None)
     return next(iter(texts.values())) if len(texts) == 1 else ""
 
 

@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import Literal
 
 from labeler.judges.options import ModelOptions, is_in_key
-from labeler.sentences.characters import visible
 
 ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
@@ -147,20 +146,27 @@ def _any_of(*texts: str) -> re.Pattern[str]:
 
 _QUOTA = _any_of(
     "insufficient_quota", "billing_(hard_limit|not_active)",
-    "exceeded_current_quota", "arrearage",  # Moonshot, DashScope
+    "exceeded_current_quota", "arrearage", "FreeTierOnly", "budget_exceeded",
 )  # fmt: skip
-_NO_BALANCE = _any_of("credit balance is too low")
-_NOT_GENERATED = _any_of("json_validate_failed", "tool_use_failed")
+_NO_BALANCE = _any_of(
+    "credit balance is too low", "insufficient balance", "balance is insufficient",
+    "余额不足", "reaching the monthly spending limit",  # Zhipu, Fireworks
+    "key limit exceeded", "doesn't have any credits", "used all available credits",
+)  # fmt: skip
 _BURST = _any_of("request too large")
+_LIMITED = _any_of("rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota")
 _TOO_LONG = _any_of(
     "string_above_max_length", "context.?(length|size|window)", "(prompt|input) is too long",
     "input token count", "input length", "input tokens exceed", "too many tokens",
     "maximum (model|prompt|(supported )?sequence) length",  # vLLM, xAI, SambaNova
+    "model token limit", "prompt (超长|exceeds max length)",  # Moonshot, Zhipu
     r"\binputs\W{1,3}(tokens \+ |must have less than )",  # text-generation-inference
 )  # fmt: skip
 _WRONG_KEY = _any_of(
     "api.?key (is )?(not valid|invalid)", "(api.?key|bearer token) (has )?expired",
     "invalid api.?key", "authentication failed", "security token .{0,30}is (invalid|expired)",
+    "reported as leaked", "unregistered callers",  # Gemini
+    "authentication error", "invalid access token",  # Cloudflare, Databricks
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
 _UNKNOWN_FIELD = (
@@ -173,6 +179,8 @@ _UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
 _FILTERED = _any_of(
     "content_filter", "content_policy", "invalid_prompt", "ResponsibleAI",
     "data_?inspection_?failed", "violates usage guidelines",  # DashScope, xAI
+    "content exists risk", "new_sensitive", "input was flagged",  # DeepSeek, MiniMax, OpenRouter
+    "unsafe or sensitive content", "不安全或敏感内容",  # Zhipu
 )  # fmt: skip
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
@@ -223,6 +231,10 @@ _PROXY_ACCESS = (
     "the proxy asks for a user and a password",
     "put http://USER:PASSWORD@HOST:PORT into a variable, and give --proxy @VARIABLE",
 )
+_RATE = (
+    "the server is limiting the rate of requests",
+    "run it again later, or lower the concurrency",
+)
 _STRICT = "try another --output-mode, such as tools, or a model that keeps to schemas"
 _LATER = "run again later; stored labels are kept"
 
@@ -230,12 +242,12 @@ RULES: tuple[Rule, ...] = (
     # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
     # certainly concerns every record, because a filter may answer one document with any status.
     # Only codes show that an account is empty: ordinary rate limits use the same words.
-    Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 403, 429, 500}, codes=_QUOTA),
-    Rule("quota", _P.RECORD, *_NO_CREDIT, status={400}, marks=_NO_BALANCE),
-    Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422, 500}, marks=_TOO_LONG),
+    Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 401, 403, 429, 500}, codes=_QUOTA),
+    Rule("quota", _P.RECORD, *_NO_CREDIT, status={400, 403, 412, 429}, marks=_NO_BALANCE),
+    Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422, 424, 500}, marks=_TOO_LONG),
     Rule(
         "context_length", _P.RECORD, "the record alone exceeds the limit of tokens per minute",
-        "raise the account's limit, or retrieve less", status={429}, marks=_BURST,
+        "raise the account's limit, or retrieve less", status={413, 429}, marks=_BURST,
     ),
     Rule(
         "content_filter", _P.RECORD, "the provider's filter blocked the request",
@@ -243,7 +255,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
-        status={400}, codes=_NOT_GENERATED,
+        status={400}, codes=_any_of("json_validate_failed", "tool_use_failed"),
     ),
     Rule(
         "parameter", _P.FATAL, *_OTHER_MODE,
@@ -288,6 +300,12 @@ RULES: tuple[Rule, ...] = (
     Rule("authentication", _P.FATAL, *_REFUSED_KEY, status={401}),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
+    Rule("rate_limit", _P.RATE, *_RATE, status={403, 500}, marks=_LIMITED),
+    Rule(
+        "permission", _P.RECORD, "a firewall before the server rejected the request",
+        "read the record, which may look like an attack; if all rows fail so, check the network",
+        status={403}, marks=_any_of(r"^\s*<(!doctype )?html"),
+    ),
     Rule(
         "permission", _P.RECORD, "the API key may not use this model",
         "use a key with access, or another model", status={403},
@@ -295,16 +313,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "not_found", _P.RECORD, "no such model or address",
         "check the model's name and base_url (for chat completions, it ends in /v1)",
-        status={404, 405},
+        status={404, 405, 410},
     ),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
-    Rule(
-        "rate_limit", _P.RATE, "the server is limiting the rate of requests",
-        "run it again later, or lower the concurrency", status={429},
-    ),
+    Rule("rate_limit", _P.RATE, *_RATE, status={429}),
     Rule(
         "transport", _P.RETRY, "the server failed", _LATER,
-        status={408, 409, 425, *range(500, 1000)},
+        status={408, 409, 424, 425, 499, *range(500, 1000)},
     ),
     # Any other status: possibly the fault of this record alone.
     Rule(
@@ -463,15 +478,6 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     seen = f" ({', '.join(codes)})" if codes else ""
     more = "".join(f": {text}" for text in (observed.facts, detail) if text)
     return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"
-
-
-def quote(text: str) -> str:
-    """Return a server's words in one line, safe to show and cut; "" if there are none."""
-    line = visible(" ".join(text.split()))
-    return f"{line[:_LONGEST_QUOTE]}…" if len(line) > _LONGEST_QUOTE else line
-
-
-_LONGEST_QUOTE = 200
 
 
 def plain_code(text: str) -> str:

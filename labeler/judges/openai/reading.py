@@ -21,6 +21,9 @@ _MOST_DIGITS = 30
 """Digits of a meaningful number; Python refuses to parse the longest."""
 _EVENTS = ("data:", "event:", "id:", "retry:", ":")
 """What a line of an event stream begins with."""
+_ANSWERS = tuple(start.encode() for start in ("{", *_EVENTS))
+ENDLESS = "endless"
+"""Reason of the end of an event stream that breaks off."""
 
 
 def read_body(body: bytes) -> object:
@@ -44,6 +47,11 @@ def json_of(body: bytes) -> object:
         return read_body(body)
     except (ValueError, RecursionError):  # no UTF-8, cut off, nested too deeply
         return None
+
+
+def begins_answer(body: bytes) -> bool:
+    """Return True if a body begins as an object or an event stream does."""
+    return body.removeprefix(_BOM.encode()).lstrip().startswith(_ANSWERS)
 
 
 def parse_integer(digits: str) -> int | None:
@@ -93,17 +101,24 @@ def _streamed(text: str) -> dict[str, Any]:
     """Return the completion that an event stream makes; of several choices the first."""
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": {}}
+    event = ""
     for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
         content = line.removeprefix("data:").strip()
+        if line.startswith("event:"):
+            event = line.removeprefix("event:").strip()
         if not (line.startswith("data:") and content.startswith("{")):
             continue
         chunk = _DECODER.raw_decode(content)[0]
+        if event == "error" and "error" not in chunk:
+            chunk = {"error": chunk}
         parts = list_of(chunk.pop("choices", None))
         whole |= {name: value for name, value in chunk.items() if value is not None}
         for part in parts:
             if isinstance(part, dict) and not part.get("index"):
                 _add(choice["message"], part.pop("delta", None))
                 choice |= {name: value for name, value in part.items() if value is not None}
+    if "data: [DONE]" not in text:
+        choice.setdefault("finish_reason", ENDLESS)
     return {**whole, "choices": [choice]}
 
 
@@ -122,14 +137,26 @@ def _add(message: dict[str, Any], delta: object) -> None:
             message[name] = value
 
 
-_THOUGHTS = tuple(
-    (f"{start}{name}{end}", f"{start}/{name}{end}")
-    for start, name, end in (
-        ("<", "think", ">"), ("<", "thinking", ">"), ("<", "reasoning", ">"), ("[", "THINK", "]"),
-    )
+_THOUGHTS = (
+    *((f"<{name}>", f"</{name}>")
+      for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),  # Kimi
+    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),  # gpt-oss
 )  # fmt: skip
 _FENCE = re.compile(r"```[A-Za-z0-9]*")
 _BOM = "\ufeff"
+
+
+def unquoted(text: str) -> str:
+    """Return the text in a JSON string, which some servers put around an answer."""
+    if text[:1] != '"':
+        return text
+    try:
+        inner: object = json.loads(text)
+    except ValueError:
+        return text
+    return inner if isinstance(inner, str) else text
 
 
 def find_object(text: str) -> tuple[str, tuple[str, ...]]:

@@ -23,9 +23,8 @@ from labeler.judges.openai.error_rules import (
     RetryPolicy,
     explain,
     plain_code,
-    quote,
 )
-from labeler.judges.openai.server import Server
+from labeler.judges.openai.server import Server, quote
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped
 from labeler.judges.pricing import Price
 from labeler.labels.record import Usage

@@ -40,7 +40,7 @@ from aiohttp import (
 from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
-from labeler.judges.limits import retry_after
+from labeler.judges.limits import reset_after, retry_after
 from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError
 from labeler.judges.openai.reading import json_of
@@ -70,9 +70,9 @@ MOST_CONTAINERS = 200_000
 more, so that a body of 16 MB could become a gigabyte."""
 _CHUNK = 1 << 14
 """Bytes of a response that are read at once."""
-_COMPRESSED = frozenset({"gzip", "deflate"})
-_ENCODINGS = _COMPRESSED | {"", "identity"}
-"""Encodings that are decoded piece by piece; several layers of them are rejected."""
+_ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+"""Encodings that are decoded piece by piece; several layers of them are rejected. Gzip is known by
+its first byte: proxies unpack it and leave the header, or drop the header."""
 _SLICE = 1 << 10
 """Compressed bytes that are decoded at once: at most 1 MB of content."""
 _GZIP = b"\x1f\x8b"
@@ -228,8 +228,11 @@ class LentResponse(ClientResponse):
         if name not in _ENCODINGS:
             raise DamagedBody("the body has an encoding that was not asked for")
         member: Any = None
+        is_packed: bool | None = None
         async for piece in self.content.iter_chunked(_CHUNK):
-            if name not in _COMPRESSED:
+            if is_packed is None:
+                is_packed = name == "deflate" or piece[:1] == _GZIP[:1]
+            if not is_packed:
                 yield piece
                 continue
             for start in range(0, len(piece), _SLICE):
@@ -326,7 +329,7 @@ WIRE_ERRORS = tuple(error for _, errors in _KINDS for error in errors)
 """The errors of one request that are not bugs of this package."""
 _UNSENT = frozenset({"no_key", "proxy", "untrusted", "unconnected"})
 """Kinds after which the server has seen nothing of the request."""
-_AFTER_WORK = frozenset({408, 500, 502, 504}) | set(range(520, 1000)) - {529}
+_AFTER_WORK = frozenset({408, 424, 499, 500, 502, 504}) | set(range(520, 1000)) - {529}
 """Statuses that a provider may send although it has answered, those of gateways among them; a
 server without capacity, 529, has worked on nothing."""
 _LONGEST_HEADER, _MOST_HEADERS = 8190, 128
@@ -354,7 +357,10 @@ def failed_request(error: Exception) -> AttemptFailed:
 
 def _rejected(body: bytes, status: int, headers: Mapping[str, str]) -> AttemptFailed:
     """Describe a response with an error status."""
-    observed = response_error(body, status, retry_after(headers))
+    wait = retry_after(headers)
+    if wait is None and status == HTTPStatus.TOO_MANY_REQUESTS:
+        wait = reset_after(headers)
+    observed = response_error(body, status, wait)
     return AttemptFailed(observed, headers=headers, charged=status in _AFTER_WORK)
 
 

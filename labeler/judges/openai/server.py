@@ -31,10 +31,11 @@ from labeler.judges.openai.address import (
     usable_key,
 )
 from labeler.judges.openai.completion import response_error
-from labeler.judges.openai.error_rules import ObservedError, find_rule, quote
+from labeler.judges.openai.error_rules import ObservedError, find_rule
 from labeler.judges.openai.masking import masked, remember_key
 from labeler.judges.options import ServerOptions
 from labeler.judges.providers import PROVIDERS
+from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
     from labeler.judges.openai.sender import LentResponse
@@ -337,3 +338,12 @@ def _guarded(source: KeySource) -> str | Awaitable[str]:
 
 def _fault(error: BaseException) -> str:
     return f"api_key() raised {type(error).__name__}: {quote(masked(str(error)))}"
+
+
+def quote(text: str) -> str:
+    """Return a server's words in one line, safe to show and cut; "" if there are none."""
+    line = visible(" ".join(text.split()))
+    return f"{line[:_LONGEST_QUOTE]}…" if len(line) > _LONGEST_QUOTE else line
+
+
+_LONGEST_QUOTE = 200
