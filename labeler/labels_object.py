@@ -23,7 +23,7 @@ from labeler.sentences.display import VIEWS, View
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Check, SecondJudge
-    from labeler.calculators.headline import WorstRecords
+    from labeler.calculators.tables import WorstRecords
     from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import LabelDiff
     from labeler.evidence.anchors import Anchors
@@ -103,7 +103,7 @@ class Labels(Outcomes[Outcome]):
             >>> labels.worst(1)[0].id
             'tide-gate-wrong-year'
         """
-        from labeler.calculators.headline import worst_records
+        from labeler.calculators.tables import worst_records
 
         return worst_records(checked(self), most)
 

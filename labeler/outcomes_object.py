@@ -30,7 +30,7 @@ from labeler.sentences.display import Display, Displayed
 if TYPE_CHECKING:
     from labeler.calculators import Intervals
     from labeler.calculators.metrics_row import MetricsTable
-    from labeler.calculators.summary_table import SummaryTable
+    from labeler.calculators.tables import SummaryTable
     from labeler.comparing.gates import Demand
     from labeler.comparing.verdicts import GateResults
     from labeler.data.label_files import Glance
@@ -334,7 +334,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         return self.summary()
 
     def _display(self) -> Display:
-        from labeler.calculators.summary_table import labels_display
+        from labeler.calculators.tables import labels_display
 
         return labels_display(self, self._facts, self._table, str(self.cost), self.records_name)
 

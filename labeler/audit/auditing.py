@@ -18,9 +18,9 @@ from labeler.audit.registry import (
     select_checks,
     suspicion_score,
 )
+from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
-from labeler.calculators.row_facts import DistinctRows, Identity, group_key, group_names
-from labeler.calculators.summary import check_column
+from labeler.calculators.summary import check_column, group_key, group_names
 from labeler.labels.answering import configuration
 from labeler.labels.answers import SecondOpinion
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of

@@ -21,9 +21,9 @@ from typing import IO, Any, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
 from labeler.calculators.frame import Kind, to_library
-from labeler.calculators.metrics_row import Measurer
+from labeler.calculators.metrics_row import Identity, Measurer, row_digest
 from labeler.calculators.ratio import CONVENTION, Ratio
-from labeler.calculators.row_facts import COUNTED, PARTS, Identity, RowFacts, row_digest
+from labeler.calculators.tally import COUNTED, PARTS, RowFacts
 from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO

@@ -1,34 +1,27 @@
-"""Metrics of one record, and of records that are measured together."""
+"""Metrics of one record, and rows without repetitions."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, overload
+from hashlib import blake2b
+from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
-from labeler.calculators.registry import LABEL, METRICS, Metric
-from labeler.calculators.row_facts import (
-    Identity,
-    RowFacts,
-    outcome_profile,
-    question_digest,
-)
-from labeler.calculators.tally import tally
-from labeler.catalog import Catalog, check_key, check_position, position_of, positions_of, unknown
+from labeler.calculators.registry import COLLECTED, LABEL, METRICS, Collected, Metric
+from labeler.calculators.tally import RowFacts, outcome_profile, tally
+from labeler.catalog import check_key, check_position, position_of, positions_of, unknown
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.answers import Profile
 from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
-
-if TYPE_CHECKING:
-    from labeler.calculators.intervals import Intervals
-    from labeler.calculators.summary import SummaryRow
 
 
 class MetricsRowJSON(TypedDict):
@@ -171,7 +164,7 @@ class Measurer:
     Args:
         metrics: by default every metric of the row's kind, aliases included, in its default
             definition, if labels of the row's profile have its fields.
-        facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
+        facts: True for rows with :class:`~labeler.calculators.tally.RowFacts`.
         aliases: False to leave out default metrics that equal another.
     """
 
@@ -296,32 +289,6 @@ def printed_versions(metrics: Sequence[Metric]) -> str:
 # Records that are measured together, because several of them make one number.
 
 
-class Collected(Protocol):
-    """Outcomes of one kind, collected to be measured together."""
-
-    def add(self, outcome: AnyOutcome) -> None:
-        """Add a record of the kind, a failure of one, or a row that could not be read."""
-
-    def metrics(self, ids: Collection[str] | None = None) -> list[Metric]:
-        """Return the metrics that the outcomes added so far have, or those of them with ids."""
-
-    def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
-        """Yield the rows of the outcomes, with these metrics only."""
-
-    def summaries(
-        self, metrics: Sequence[Metric], by: str | None, intervals: Intervals | None
-    ) -> list[SummaryRow]:
-        """Summarize these metrics, as :func:`labeler.calculators.summarize` does."""
-
-    def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
-        """Print what else the outcomes say below their summaries, such as agreement."""
-
-
-COLLECTED: Catalog[Callable[[], Collected]] = Catalog("kind of records", group="collected")
-"""What makes the collection of each kind of records that are measured together, such as scores; an
-installed package adds to it by an entry point of ``labeler.collected``."""
-
-
 def split_collected(
     outcomes: Iterable[AnyOutcome], found: dict[str, Collected]
 ) -> Iterator[AnyOutcome]:
@@ -356,3 +323,165 @@ def collected_rows(found: dict[str, Collected], metrics: Sequence[Metric]) -> It
     for kind, collected in found.items():
         if own := [metric for metric in metrics if metric.kind == kind]:
             yield from collected.rows(own)
+
+
+QUESTION = "question"
+"""The column that every record has, by which records of one question are one observation."""
+
+
+class Identity(NamedTuple):
+    """Digests of 64 bits of what makes two records the same.
+
+    Attributes:
+        row: of the row's id and the printed signature; never 0, and the same in this process only.
+        key: of the label key; 0 for a failure.
+    """
+
+    row: int
+    key: int
+
+    @classmethod
+    def of(cls, id_: str, label: str | None, key: str | None) -> Identity:
+        """Return the identity of a record, or of a failure, which has no key."""
+        return cls(row_digest(id_, label), 0 if key is None else text_digest(key))
+
+
+def row_digest(id_: str, label: str | None) -> int:
+    """Return the digest, in this process, of a row's id and the signature or key of its label."""
+    return hash((id_, label)) & _WORD or 1
+
+
+def question_digest(question: str | None) -> int:
+    """Return the digest of a question; 0 for none and for a blank one."""
+    return text_digest(question) if question and not question.isspace() else 0
+
+
+_WORD = (1 << 64) - 1
+
+
+def text_digest(text: str) -> int:
+    """Return 64 bits that stand for a text, in every process; never 0."""
+    found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(found, "little") or 1
+
+
+# Rows without repetitions.
+
+REPEATED = "repeated records (same id and label key), each counted once: {}"
+"""The notice of repeated records."""
+
+
+class DigestMap:
+    """A map from digests of 64 bits to others, in 24 to 48 bytes each, by open addressing.
+
+    No value is 0.
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(16 * 64))
+        self._size = 0
+
+    def add(self, digest: int, value: int) -> int:
+        """Map a digest to a value unless it is mapped; return the value before, 0 for none."""
+        if 3 * self._size >= len(self._slots):
+            self._grow()
+        place = self._place(digest)
+        before = self._slots[place + 1]
+        if not before:
+            self._slots[place], self._slots[place + 1] = digest, value
+            self._size += 1
+        return before
+
+    def present(self, values: Collection[int]) -> set[int]:
+        """Return those of some values that a digest is mapped to."""
+        return set(values).intersection(self._slots[1::2]) if values else set()
+
+    def _place(self, digest: int) -> int:
+        """Return the place of a digest, or the empty one where it belongs."""
+        slots = self._slots
+        mask = len(slots) - 2
+        place = digest << 1 & mask
+        while slots[place + 1] and slots[place] != digest:
+            place = (place + 2) & mask
+        return place
+
+    def _grow(self) -> None:
+        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
+        for key, value in zip(old[::2], old[1::2], strict=True):
+            if value:
+                place = self._place(key)
+                self._slots[place], self._slots[place + 1] = key, value
+
+
+class Identities:
+    """A set of identities of labels."""
+
+    def __init__(self) -> None:
+        self._rows = DigestMap()
+
+    def add(self, identity: Identity) -> bool:
+        """Add an identity; return False if it is there already."""
+        return not self._rows.add(identity.row ^ identity.key, identity.row)
+
+    def labeled(self, rows: Collection[int]) -> set[int]:
+        """Return those of some digests of rows that have a label."""
+        return self._rows.present(rows)
+
+
+class _Countable(Protocol):
+    """A label or a failure that enters numbers; see :class:`MetricsRow`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def label(self) -> str | None: ...
+    @property
+    def failed(self) -> str | None: ...
+    @property
+    def identity(self) -> Identity | None: ...
+
+
+R = TypeVar("R", bound=_Countable)
+
+
+class DistinctRows(Generic[R]):
+    """Rows without repetitions: each label once, each failure once and without a label.
+
+    A failure without a signature is left out if every judge configuration has its row. Labels keep
+    their order; failures come after them, because a row may be labeled later.
+
+    Args:
+        rows: the rows; consumed once.
+    """
+
+    def __init__(self, rows: Iterable[R]) -> None:
+        self._rows = rows
+        self.copies = Counter[Identity]()
+        """Labels that were left out so far."""
+
+    @property
+    def repeated(self) -> int:
+        """Number of labels that were left out so far."""
+        return self.copies.total()
+
+    def __iter__(self) -> Iterator[R]:
+        """Yield the rows."""
+        known, failures = Identities(), dict[int, R]()
+        labels = set[str | None]()
+        for row in self._rows:
+            labels.add(row.label)
+            if row.failed and row.identity:
+                failures.setdefault(row.identity.row, row)
+            elif row.identity is None or known.add(row.identity):
+                if row.identity and (facts := getattr(row, "facts", None)) and facts.copies:
+                    self.copies[row.identity] += facts.copies
+                yield row
+            else:
+                self.copies[row.identity] += 1
+        labels.discard(None)
+        labeled = known.labeled(failures.keys())
+        for own, row in failures.items():
+            signed = {row_digest(row.id, label) for label in labels if row.label is None}
+            elsewhere = known.labeled(signed) | (signed & failures.keys())
+            if own not in labeled and (not signed or elsewhere < signed):
+                yield row

@@ -28,21 +28,26 @@ from labeler.calculators.encoded import (
     numbered,
     split,
 )
-from labeler.calculators.metrics_row import COLLECTED, MetricsRow, printed_versions
-from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
-from labeler.calculators.registry import ALL, LABEL, METRICS, Metric, select_metrics, split_ids
-from labeler.calculators.row_facts import (
-    COMPARED,
+from labeler.calculators.metrics_row import (
     QUESTION,
     Identities,
     Identity,
-    RowFacts,
-    group_key,
-    other_texts,
+    MetricsRow,
+    printed_versions,
     row_digest,
 )
-from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums
-from labeler.calculators.tally import Tally
+from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
+from labeler.calculators.registry import (
+    ALL,
+    COLLECTED,
+    LABEL,
+    METRICS,
+    Metric,
+    select_metrics,
+    split_ids,
+)
+from labeler.calculators.summary import GroupedSums, GroupKey, GroupSums, group_key
+from labeler.calculators.tally import COMPARED, RowFacts, Tally, other_texts
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import PROFILES, VerbatimLabel
@@ -154,7 +159,7 @@ class NumbersFile:
                     )
 
     def _check_texts(self) -> None:
-        """Check that an id names one row, as :class:`~labeler.calculators.row_facts.RowTexts` does.
+        """Check that an id names one row, as :class:`~labeler.calculators.outcomes.RowTexts` does.
 
         Raises:
             UsageError: labels of an id that one splitter cut have different texts.

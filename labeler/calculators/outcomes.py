@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import logging
+from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from labeler.calculators.metrics_row import Measurer, MetricsRow, MetricsTable
-from labeler.calculators.registry import LABEL, Metric, select_metrics
-from labeler.calculators.row_facts import (
+from labeler.calculators.metrics_row import (
     QUESTION,
     DigestMap,
     DistinctRows,
-    RowTexts,
+    Measurer,
+    MetricsRow,
+    MetricsTable,
     row_digest,
 )
+from labeler.calculators.registry import LABEL, Metric, select_metrics
+from labeler.calculators.tally import COMPARED, other_texts
 from labeler.catalog import named_keywords
 from labeler.data.label_files import (
     holds_numbers,
@@ -42,11 +46,12 @@ from labeler.labels.record import (
     requested_kind,
 )
 from labeler.sentences.characters import visible
+from labeler.sentences.example import KeyedExample
 
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Intervals
     from labeler.calculators.numbers_file import NumbersFile
-    from labeler.calculators.summary_table import SummaryTable
+    from labeler.calculators.tables import SummaryTable
 
 
 class Located(NamedTuple):
@@ -298,7 +303,7 @@ def measure_outcomes(
             kind, and labels of its profile, have the fields for.
         column: a metadata column that the caller will group by. If it is ``question``, each row's
             question is added to its metadata, unless a column of that name exists.
-        facts: True for rows with :class:`~labeler.calculators.row_facts.RowFacts`.
+        facts: True for rows with :class:`~labeler.calculators.tally.RowFacts`.
         aliases: False to leave out default metrics that equal another.
         others: default metrics of other kinds than labels are added here as their records occur.
     """
@@ -397,7 +402,7 @@ def summary(
         0.6429
     """
     from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows are measured without
-    from labeler.calculators.summary_table import SummaryTable  # noqa: PLC0415 - the same
+    from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - the same
 
     if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
         return SummaryTable(summarize(numbers, numbers.metrics, by, intervals=intervals), intervals)
@@ -407,3 +412,57 @@ def summary(
     every = as_outcomes(outcomes)
     rows = measure_outcomes(every, asked, column=column, aliases=False, others=chosen)
     return SummaryTable(summarize(rows, chosen, by, intervals=intervals), intervals)
+
+
+# The texts of each id: in one set of labels, an id names one row.
+
+_BITS = 64 // len(COMPARED)
+_MASK = (1 << _BITS) - 1
+_TEXT = attrgetter("text")
+
+
+class RowTexts:
+    """Where each id was first read and with what texts, in 48 to 72 bytes an id.
+
+    Labels that other splitters cut are not compared: they differ in their sentences alone. Records
+    of other kinds than labels are compared within their printed signature.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = DigestMap()
+        self._texts, self._lines, self._files = array("Q"), array("Q"), array("L")
+        self._names: dict[str, int] = {}
+
+    def check(self, where: str, outcome: AnyOutcome) -> None:
+        """Note the texts of a record, whose origin ``where`` may end in ``:LINE``.
+
+        Raises:
+            UsageError: the id was read before with other texts.
+        """
+        example = getattr(outcome, "example", None)
+        if not isinstance(example, KeyedExample):
+            return
+        made_by = "" if outcome.kind == "label" else getattr(outcome, "printed", "")
+        digest = row_digest(example.id, f"{outcome.kind}\0{made_by}\0{example.splitter}")
+        documents = (*map(len, example.documents), *map(_TEXT, chain(*example.documents)))
+        parts = (example.question, documents, tuple(map(_TEXT, example.response)))
+        # A hash of each part, the same in this process only, side by side in 63 bits.
+        first_two = hash(parts[0]) & _MASK | (hash(parts[1]) & _MASK) << _BITS
+        texts = first_two | (hash(parts[2]) & _MASK) << 2 * _BITS
+        number = len(self._texts) + 1
+        if not (first := self._numbers.add(digest, number)):
+            name, colon, line = where.rpartition(":")
+            if not (colon and line.isdecimal()):
+                name, line = where, "0"
+            self._texts.append(texts)
+            self._lines.append(int(line))
+            self._files.append(self._names.setdefault(name, len(self._names)))
+        elif differing := texts ^ self._texts[first - 1]:
+            named = [
+                part for place, part in enumerate(COMPARED) if differing >> place * _BITS & _MASK
+            ]
+            raise other_texts(where, example.id, named, self._place(first - 1))
+
+    def _place(self, number: int) -> str:
+        name, line = [*self._names][self._files[number]], self._lines[number]
+        return f"{name}:{line}" if line else name

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.calculators.agreement_coefficients import (
     PAIR,
@@ -19,13 +19,26 @@ from labeler.calculators.agreement_coefficients import (
     gwet_ac1,
     krippendorff_alpha,
 )
-from labeler.calculators.headline import plain_name
-from labeler.calculators.registry import METRICS
-from labeler.calculators.row_facts import question_digest
+from labeler.calculators.intervals import Interval
+from labeler.calculators.metrics_row import question_digest
+from labeler.calculators.registry import (
+    METRICS,
+    plain_name,
+)
 from labeler.calculators.summary import count_clusters
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.sentences.display import NONE, Brief, Column, Display, Grid, percent
+from labeler.sentences.display import (
+    NONE,
+    Brief,
+    Column,
+    Display,
+    Grid,
+    percent,
+)
+
+if TYPE_CHECKING:
+    pass
 
 RECORD = "record"
 
@@ -343,3 +356,16 @@ class Votes:
             ]
             ratings = self.fields.setdefault(name, FieldRatings(most=MOST_RECORDS))
             ratings.add(patterns, key)
+
+
+def interval_line(
+    where: str, intervals: Mapping[str, Interval], questions: int | None
+) -> Iterator[str]:
+    """Yield a line of intervals by name, if there are any, with the units that were observed."""
+    if intervals:
+        over = "over records" if questions is None else f"grouped by question ({questions} groups)"
+        ends = [
+            f"{name} {found.low:.4f} to {found.high:.4f}{found.mark}"
+            for name, found in intervals.items()
+        ]
+        yield f"95 % intervals {over}, {where}: {', '.join(ends)}"

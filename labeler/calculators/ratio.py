@@ -202,11 +202,10 @@ class Ratio:
             TypeError: the numerator is not a number, or the denominator is not a whole number.
         """
         numerator, denominator = self.numerator, self.denominator
+        if type(numerator) is type(denominator) is int and 0 <= numerator <= denominator > 0:
+            return self  # a share is finite
         if numerator is None or denominator is None:
             return self
-        are_whole = isinstance(numerator, int) and isinstance(denominator, int)
-        if are_whole and 0 <= numerator <= denominator > 0:
-            return self  # a share is finite
         found = self
         try:
             if not (isinstance(numerator, _EXACT) and isinstance(denominator, int)):
@@ -314,8 +313,8 @@ class MetricSum:
         """Add the ratio of a row; ``row`` is the number of earlier rows of the group."""
         if row > len(self._rows):
             self._rows.extend(repeat(0, row - len(self._rows)))
-        place = self._places.get(ratio.parts)
-        if place is None:
+        parts = ratio.numerator, ratio.denominator, ratio.undefined, ratio.convention
+        if (place := self._places.get(parts)) is None:
             place = self._place(ratio)
         self._counts[place] += 1
         self._rows.append(place)

@@ -1,11 +1,14 @@
-"""The ``Metric`` class, the decorator that registers metrics, and their registry."""
+"""The ``Metric`` class, the decorator that registers metrics, and the registries of both kinds.
+
+Most metrics measure records one by one; some measure all records of a kind together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel
 from typing_extensions import TypedDict, Unpack
@@ -14,6 +17,12 @@ from labeler.calculators.ratio import Ratio
 from labeler.catalog import Catalog, check_options, keywords_of, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import PROFILES, GPTLabelingOutput, Profile
+from labeler.labels.record import AnyOutcome
+
+if TYPE_CHECKING:
+    from labeler.calculators.intervals import Intervals
+    from labeler.calculators.metrics_row import MetricsRow
+    from labeler.calculators.summary import SummaryRow
 
 Compute = Callable[[Any], Ratio]
 C = TypeVar("C", bound=Compute)
@@ -297,3 +306,108 @@ def _find(name: str) -> Metric:
 def _canonical(name: str) -> str:
     base = name.partition(":")[0]
     return base if base in METRICS and name in METRICS[base].names else name
+
+
+class Collected(Protocol):
+    """Outcomes of one kind, collected to be measured together."""
+
+    def add(self, outcome: AnyOutcome) -> None:
+        """Add a record of the kind, a failure of one, or a row that could not be read."""
+
+    def metrics(self, ids: Collection[str] | None = None) -> list[Metric]:
+        """Return the metrics that the outcomes added so far have, or those of them with ids."""
+
+    def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
+        """Yield the rows of the outcomes, with these metrics only."""
+
+    def summaries(
+        self, metrics: Sequence[Metric], by: str | None, intervals: Intervals | None
+    ) -> list[SummaryRow]:
+        """Summarize these metrics, as :func:`labeler.calculators.summarize` does."""
+
+    def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
+        """Print what else the outcomes say below their summaries, such as agreement."""
+
+
+COLLECTED: Catalog[Callable[[], Collected]] = Catalog("kind of records", group="collected")
+"""What makes the collection of each kind of records that are measured together, such as scores; an
+installed package adds to it by an entry point of ``labeler.collected``."""
+
+
+PLAIN_NAMES = {
+    "adherence": "answers fully supported",
+    "adherence_fraction": "answer sentences supported",
+    "adherence_score": "chance of full support",
+    "faithfulness": "answer sentences supported",
+    "faithfulness:claim": "claims supported",
+    "hallucination_rate": "answer sentences unsupported",
+    "hallucination_rate:claim": "claims unsupported",
+    "relevance": "retrieved sentences relevant",
+    "context_relevancy": "retrieved sentences relevant",
+    "utilization": "retrieved sentences used",
+    "completeness": "relevant sentences used",
+    "document_relevance": "documents relevant",
+    "context_precision": "relevant documents ranked first",
+    "context_utilization_precision": "used documents ranked first",
+    "citation_coverage": "answer sentences backed by documents",
+    "supported_by_history": "answer sentences supported by earlier turns",
+    "citation_precision": "citations that hold",
+    "citation_recall": "supported sentences fully cited",
+    "citation_f1": "citations that hold and are complete",
+    "abstention_rate": "answers that decline",
+    "unneeded_abstention_rate": "answers that decline without need",
+    "hallucination_contexts": "documents contradicted",
+    "answer_relevancy": "claims that answer the question",
+    "context_recall": "reference claims retrieved",
+    "context_precision_claims": "documents with a reference claim",
+    "context_utilization_claims": "retrieved reference claims used",
+    "claim_precision": "claims correct",
+    "claim_recall": "reference claims in the answer",
+    "claim_f1": "claims correct and complete",
+    "noise_sensitivity_relevant": "wrong claims from relevant documents",
+    "noise_sensitivity_irrelevant": "wrong claims from irrelevant documents",
+    "hallucination_incorrect": "wrong claims from no document",
+    "self_knowledge": "correct claims from no document",
+}
+"""Words by metric id; each completes ``52 of 60 …`` or names a column of shares."""
+
+_OF_SENTENCES = ("relevance", "utilization", "completeness")
+HEADLINES = {
+    "trace": ("adherence", "adherence_fraction", *_OF_SENTENCES, "document_relevance"),
+    "claims": ("adherence", "adherence_fraction", "answer_relevancy", *_OF_SENTENCES),
+    "reference": (
+        *("adherence", "claim_precision", "claim_recall"),
+        *("context_recall", "relevance", "completeness"),
+    ),
+}
+"""By profile, the ids of the metrics to show first, in their order."""
+
+OF_WHOLE_ANSWERS = frozenset({"adherence", "abstention_rate", "unneeded_abstention_rate"})
+"""Metrics with the value 0 or 1, so that their sums count answers."""
+
+
+def plain_name(metric: Metric) -> str:
+    """Return words for a metric, or its id where there are none.
+
+    The name of another definition follows in parentheses.
+    """
+    if metric.id in PLAIN_NAMES:
+        return PLAIN_NAMES[metric.id]
+    if metric.name not in PLAIN_NAMES:
+        return metric.id
+    return f"{PLAIN_NAMES[metric.name]} ({metric.definition})"
+
+
+def name_with_id(metric: Metric) -> str:
+    """Return the plain words for a metric with its id in parentheses."""
+    words = PLAIN_NAMES.get(metric.id) or PLAIN_NAMES.get(metric.name)
+    return f"{words} ({metric.id})" if words else metric.id
+
+
+def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:
+    """Return the metrics to show first, at most six; the richest profile they need decides."""
+    given = {metric.id: metric for metric in metrics}
+    profiles = {metric.profile.name for metric in given.values()}
+    richest = next((name for name in reversed(HEADLINES) if name in profiles), "trace")
+    first = [given[name] for name in HEADLINES[richest] if name in given]
+    return first or list(given.values())[:6]

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
-from labeler.calculators.metrics_row import MetricsRow
-from labeler.calculators.ratio import NOT_FINITE, MetricSum
-from labeler.calculators.registry import Metric
-from labeler.calculators.row_facts import (
+from labeler.calculators.metrics_row import (
     QUESTION,
     Identities,
-    group_key,
-    group_names,
+    MetricsRow,
     row_digest,
     text_digest,
 )
+from labeler.calculators.ratio import NOT_FINITE, MetricSum
+from labeler.calculators.registry import Metric
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
 from labeler.sentences.display import Brief
@@ -448,3 +447,38 @@ class GroupSums:
         if self.clusters is None and not self.units:
             return None
         return [unit or None for unit in self.units or self.questions]
+
+
+NO_GROUP = "(none)"
+"""Group of the records without a value in the grouping column."""
+
+
+def group_key(metadata: Mapping[str, Any], by: str) -> str:
+    """Return the value of the grouping column as a text; empty without a value.
+
+    It is JSON, so that the number 1 and the text "1" are two groups.
+    """
+    value = metadata.get(by)
+    if value is None:
+        return ""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def group_names(keys: Iterable[str]) -> dict[str, str]:
+    """Return the name of each group, by the text of :func:`group_key`.
+
+    A text is its own name, unless another group has that name: then it stands in quotes.
+    """
+    plain = {key: _plain_name(key) for key in keys}
+    counts = Counter(plain.values())
+    return {
+        key: key if counts[name] > 1 and key.startswith('"') else name
+        for key, name in plain.items()
+    }
+
+
+def _plain_name(key: str) -> str:
+    if not key:
+        return NO_GROUP
+    text = str(json.loads(key)) if key.startswith('"') else key
+    return key if text in {"", NO_GROUP} else text

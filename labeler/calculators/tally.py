@@ -1,4 +1,7 @@
-"""Tallies: the sets and counts of a label; metrics read labels through these alone."""
+"""Tallies: the sets and counts of a label; metrics read labels through these alone.
+
+The facts of a row are what a numbers file keeps of it besides its metrics.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,39 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from labeler.calculators.ratio import Ratio
+from labeler.errors import UsageError
 from labeler.labels.answers import (
+    BY_FAMILY,
+    BY_OUTPUT,
+    DEFAULT_PROFILE,
+    PROFILES,
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
     ComparedClaim,
     GPTLabelingOutput,
+    Profile,
     ReferenceLabelingOutput,
     VerbatimLabel,
+    family_of,
 )
 from labeler.labels.non_answers import OVERRULED, abstains, is_polite, may_abstain
-from labeler.labels.record import LabelRecord, SentenceScores
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    SentenceScores,
+)
+from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.keys import DOCUMENT, position
+
+if TYPE_CHECKING:
+    pass
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
@@ -137,12 +157,12 @@ class Tally:
     @cached_property
     def relevant_documents(self) -> frozenset[int]:
         """Indices of the documents that hold a relevant sentence."""
-        return _documents(self.relevant)
+        return frozenset(position(key).document for key in self.relevant)
 
     @cached_property
     def utilized_documents(self) -> frozenset[int]:
         """Indices of the documents that hold a utilized sentence."""
-        return _documents(self.utilized)
+        return frozenset(position(key).document for key in self.utilized)
 
     @cached_property
     def relevant_chunks(self) -> frozenset[int]:
@@ -344,3 +364,115 @@ def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[
         if entry.fully_supported is False
         or (entry.fully_supported is None and not entry.supporting_sentence_keys)
     ]
+
+
+PARTS = ("question", "documents", "response", "history", "tool_outputs")
+"""Parts of a record that two labels of it can share."""
+
+COUNTED = ("relevant", "utilized", "supported")
+"""Sets of sentences that a label counts."""
+
+Counted = tuple[tuple[str, frozenset[str]], ...]
+"""By field, the keys of the sentences that a label counts."""
+
+
+def outcome_profile(outcome: Outcome) -> Profile:
+    """Return the profile of a row's label; the leanest if it failed before one was chosen."""
+    if isinstance(outcome, LabelRecord):
+        return BY_OUTPUT[type(outcome.label)]
+    schema = outcome.signature.response_schema.name if outcome.signature else ""
+    return BY_FAMILY.get(family_of(schema), PROFILES[DEFAULT_PROFILE])
+
+
+class RowFacts(NamedTuple):
+    """The facts of a row, columns of a numbers file; facts of labels are empty for other rows.
+
+    Attributes:
+        position: the place among all rows, from 0.
+        kind: ``label``, ``questions`` or ``score``: what was asked for.
+        trial: the trial of its judgment.
+        corrected: True if people corrected the label.
+        profile: name of the profile of the label, or of the failed row.
+        copies: further records of its id and key, which are left out.
+        question: digest of the first of :data:`PARTS`, as those of the others; empty for none.
+        retrieved: digest of the set of the documents' texts, and of the earlier turns, by which
+            relevance is judged.
+        sentences: number of sentences of the documents.
+        relevant: keys of sentences that the label counts, as in the others of :data:`COUNTED`.
+    """
+
+    position: int = 0
+    kind: str = ""
+    trial: int = 0
+    corrected: bool = False
+    profile: str = ""
+    copies: int = 0
+    question: str = ""
+    documents: str = ""
+    response: str = ""
+    history: str = ""
+    tool_outputs: str = ""
+    retrieved: str = ""
+    sentences: int = 0
+    relevant: frozenset[str] = frozenset()
+    utilized: frozenset[str] = frozenset()
+    supported: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, position: int, outcome: AnyOutcome, kind: str, tally: Tally | None = None) -> Self:
+        """Return the facts of an outcome at a position; ``tally`` is that of a label."""
+        signature, example = outcome.signature, getattr(outcome, "example", None)
+        profile = ""
+        if kind == "label" and isinstance(outcome, LabelRecord | LabelFailure):
+            profile = outcome_profile(outcome).name
+        if signature is None or example is None:
+            return cls(position, kind, signature.trial if signature else 0, profile=profile)
+        texts = shown(example) | {"question": example.question}
+        documents = {" ".join(sentence.text for sentence in part) for part in example.documents}
+        named: dict[str, Any] = {name: getattr(tally, name) for name in COUNTED} if tally else {}
+        return cls(
+            position,
+            kind,
+            signature.trial,
+            CORRECTIONS in signature.sampling,
+            profile,
+            retrieved=_short([sorted(documents), texts.get("history")]),
+            sentences=sum(map(len, example.documents)),
+            **{part: _short(texts[part]) for part in PARTS if texts.get(part) is not None} | named,
+        )
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Digests of :data:`PARTS`."""
+        return tuple(getattr(self, part) for part in PARTS)
+
+    @property
+    def counted(self) -> Counted:
+        """The sentences that the label counts, in the order of :data:`COUNTED`."""
+        return tuple((name, getattr(self, name)) for name in COUNTED)
+
+
+def _short(value: object) -> str:
+    """Return 64 bits of the digest of a JSON value: enough for the rows of one file."""
+    return digest(value)[:16]
+
+
+COMPARED = ("question", "documents", "response")
+"""The parts that every label of a row shares; a judge may not be shown the others."""
+
+
+def other_texts(where: str, id_: str, parts: Sequence[str], first: str) -> UsageError:
+    """Return the error about an id that names two rows, at ``where`` and ``first``."""
+    remedy = (
+        "a store also keeps the labels of earlier texts: name the label file of a run instead "
+        "(labeler label -o)"
+        if where == first
+        else "compare two runs with 'labeler compare A B'; label rows that belong together with an "
+        "id each (--id)"
+    )
+    *others, last = parts
+    named = f"{', '.join(others)} and {last}" if others else last
+    return UsageError(
+        f"{where}: record {id_!r:.80} differs in {named} from the record of the same "
+        f"id at {first}. An id names one row: {remedy}"
+    )

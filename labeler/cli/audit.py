@@ -362,7 +362,7 @@ def worst(
     threshold: Threshold = None,
 ) -> None:
     """Show the records with the least support, and why."""
-    from labeler.calculators.headline import worst_records
+    from labeler.calculators.tables import worst_records
 
     found = worst_records(outcomes_at(labels, threshold), most)
     if as_json:

@@ -185,7 +185,7 @@ class _Measured:
 
     def __init__(self, output: str | None) -> None:
         from labeler.calculators import Intervals
-        from labeler.calculators.headline import WorstIds
+        from labeler.calculators.summary_text import WorstIds
 
         self._output, self._intervals, self._worst = output, Intervals(), WorstIds()
         self._summary: list[SummaryRow] = []
@@ -203,10 +203,10 @@ class _Measured:
 
     def print(self, store: str) -> None:
         """Print the conclusion, and the headline metrics if labels were not written."""
-        from labeler.calculators.headline import conclusions
+        from labeler.calculators.summary_text import conclusions
 
         if self._output is None:
-            from labeler.calculators.summary_table import View
+            from labeler.calculators.summary_text import View
             from labeler.cli.measure import print_summary
 
             view = View(self._intervals, worst=self._worst, next_command=False)

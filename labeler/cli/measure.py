@@ -11,12 +11,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, conclusions
-from labeler.calculators.metrics_row import Collected, split_collected
+from labeler.calculators.metrics_row import DistinctRows, split_collected
 from labeler.calculators.outcomes import checked_outcomes, measure_outcomes, numbers_of
-from labeler.calculators.registry import ALL, LABEL
-from labeler.calculators.row_facts import DistinctRows
-from labeler.calculators.summary_table import View, alias_note, summary_sections
+from labeler.calculators.registry import ALL, LABEL, Collected
+from labeler.calculators.summary_text import (
+    View,
+    WorstIds,
+    alias_note,
+    conclusions,
+    summary_sections,
+)
 from labeler.cli.files import (
     at_threshold,
     check_target,

@@ -178,7 +178,7 @@ def notify(message: str) -> None:
 def notify_repeated(records: int) -> None:
     """Report the number of records that were left out because they repeat, if there are any."""
     if records:
-        from labeler.calculators.row_facts import REPEATED
+        from labeler.calculators.metrics_row import REPEATED
 
         notify(REPEATED.format(records))
 

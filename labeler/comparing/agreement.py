@@ -18,10 +18,11 @@ from labeler.calculators.rater_agreement import (
     FieldAgreement,
     FieldRatings,
     conclude_agreement,
+    interval_line,
     show_agreement,
     verdicts_of,
 )
-from labeler.calculators.summary_table import interval_line, small_sample_note
+from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
 from labeler.labels.record import AnyOutcome

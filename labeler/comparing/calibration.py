@@ -19,7 +19,7 @@ import numpy as np
 from labeler.calculators.intervals import Interval
 from labeler.calculators.resampling import Floats, drawn_intervals
 from labeler.calculators.summary import count_clusters
-from labeler.calculators.summary_table import small_sample_note
+from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People
 from labeler.comparing.sides import Choice, Side, read_side

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from labeler.calculators import Metric, MetricsRow, SummaryRow, summarize
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.summary import CountedRows
-from labeler.calculators.summary_table import not_finite_notes
+from labeler.calculators.summary_text import not_finite_notes
 from labeler.comparing.gates import IN_BASE, Demand, Gate, GateSettings, listed, measure_gates
 from labeler.comparing.pairs import pair_by_question
 from labeler.comparing.verdicts import GateRecords, GateResults, Note, Verdict, judge

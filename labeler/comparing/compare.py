@@ -20,7 +20,6 @@ from typing_extensions import Unpack
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.ratio import NOT_FINITE
-from labeler.calculators.row_facts import Counted, RowFacts
 from labeler.calculators.significance import (
     Undefined,
     error_rate,
@@ -30,6 +29,7 @@ from labeler.calculators.significance import (
     paired_test,
 )
 from labeler.calculators.summary import CountedRows, count_clusters
+from labeler.calculators.tally import Counted, RowFacts
 from labeler.catalog import named_keywords
 from labeler.comparing.comparison import (
     LETTERS,

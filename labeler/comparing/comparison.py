@@ -9,10 +9,10 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from labeler.calculators import Metric
-from labeler.calculators.headline import OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.intervals import Interval
+from labeler.calculators.registry import OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.significance import Undefined
-from labeler.calculators.summary_table import find_row
+from labeler.calculators.tables import find_row
 from labeler.comparing.comparison_text import (
     Conclusion,
     conclude,

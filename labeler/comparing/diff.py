@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, Ratio, select_metrics, tally
-from labeler.calculators.headline import headline_metrics, plain_name
-from labeler.calculators.summary_table import alias_note
+from labeler.calculators.registry import headline_metrics, plain_name
+from labeler.calculators.summary_text import alias_note
 from labeler.catalog import named_keywords
 from labeler.comparing.comparison_text import side_lines, undefined_lines
 from labeler.comparing.flips import (

@@ -15,7 +15,6 @@ from labeler.calculators.bias_correction import (
     plain_mean,
     ppi_mean,
 )
-from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import (
     FieldAgreement,
     FieldRatings,
@@ -23,8 +22,9 @@ from labeler.calculators.rater_agreement import (
     is_yes_or_no,
     show_agreement,
 )
+from labeler.calculators.registry import plain_name
 from labeler.calculators.summary import check_column, count_clusters
-from labeler.calculators.summary_table import small_sample_note
+from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.agreement import (
     by_group,
     drawn_intervals,

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.calculators import Metric
-from labeler.calculators.row_facts import NO_GROUP, PARTS
-from labeler.calculators.summary import CountedRows, check_column
+from labeler.calculators.summary import NO_GROUP, CountedRows, check_column
+from labeler.calculators.tally import PARTS
 from labeler.comparing.options import SideOptions
 from labeler.comparing.sides import LISTED, Choice, Kept, Side, listed, read_side
 from labeler.data.parsing import is_content_id

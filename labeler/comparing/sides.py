@@ -16,8 +16,8 @@ from labeler.calculators import Metric
 from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import LABEL
-from labeler.calculators.row_facts import RowFacts, group_key, group_names
-from labeler.calculators.summary import CountedRows
+from labeler.calculators.summary import CountedRows, group_key, group_names
+from labeler.calculators.tally import RowFacts
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, answered_by
 from labeler.labels.answers import PROFILES, GPTLabelingOutput

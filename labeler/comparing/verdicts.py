@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, SummaryRow
-from labeler.calculators.headline import name_with_id
 from labeler.calculators.ratio import Ratio, counts_in_gates
-from labeler.calculators.row_facts import group_key, group_names
+from labeler.calculators.registry import name_with_id
+from labeler.calculators.summary import group_key, group_names
 from labeler.comparing.gates import (
     IN_BASE,
     Excess,

@@ -47,7 +47,9 @@ _MOST_COLUMNS = 1_000
 """Columns of all rows whose names are kept for the remedy."""
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
-"""The first characters of most lists and objects written as text."""
+_WRITTEN = (
+    "lists or objects written as text, which are judged as they are; a path reads their texts:"
+)
 
 
 class Row(NamedTuple):
@@ -219,17 +221,11 @@ class _RowConverter:
         if messages and (kinds := media_of(messages)):
             self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
         if is_printed((fields.get("documents") or ("",))[0]):
-            self._note(
-                "written",
-                "documents that are lists or objects written as text, which are judged as they are;"
-                " a path reads their texts: --map 'documents=COLUMN[].FIELD' or documents=COLUMN[][]",
-            )
-        if is_printed(str(fields.get("response"))):
-            self._note(
-                "printed",
-                "a response that is a list or an object written as text, which is judged as it is;"
-                " a path reads its text: --map response=COLUMN.FIELD",
-            )
+            paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
+            self._note("written", f"documents that are {_WRITTEN} --map {paths}")
+        response = fields.get("response")
+        if isinstance(response, str) and is_printed(response):
+            self._note("printed", f"responses that are {_WRITTEN} --map response=COLUMN.FIELD")
 
     def _without_thoughts(self, fields: dict[str, Any]) -> dict[str, Any]:
         response = fields.get("response")

@@ -34,11 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, PositiveInt, ValidationError
 
-from labeler.calculators.headline import plain_name
 from labeler.calculators.intervals import Interval
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
-from labeler.calculators.registry import METRICS
+from labeler.calculators.registry import METRICS, plain_name
 from labeler.calculators.significance import Undefined, mean_difference, paired_interval
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum

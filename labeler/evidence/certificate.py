@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from labeler.calculators.headline import plain_name
 from labeler.calculators.intervals import LEVEL, check_level
-from labeler.calculators.registry import METRICS
+from labeler.calculators.registry import METRICS, plain_name
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError, count_of, path_in
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, number, percent
@@ -65,9 +64,7 @@ class Goal:
             )
 
     def __str__(self) -> str:
-        if self.within is not None:
-            return f"within {self.within:g}"
-        return f"at least {self.at_least:g}"
+        return f"at least {self.at_least:g}" if self.within is None else f"within {self.within:g}"
 
     def met(self, low: float, high: float) -> bool:
         """Return True if an interval answers the question."""

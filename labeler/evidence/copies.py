@@ -96,17 +96,16 @@ def targets_of(record: LabelRecord) -> list[Target]:
     return found
 
 
-Copy = Callable[[Target, Sequence[Target], Random], KeyedExample | None]
-"""Makes a copy from a target, all targets, and a random generator."""
-
-
 class Kind(NamedTuple):
-    """One kind of copy: its group and name in tables, what was done in words, and its maker."""
+    """One kind of copy: its group and name in tables, what was done in words, and its maker.
+
+    The maker takes a target, all targets, and a random generator.
+    """
 
     group: str
     name: str
     says: str
-    copy: Copy
+    copy: Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 
 
 def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:

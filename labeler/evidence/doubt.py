@@ -80,13 +80,6 @@ class Verdict(NamedTuple):
         """The verdict in words."""
         return "supported" if self.supported else "not supported"
 
-    @property
-    def finding(self) -> Finding:
-        """The doubt, as a finding of an audit."""
-        severity: Severity = "suspicion" if self.doubt >= _LIKELY else "note"
-        message = f"the verdict '{self.said}' has the doubt {self.doubt:.2f}"
-        return Finding("doubt", severity, message, (self.sentence,), self.doubt)
-
 
 @dataclass(frozen=True, repr=False)
 class Doubt(Displayed):
@@ -117,7 +110,9 @@ class Doubt(Displayed):
         """Return an audit that finds each verdict's doubt, and ranks all records by theirs."""
         doubts, findings = self.by_record(), defaultdict[str, list[Finding]](list)
         for one in self.verdicts:
-            findings[one.id].append(one.finding)
+            severity: Severity = "suspicion" if one.doubt >= _LIKELY else "note"
+            message = f"the verdict '{one.said}' has the doubt {one.doubt:.2f}"
+            findings[one.id].append(Finding("doubt", severity, message, (one.sentence,), one.doubt))
         records = (
             replace(
                 one,

@@ -26,6 +26,8 @@ FEWEST_CHECKS = 50
 """Sentences that a certificate rests on at least, unless all are read."""
 _SECOND = 10
 """One of so many sentences is read a second time."""
+_LEFT = 0.1
+"""Least share of a stream's margin that the design leaves to the records."""
 _WORTH = 2
 """Questions by squares for one as large as the largest, from which squares say more."""
 
@@ -101,7 +103,11 @@ class Plan(Displayed):
 
     def _next(self) -> tuple[Design, int, int]:
         """Return the design of a look, how many units it reads, and about how many are needed."""
-        margin = self.goal.margin(self.units.value(self._looks.expected))
+        value = self.units.value(self._looks.expected)
+        margin = self.goal.margin(value)
+        if self.goal.population:  # the records' own interval must leave room for the stream's
+            low, high = stream_interval(self.units.readable, value, value, self._looks.error)
+            margin = max(margin - (high - low) / 2, _LEFT * margin)
         return self._looks.next(margin, self.units.sentences / len(self.units.units))
 
     def _draw(self, look: int) -> Design:

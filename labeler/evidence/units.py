@@ -93,6 +93,7 @@ class Units:
         weights: share of each unit in the metric.
         forecasts: probability of the answer yes; for completeness the expected share.
         sizes: probability that the metric is defined; below 1 for completeness only.
+        sentences: number of sentences of all units.
 
     Raises:
         UnknownName: the metric cannot be certified.
@@ -131,6 +132,7 @@ class Units:
             weight = 1 / (len(self.readable) * len(forecasts))
             numbers += [(weight, forecast, size) for forecast in forecasts]
         self.weights, self.forecasts, self.sizes = map(np.array, zip(*numbers, strict=True))
+        self.sentences = sum(map(len, self.units))
 
     def _forecasts(
         self, record: LabelRecord, doubts: Mapping[Item, float]
@@ -154,11 +156,6 @@ class Units:
             sure = stated or any((record.id, key) in doubts for key in keys)
             found = [math.prod(found) if sure else _probability(None, all(verdict), None)]
         return found, 1.0
-
-    @cached_property
-    def sentences(self) -> int:
-        """Number of sentences of all units."""
-        return sum(map(len, self.units))
 
     @cached_property
     def judged(self) -> float | None:

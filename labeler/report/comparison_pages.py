@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from labeler.calculators.headline import OF_WHOLE_ANSWERS, headline_metrics, plain_name
 from labeler.calculators.intervals import Interval
+from labeler.calculators.registry import OF_WHOLE_ANSWERS, headline_metrics, plain_name
 from labeler.calculators.significance import Undefined
 from labeler.comparing.compare import Measured
 from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison

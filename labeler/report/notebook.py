@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from labeler.calculators import Intervals, measure, select_metrics
-from labeler.calculators.headline import plain_name
 from labeler.calculators.outcomes import metrics, summary
+from labeler.calculators.registry import plain_name
 from labeler.calculators.summary import SummaryRow
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord

@@ -21,11 +21,10 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.headline import worst_records
-from labeler.calculators.metrics_row import Measurer
+from labeler.calculators.metrics_row import QUESTION, Identities, Measurer
 from labeler.calculators.outcomes import checked
-from labeler.calculators.row_facts import NO_GROUP, QUESTION, Identities, group_key, group_names
-from labeler.calculators.summary import check_column, check_unit
+from labeler.calculators.summary import NO_GROUP, check_column, check_unit, group_key, group_names
+from labeler.calculators.tables import worst_records
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, records_of
 from labeler.report.page import CHUNK_SIZE, cut

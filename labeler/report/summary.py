@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.headline import headline, headline_metrics, in_words, plain_name
 from labeler.calculators.intervals import MARK_NOTE
-from labeler.calculators.summary_table import floor_note, measured_rows
+from labeler.calculators.registry import headline_metrics, plain_name
+from labeler.calculators.summary_text import floor_note, headline, in_words, measured_rows
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts
 from labeler.report.charts import Chart, filter_text

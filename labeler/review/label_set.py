@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from labeler.audit import examine
 from labeler.calculators import Metric, measure
-from labeler.calculators.metrics_row import Measurer, MetricsRow
-from labeler.calculators.row_facts import DistinctRows, Identity
+from labeler.calculators.metrics_row import DistinctRows, Identity, Measurer, MetricsRow
 from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections import Queue
 from labeler.data.corrections.applying import corrected_signature

@@ -13,8 +13,8 @@ from functools import cached_property
 from statistics import fmean
 
 from labeler.calculators.bias_correction import Corrected
-from labeler.calculators.headline import plain_name
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
+from labeler.calculators.registry import plain_name
 from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
 from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of_corrections
 from labeler.comparing.human_matching import Judged, People, combine, record_fields

@@ -476,6 +476,15 @@ def test_a_records_own_judgment_goes_before_its_sentences(agree: Run) -> None:
     assert "replaces the derived one" in derived
 
 
+def test_labels_made_in_several_ways_are_said(agree: Run) -> None:
+    """Their mean is over judges, not of one."""
+    a = labels("a.jsonl", [record(id="r1"), relabeled(record(id="r2"), trial=1)])
+    h = people("id,overall_supported", "r1,yes", "r2,no")
+    value = found(agree(a, "--human", h, "--json"))
+    assert any("made in 2 ways" in warning for warning in value["warnings"])
+    assert field(value, "overall_supported")["raw"] == 0.5
+
+
 def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
     """Intervals are grouped by question where several records ask the same one."""
     a, b = (

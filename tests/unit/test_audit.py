@@ -319,6 +319,18 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     assert "\x1b" not in out
 
 
+def test_the_command_shows_rates_by_a_column(
+    labels: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One column a group."""
+    audit.audit(labels, by="part")
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = [line for line in lines if line.startswith("overall_against_sentences")]
+    assert row.split("  ", 1)[1].replace(" ", "") == "1(50.0%)0(0.0%)1(100.0%)"
+    (sizes,) = [line for line in lines if line.startswith("(records)")]
+    assert sizes.split()[1:] == ["2", "1", "1"]
+
+
 def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
     labels: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -346,6 +358,13 @@ def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFix
     whole = json.loads(capsys.readouterr().out)
     assert (whole["records"], whole["flagged"], whole["doubtful"]) == (2, 1, [])
     assert [entry["rate"] for entry in whole["checks"]] == [0.5]
+
+
+def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any labels."""
+    audit.audit(listing=True)
+    out = capsys.readouterr().out
+    assert all(name in out for name in CHECKS)
 
 
 @pytest.mark.parametrize(

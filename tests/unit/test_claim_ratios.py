@@ -176,6 +176,14 @@ def test_the_command_says_which_profile_gives_more(labeler_command: Command) -> 
     assert "richer labels" not in named
 
 
+def test_the_list_of_metrics_names_the_profile(labeler_command: Command) -> None:
+    """Id, direction, formula, needs, profile and source."""
+    code, listed, _ = labeler_command("metrics", "--list", "--metrics", "claim_recall")
+    assert code == 0
+    for word in ("claim_recall", "↑", "reference_claims", "profile", "RAGChecker"):
+        assert word in listed
+
+
 REFERENCE_METRICS = [m.id for m in METRICS.values() if m.profile.name == "reference"]
 
 

@@ -15,7 +15,7 @@ from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from labeler.cli import app
+from labeler.cli import LazyCommand, app
 from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import record
@@ -49,6 +49,17 @@ def test_help_and_version_load_nothing_heavy() -> None:
     )
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
     assert "metrics" in done.stdout
+
+
+def test_a_program_without_sources_lists_commands_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is frozen into one file."""
+    listed = LazyCommand("store.merge").help
+
+    def missing(package: str, resource: str) -> bytes:
+        raise FileNotFoundError(package, resource)
+
+    monkeypatch.setattr("pkgutil.get_data", missing)
+    assert LazyCommand("store.merge").help == listed != ""
 
 
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:

@@ -508,6 +508,18 @@ def test_details_have_the_tests_and_the_flips(command: Command) -> None:
     assert max(map(len, rules)) <= WIDTH
 
 
+def test_groups_are_rows_of_one_table(command: Command) -> None:
+    """Of the first metric; all metrics of each group where they are asked for."""
+    write_labels([row(n, support={"a": ["0a"]}) for n in range(8)], "c.jsonl")
+    _, out, _ = command("compare", "a.jsonl", "c.jsonl", "--by", "domain")
+    assert "answers fully supported, by domain" in out
+    assert "domain: law" in command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--all")[1]
+    details = command("compare", "a.jsonl", "c.jsonl", "--by", "domain", "--details")[1]
+    assert "0 of them have the same sentences in both; 8 differ in response" in details
+    sets = ("a.jsonl", "b.jsonl", "c.jsonl")
+    assert "C against A, domain: law" in command("compare", *sets, "--by", "domain", "--details")[1]
+
+
 def test_the_command_gives_all_figures_as_json(command: Command) -> None:
     """One object, the sides by the names of their files; what is undefined is null, with why."""
     metrics = ("--metrics", "adherence,relevance")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.calculators import select_metrics
-from labeler.calculators.headline import HEADLINES, headline_metrics
+from labeler.calculators.registry import HEADLINES, headline_metrics
 from labeler.judges.openai.attempts import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.judges.openai.completion import NO_COMPLETION, parse_completion, read_completion
 from labeler.judges.openai.masking import MaskedBytes, remember_key

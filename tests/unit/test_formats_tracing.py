@@ -225,6 +225,12 @@ def test_nobody_is_told_where_nobody_records(log: Log) -> None:
     assert [span.ended for span in log.spans] == [0]
 
 
+def test_a_judge_in_this_process_is_called_so(log: Log) -> None:
+    """As the embedded one."""
+    labeled("embedded")
+    assert [span.kind for span in log.spans] == ["internal"]
+
+
 def test_without_a_tracer_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even where the package is installed."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:

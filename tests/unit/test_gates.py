@@ -19,7 +19,7 @@ from labeler.calculators.ratio import Ratio
 from labeler.comparing.checking import check_rows, junit_report, markdown_report
 from labeler.comparing.gates import Demand, Gate, GateSettings, On, doubts
 from labeler.comparing.verdicts import Verdict
-from labeler.errors import UnknownName
+from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
 from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.records import ScoreRecord, score_key
@@ -476,6 +476,23 @@ def test_an_assertion_takes_the_options_of_the_command(
     holds = pytest.raises(AssertionError, match=message) if message else nullcontext()
     with holds:
         assert_metric(found, **gate)
+
+
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ({"metric": "adherance", "at_least": 0.9}, "did you mean 'adherence'"),
+        ({"metric": "all", "at_least": 0.9}, "on one metric: 'all' names"),
+        ({"at_least": float("nan")}, "nan is not a threshold"),
+        ({}, "no gate is given"),
+        ({"at_least": 0, "on": "mean"}, "on 'mean': hold 'point' or 'interval'"),
+        ({"at_least": 0, "max_failed": 5}, "max_failed must be a number from 0 to 1, got 5"),
+    ],
+)
+def test_an_assertion_that_is_no_gate_is_a_mistake(gate: dict[str, Any], message: str) -> None:
+    """An unknown metric, several, no number, no gate, nothing to hold against it."""
+    with pytest.raises((UsageError, UnknownName), match=message):
+        assert_metric(outcomes(1, 0), **{"metric": "adherence", **gate})
 
 
 # Scores and similarity

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import WorstIds, headline, worst_records
+from labeler.calculators.summary_text import WorstIds, headline
+from labeler.calculators.tables import worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages
@@ -143,6 +144,12 @@ def test_a_contradicting_sentence_is_the_nearest() -> None:
     nearest = one.unsupported[0].nearest
     assert nearest is not None
     assert nearest.key == "1a"
+
+
+def test_each_of_the_worst_shows_its_question() -> None:
+    """Without ids of their own, nothing else says which record it is."""
+    found = worst_records(labels(HALF))
+    assert f"  question: {found[0].record.example.question}" in list(found.lines())
 
 
 def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> None:

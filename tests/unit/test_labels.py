@@ -18,6 +18,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.sentences.characters import visible
+from support.labeled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 HOSTILE = "\u202e\x1b[31m<img src=x onerror=alert(1)>\n" + "x" * 5_000
@@ -350,6 +351,15 @@ def test_a_record_and_a_plot_in_a_notebook() -> None:
     assert "no row has a value" in labels.failures.plot("adherence").svg
 
 
+def test_a_label_shows_its_verdicts_and_what_they_rest_on() -> None:
+    """As a table with a title, for people at a prompt."""
+    shown = repr(record(id="r1", support={"a": ["0a"], "b": []}, response=2))
+    title, *rest = shown.splitlines()
+    assert title.startswith("label 'r1' by ")
+    assert title.endswith(": not supported")
+    assert [line.split()[-1] for line in rest if line.startswith(("a ", "b "))] == ["0a", "no"]
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -381,3 +391,10 @@ def test_wrong_calls_are_told_what_is_allowed(
     with pytest.raises(UsageError, match=re.escape(says)) as caught:
         call(labels)
     assert isinstance(caught.value, TypeError) is ("no option" in str(caught.value))
+
+
+def test_a_file_name_is_not_added(labels: labeler.Labels) -> None:
+    """Its letters are not labels."""
+    with pytest.raises(TypeError):
+        labels + "more.jsonl"  # type: ignore[operator]
+    assert labels.index("dome-timeout") == labels.index(labels["dome-timeout"])

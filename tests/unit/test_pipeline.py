@@ -171,6 +171,18 @@ def test_an_answer_without_documents_is_judged(documents: list[str]) -> None:
     assert found["relevance"].undefined == "no_document_sentences"
 
 
+def test_the_given_splitter_wants_given_sentences() -> None:
+    """Rows that bring theirs are labeled, others fail."""
+    own = {
+        "documents_sentences": [["Item 0 is a lamp. It is red."], ["Chairs are made of wood."]],
+        "response_sentences": ["Item 0 is a lamp. It is blue."],
+    }
+    outcomes = labeler.label(
+        [row(0, **own), row(1)], judge=CountingJudge(), store=MemoryStore(), splitter="given"
+    )
+    assert reasons(outcomes) == ["label", "given_sentences_incomplete"]
+
+
 def test_an_empty_document_keeps_the_index_of_the_next() -> None:
     """Keys name documents by their place in retrieval order."""
     (made,) = labeler.label(

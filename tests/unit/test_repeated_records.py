@@ -15,7 +15,7 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators import Intervals
 from labeler.calculators.intervals import mean_interval
-from labeler.calculators.row_facts import REPEATED, Identities, Identity
+from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
@@ -256,6 +256,15 @@ def test_a_gate_and_a_drop_read_the_labels_once(
     code, out, err = labeler_command("check", "-", "--min", "adherence=0.5", *drop)
     assert (code, out.splitlines()[0]) == (0, "passed: all 2 gates")
     assert err == REPEATED.format(2 * QUESTIONS) + "\n"
+
+
+def test_the_report_says_what_it_counts_once(labeler_command: Command) -> None:
+    """Next to the means, with the groups of the intervals."""
+    path = written("labels.jsonl", labels() * 2)
+    assert labeler_command("report", path, "-o", "report.html")[0] == 0
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert f"Duplicates (same id and label key), not counted: {QUESTIONS * EACH}." in page
+    assert f"grouped by question ({QUESTIONS} groups)" in page
 
 
 @pytest.mark.parametrize("signed", [True, False])

@@ -14,7 +14,7 @@ import pytest
 
 from labeler.audit import findings_of
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.headline import in_words
+from labeler.calculators.summary_text import in_words
 from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome

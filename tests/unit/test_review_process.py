@@ -19,6 +19,7 @@ import pytest
 
 from labeler.data.label_files import write_outcomes
 from support.command import Command
+from support.labeled import relabeled
 from support.review_sessions import labels
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of Unix")
@@ -164,6 +165,25 @@ def test_wrong_use_is_told_of_at_once(
     Path("c.jsonl.gz").write_bytes(gzip.compress(b""))
     code, _, err = labeler_command("review", *arguments)
     assert (code, words in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("twins", "expected"),
+    [
+        (0, "4 of 4 labels to review, in the order of the file\n"),
+        (1, "in the order of the file, 1 row repeats the judgment of another\n"),
+        (2, "4 of 4 labels to review, in the order of the file, 2 rows repeat the judgment of"),
+    ],
+)
+def test_rows_that_share_a_judgment_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, labeler_command: Command, twins: int, expected: str
+) -> None:
+    """Else fewer labels would seem to be there than the file has rows."""
+    monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: None)
+    others = [relabeled(one, {"id": f"other-{n}"}) for n, one in enumerate(labels()[:twins])]
+    list(write_outcomes([*labels(), *others], "labels.jsonl"))
+    _, _, err = labeler_command("review", "labels.jsonl", "--queue", "order")
+    assert expected in err
 
 
 def test_a_plan_is_read_with_its_own_labels_only(

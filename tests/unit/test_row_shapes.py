@@ -334,7 +334,10 @@ def test_a_response_that_is_an_object_as_text_is_noted(response: str, is_noted: 
     """Its other fields, such as thoughts, would be judged."""
     rows = open_rows([{"question": "Q?", "documents": ["D."], "response": response}])
     assert [row.content.response for row in rows] == [response]
-    assert any("object written as text" in text for text in rows.notices.values()) is is_noted
+    assert (
+        any("responses that are lists or objects" in text for text in rows.notices.values())
+        is is_noted
+    )
 
 
 def test_answers_in_an_object_with_documents_are_no_rows(tmp_path: Path) -> None:

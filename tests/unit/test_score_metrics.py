@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from labeler.calculators import Intervals, Ratio
-from labeler.calculators.metrics_row import Collected, MetricsRow, split_collected
+from labeler.calculators.metrics_row import MetricsRow, split_collected
+from labeler.calculators.registry import Collected
 from labeler.calculators.resampling import score_coefficients, score_sums
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes
@@ -338,6 +339,22 @@ def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None
     assert len(rows) == 7
     value = {"value": 5.0, "numerator": 5, "denominator": 1, "undefined": None}
     assert rows[0]["metrics"]["tone"] == value
+
+
+def test_metrics_of_two_judges_say_how_far_they_agree(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """Who scored, and why a coefficient is missing."""
+    path = tmp_path / "two.jsonl"
+    list(write_outcomes([*judged("a", 1, 2, 4, 5), *judged("b", 1, 3, 4, 4)], path))
+    code, out, _ = labeler_command("metrics", path)
+    assert code == 0
+    assert "2 judges" in out
+    assert "0.875" in out  # kappa
+    assert "tone: mean 3.000 by judge:fake/b|" in out
+    list(write_outcomes([*judged("a", 1, 2), *judged("b", 1, 2), *judged("c", 1, 2)], path))
+    _, out, _ = labeler_command("metrics", path)
+    assert "undefined kappa of tone, judges: more_than_two_raters" in out
 
 
 @pytest.mark.parametrize(

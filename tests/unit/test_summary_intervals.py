@@ -28,7 +28,7 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.intervals import mean_interval
-from labeler.calculators.summary_table import View
+from labeler.calculators.summary_text import View
 from labeler.cli.check import check
 from labeler.cli.measure import metrics, print_summary
 from labeler.cli.terminal import print_sections

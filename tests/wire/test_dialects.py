@@ -108,8 +108,3 @@ def test_each_recipe_of_the_page_labels(
     assert code == 0, err
     written = (tmp_path / "labels.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(one)["kind"] for one in written] == ["label"] * COUNT
-
-
-def test_the_page_has_a_recipe_for_each_common_server() -> None:
-    """A line that has none would be advice nobody tried."""
-    assert len(re.findall("<!-- recipe: ", PAGE)) == 11

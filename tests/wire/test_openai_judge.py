@@ -4,14 +4,11 @@ import asyncio
 import datetime as dt
 import json
 import logging
-import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any, cast
 
 import pytest
-from aiohttp import ClientSession
 
 from labeler.errors import JudgeError, UsageError
 from labeler.judges.judge import Judge, UnusableAnswer
@@ -110,26 +107,6 @@ def failure_of(script: Script, **settings: Any) -> tuple[JudgeError, Provider]:
 
 
 # What is sent
-
-
-def test_few_functions_stand_between_a_judge_and_its_http_client(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each is awaited for every request: the judge, its attempt, the sender and one of its own."""
-    ours, original = list[str](), ClientSession.request
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        frame: FrameType | None = sys._getframe()
-        while frame is not None and "label" not in ours:
-            if frame.f_globals["__name__"].startswith("labeler."):
-                ours.append(frame.f_code.co_name)
-            frame = frame.f_back
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(ClientSession, "request", watched)
-    with Provider() as provider:
-        reply_of(provider, preflight=False)
-    assert ours == ["open", "send", "_attempt", "label"]
 
 
 def test_the_strict_schema_reaches_the_wire() -> None:

@@ -250,16 +250,6 @@ def test_the_command_writes_scores_and_reuses_them(key: Command, tmp_path: Path)
     assert out.count(" 3.73 ") == 4  # of either criterion, in its sentence and its table
 
 
-def test_a_row_without_a_score_gives_exit_code_1(key: Command, tmp_path: Path) -> None:
-    """As with labels."""
-    given = row_file(tmp_path, rows(2))
-    with Provider(["refusal"]) as provider:
-        where = ["--model", "m", "--base-url", provider.url, "-o", "s.jsonl"]
-        code, _, err = key("score", given, "--criteria", "rubric_faithfulness", *where)
-    assert code == 1
-    assert "1 failed (refusal 1)" in err
-
-
 @pytest.mark.parametrize("criteria", ["rubric_faithfulness", "tone.toml"])
 def test_a_used_up_budget_gives_exit_code_4(key: Command, tmp_path: Path, criteria: str) -> None:
     """Whether the rows or the steps are beyond it."""
@@ -290,16 +280,6 @@ def test_the_command_has_several_judges_score_and_says_how_far_they_agree(
     code, out, _ = key("metrics", "s.jsonl", "--no-intervals")
     assert code == 0
     assert out.splitlines()[-1] in err
-
-
-def test_repeats_are_compared_after_the_run(key: Command, tmp_path: Path) -> None:
-    """One judge, asked twice."""
-    given = row_file(tmp_path, rows(2))
-    with Provider() as provider:
-        where = ["--model", "m", "--base-url", provider.url, "-o", "s.jsonl", "--repeat", "2"]
-        code, _, err = key("score", given, "--criteria", "rubric_faithfulness", *where)
-    assert code == 0
-    assert "2 repeats" in err
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -31,7 +28,6 @@ from labeler.plugins.similarity.embedders import (
 from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 from labeler.plugins.similarity.records import EmbedderSpec, QuestionsOutcome, QuestionsRecord
 from support.command import Command
-from support.watching import Watch
 from wire.calls import Json
 from wire.embeddings_endpoint import vector
 from wire.provider import Behavior, Call, Provider, error, format_problems, says
@@ -344,14 +340,6 @@ def test_a_budget_needs_to_know_what_vectors_cost(tmp_path: Path) -> None:
         assert provider.requests == []
 
 
-def test_a_watcher_is_told_of_the_questions(tmp_path: Path) -> None:
-    """As of labels."""
-    watch = Watch()
-    with Provider() as provider:
-        compare(provider, tmp_path, rows(2), on_event=watch)
-    assert watch.origins == ["judge", "judge"]
-
-
 # As a command
 
 
@@ -394,18 +382,6 @@ def test_two_runs_at_once_pay_once(tmp_path: Path) -> None:
     assert len(texts) == len(set(texts)) == 64
 
 
-def test_the_metrics_command_shows_the_metric(tmp_path: Path, labeler_command: Command) -> None:
-    """From the command's file, with what made it."""
-    given = row_file(tmp_path, rows(2))
-    with Provider() as provider:
-        labeler_command(*writing(provider, given, "--embedder", "lexical"))
-    _, out, _ = labeler_command("metrics", "out.jsonl", "--json")
-    summary = {row["metric"]: row for row in json.loads(out)}
-    assert set(summary) == {MEAN, "noncommittal"}
-    assert summary[MEAN]["defined"] == 2
-    assert "|embedder:lexical/letters-1/1024|" in summary[MEAN]["signature"]
-
-
 WRONG: dict[str, tuple[list[str], str]] = {
     "no model of the embedder": (["--embedder", "openai"], "--embedder openai:MODEL"),
     "an unknown embedder": (["--embedder", "word2vec"], "unknown embedder 'word2vec'"),
@@ -429,23 +405,3 @@ def test_wrong_options_are_named_before_anything_is_sent(
         assert provider.requests == []
     assert code == 2
     assert said in err
-
-
-def test_help_loads_no_heavy_package() -> None:
-    """Neither numbers nor clients nor tables of vectors."""
-    code = (
-        "import sys, labeler, labeler.cli\n"
-        "sys.argv = ['labeler', 'similarity', '--help']\n"
-        "labeler.cli.run()\n"
-        "heavy = {'numpy', 'openai', 'wordllama', 'tokenizers', 'safetensors', 'instructor'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "100"},
-    )
-    assert done.stderr == "[]\n"
-    assert "--embedder" in done.stdout

@@ -22,7 +22,7 @@ from labeler.calculators.agreement_coefficients import (
     krippendorff_alpha,
 )
 from labeler.calculators.intervals import Interval
-from labeler.calculators.rater_agreement import MOST_RECORDS
+from labeler.calculators.rater_agreement import MOST_RECORDS, interval_line
 from labeler.calculators.resampling import (
     drawn_intervals,
     extreme_patterns,
@@ -30,7 +30,7 @@ from labeler.calculators.resampling import (
     score_sums,
 )
 from labeler.calculators.summary import count_clusters
-from labeler.calculators.summary_table import interval_line, small_sample_note
+from labeler.calculators.summary_text import small_sample_note
 from labeler.cli.terminal import print_sections
 from labeler.labels.signature import canonical_json
 from labeler.plugins.scores.criteria import Criterion

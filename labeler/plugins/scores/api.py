@@ -11,7 +11,7 @@ from labeler.calculators import Intervals, Metric
 from labeler.calculators.export import to_frame
 from labeler.calculators.metrics_row import MetricsTable
 from labeler.calculators.outcomes import checked_outcomes
-from labeler.calculators.summary_table import SummaryTable
+from labeler.calculators.tables import SummaryTable
 from labeler.catalog import unknown
 from labeler.data.label_files import replaced
 from labeler.data.options import keywords

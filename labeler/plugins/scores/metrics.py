@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
+from labeler.calculators.metrics_row import (
+    QUESTION,
+    Identity,
+    MetricsRow,
+    failed_row,
+    printed_versions,
+    question_digest,
+)
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
-from labeler.calculators.row_facts import QUESTION, Identity, question_digest
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.criteria import CRITERIA, Criterion

@@ -1,132 +1,38 @@
-"""Summaries and labels as tables, and the notes below them."""
+"""Summaries in words: the conclusion, tables of metrics, and the notes below them."""
 
 from __future__ import annotations
 
 import shlex
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple
 
-from labeler.calculators.headline import (
-    PLAIN_NAMES,
-    WorstIds,
-    conclusions,
-    configuration_names,
-    headline_metrics,
-    in_words,
-    plain_name,
-)
 from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals
 from labeler.calculators.ratio import counts_in_gates
-from labeler.calculators.registry import Metric
+from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
-from labeler.catalog import check_key, unknown
-from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
     NONE,
     Column,
-    Display,
-    Displayed,
     Grid,
     Section,
     arrow,
+    in_percent,
     number,
+    percent,
     reason_counts,
+    shortened,
 )
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.labels.answering import LabelFacts
-
-
-class _OfMetric(Protocol):
-    """A row about one metric, and one group if rows are grouped."""
-
-    @property
-    def metric(self) -> Metric: ...
-    @property
-    def group(self) -> str | None: ...
-
-
-R = TypeVar("R", bound=_OfMetric)
-
-
-def find_row(rows: Iterable[R], key: str | tuple[str, str]) -> R:
-    """Return the row of a metric, or of a metric and group.
-
-    Raises:
-        UnknownName: there is no such metric or group; the message has near spellings.
-        UsageError: several rows are of them.
-    """
-    rows = list(rows)
-    name, *groups = (key,) if isinstance(key, str) else key
-    named = [row for row in rows if name in row.metric.spellings]
-    if not named:
-        raise UnknownName(unknown("metric", str(name), [row.metric.id for row in rows]))
-    found = [row for row in named if not groups or row.group in groups]
-    if not found:
-        raise UnknownName(unknown("group", str(groups[0]), [row.group or "(all)" for row in named]))
-    if len(found) > 1:
-        several = list(dict.fromkeys(row.group or "(all)" for row in found))
-        raise UsageError(
-            f"{name!r} is of {len(several)} groups: name one, such as [{name!r}, {several[0]!r}]"
-            if len(several) > 1
-            else f"{name!r} is of {len(found)} judge configurations: choose by row.label"
-        )
-    return found[0]
-
+    from labeler.calculators.metrics_row import MetricsRow
 
 Cells = dict[Column, Callable[[SummaryRow], str]]
 """Functions that make a row's cells, by column."""
-
-
-class SummaryTable(Displayed, list[SummaryRow]):
-    """Summaries: a list, and ``table["adherence"]`` is the row of a metric.
-
-    Args:
-        rows: the summaries.
-        intervals: settings of their intervals, if they have any.
-    """
-
-    def __init__(self, rows: Iterable[SummaryRow], intervals: Intervals | None = None) -> None:
-        super().__init__(rows)
-        self.intervals = intervals
-
-    @overload
-    def __getitem__(self, key: SupportsIndex | str | tuple[str, str]) -> SummaryRow: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[SummaryRow]: ...
-    def __getitem__(
-        self, key: SupportsIndex | str | tuple[str, str] | slice
-    ) -> SummaryRow | list[SummaryRow]:
-        """Return a row by its position, metric, or metric and group; or several by a slice.
-
-        Raises:
-            UnknownName: there is no such metric or group; the message has near spellings.
-            UsageError: several groups or judge configurations have the metric.
-        """
-        if isinstance(key, str | tuple):
-            return find_row(self, key)
-        check_key("row", key)
-        return super().__getitem__(key)
-
-    def _display(self) -> Display:
-        labels = list(dict.fromkeys(row.label for row in self))
-        cells = summary_cells(self.intervals)
-        if any(row.group is not None for row in self):
-            cells = {Column("group", words=True): lambda row: row.group or NONE} | cells
-        if len(labels) > 1:
-            cells |= {Column("labels"): lambda row: str(1 + labels.index(row.label))}
-        grid = _filled(cells, measured_rows(self))
-        made_by = [f"{n}: {one or 'no label'}" for n, one in enumerate(labels, start=1)]
-        made_by = made_by if len(labels) > 1 else [f"by {one or 'no label'}" for one in labels]
-        first = [row for row in self if row.label == labels[0]]
-        notes = [*made_by, *summary_notes(first, self.intervals if len(labels) == 1 else None)]
-        notes += selection_warnings(labels[1:])
-        return Display(" ".join(conclusions(self)) or "0 summaries", grid, notes)
 
 
 def measured_rows(rows: Iterable[SummaryRow]) -> list[SummaryRow]:
@@ -228,19 +134,6 @@ def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:
         yield f"same quantity: {'; '.join(named)}"
 
 
-def interval_line(
-    where: str, intervals: Mapping[str, Interval], questions: int | None
-) -> Iterator[str]:
-    """Yield a line of intervals by name, if there are any, with the units that were observed."""
-    if intervals:
-        over = "over records" if questions is None else f"grouped by question ({questions} groups)"
-        ends = [
-            f"{name} {found.low:.4f} to {found.high:.4f}{found.mark}"
-            for name, found in intervals.items()
-        ]
-        yield f"95 % intervals {over}, {where}: {', '.join(ends)}"
-
-
 def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
     """Yield what the mark of small samples means, if an interval has it."""
     if any(found is not None and found.small_sample for found in intervals):
@@ -282,55 +175,6 @@ def _bounds(rows: Sequence[SummaryRow]) -> Iterator[str]:
     for group, listed in bounds.items():
         where = "" if group is None else f"{group}: "
         yield f"mean if missing values were the lowest or highest: {where}{', '.join(listed)}"
-
-
-_LEFT_OUT = ("v", "pooled")
-"""Columns of summaries that the short table does without."""
-
-
-def labels_display(
-    outcomes: Sequence[AnyOutcome],
-    facts: LabelFacts,
-    table: SummaryTable,
-    cost: str,
-    what: str = "labels",
-) -> Display:
-    """Return the display of labels: the conclusion, each metric with its mean, and notes.
-
-    Args:
-        outcomes: labels and failures.
-        facts: counts of them.
-        table: their summary.
-        cost: the cost of the run, in words.
-        what: name of the records, in the plural.
-    """
-    by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
-    failed = facts.failed.total()
-    counts = f"{len(outcomes) - failed:,} {what}{f' by {by}' if facts.judges else ''}"
-    counts += f", {failed:,} failed"
-    if failed == len(outcomes):
-        return _failures(counts, outcomes)
-    every = summary_cells(table.intervals).items()
-    cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
-    grid = _filled(cells, measured_rows(table))
-    notes = [counts, *([f"failed: {reason_counts(facts.failed)}"] if facts.failed else [])]
-    notes.append(f"cost: {cost}")
-    warnings = [*selection_warnings(row.label for row in table), *floor_note(facts.judges)]
-    if len({row.label for row in table}) > 1:
-        notes.append("several judge configurations, each with rows of its own: .summary()")
-    else:
-        known = {*notes, *warnings}
-        notes += [one for one in summary_notes(table, table.intervals) if one not in known]
-    return Display(" ".join(conclusions(table)), grid, notes, "; ".join(warnings))
-
-
-def _failures(title: str, outcomes: Sequence[AnyOutcome]) -> Display:
-    """Return the display of rows without a label: reasons by id, and a message for each reason."""
-    failed = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
-    first = {one.reason: f"{one.reason}: {one.message}" for one in reversed(failed)}
-    columns = (Column("id", words=True), Column("reason", words=True))
-    grid = Grid(columns, [(one.id, one.reason) for one in failed]) if failed else None
-    return Display(title, grid, [*first.values()])
 
 
 _SMALL_SAMPLE = "* few records: the range may be too narrow or too wide"
@@ -393,21 +237,22 @@ def _tables(rows: Sequence[SummaryRow], view: View) -> Iterator[Section]:
     """Yield a row for each metric, or a table of groups for each."""
     cells = summary_cells(view.intervals) if view.details else plain_cells(rows, view.intervals)
     if view.by is None:
-        yield Section(None, [_filled(cells, rows)])
+        yield Section(None, [filled(cells, rows)])
         return
     groups: Cells = {Column(view.by, words=True): lambda row: row.group or NONE}
     cells = groups | {one: cell for one, cell in cells.items() if one.head not in _OF_METRIC}
     for metric in dict.fromkeys(row.metric for row in rows):
         name = plain_name(metric)
         heading = name if name == metric.id else f"{name} ({metric.id})"
-        yield Section(heading, [_filled(cells, [row for row in rows if row.metric is metric])])
+        yield Section(heading, [filled(cells, [row for row in rows if row.metric is metric])])
 
 
 _OF_METRIC = {"", "metric", "better"}
 """Headings of columns that say the same of all groups."""
 
 
-def _filled(cells: Cells, rows: Iterable[SummaryRow]) -> Grid:
+def filled(cells: Cells, rows: Iterable[SummaryRow]) -> Grid:
+    """Return the grid of a table."""
     return Grid([*cells], [[cell(row) for cell in cells.values()] for row in rows])
 
 
@@ -468,3 +313,178 @@ def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Itera
     if missing and present.intersection(metric.id for metric in metrics):
         more = ", ".join(f"{count} with --profile {name}" for name, count in missing.items())
         yield f"metrics that need richer labels: {more} (labeler metrics --list)"
+
+
+SUPPORTED = "adherence"
+"""The metric of the first line: 1 for an answer whose every sentence is supported."""
+_USUAL_LEVEL = 0.95
+_LONGEST_ID = 40
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The conclusion of the labels of one judge configuration; ``str`` gives all of it.
+
+    Attributes:
+        finding: the conclusion, one sentence.
+        unsupported: number of answers with an unsupported sentence.
+        worst: ids of the records with the least support, if known.
+        failed: number of rows without a label.
+        unjudged: number of labels without a verdict on the whole answer, such as empty answers.
+    """
+
+    finding: str
+    unsupported: int = 0
+    worst: tuple[str, ...] = ()
+    failed: int = 0
+    unjudged: int = 0
+
+    @property
+    def exceptions(self) -> str:
+        """Sentences on unsupported answers and failed rows; empty if there are none."""
+        names = ", ".join(shortened(one, _LONGEST_ID) for one in self.worst)
+        lacking = f"{self.unsupported:,} {'is' if self.unsupported == 1 else 'are'} not"
+        if names:
+            lacking += f": {names}" if self.unsupported == 1 else f"; worst: {names}"
+        unjudged = f"{self.unjudged:,} {'has' if self.unjudged == 1 else 'have'} no verdict."
+        failed = f"{self.failed:,} {'row' if self.failed == 1 else 'rows'} failed."
+        counted = ((self.unsupported, f"{lacking}."), (self.unjudged, unjudged))
+        return " ".join(text for count, text in (*counted, (self.failed, failed)) if count)
+
+    def __str__(self) -> str:
+        return f"{self.finding} {self.exceptions}".rstrip()
+
+
+def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
+    """Return the conclusion of summaries of one judge configuration, of all its groups.
+
+    ``worst`` are the ids of the records with the least support.
+
+    Example:
+        >>> from labeler.calculators.summary_text import headline
+        >>> print(headline(labels.summary(), ["tide-gate-wrong-year"]))
+        9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; worst: tide-gate-wrong-year.
+    """
+    first = rows[0].metric if rows else None
+    own = [row for row in rows if row.metric is first]
+    labeled, failed = sum(row.labeled for row in own), sum(sum(r.failed.values()) for r in own)
+    if not labeled:
+        return Headline("No labels.", failed=failed)
+    support = [row for row in rows if row.metric.id == SUPPORTED]
+    judged = sum(row.defined for row in support)
+    if not judged:
+        return Headline(_mean_of_first(rows, labeled), failed=failed)
+    supported = sum(round((row.mean or 0) * row.defined) for row in support)
+    noun = "answer" if judged == 1 else "answers"
+    share = percent(supported / judged) if len(support) > 1 else _joined(support[0])
+    finding = f"{supported:,} of {judged:,} {noun} fully supported ({share})"
+    return Headline(
+        f"{finding}{_lowest_group(support)}.",
+        judged - supported,
+        tuple(worst),
+        failed,
+        sum(row.labeled for row in support) - judged,
+    )
+
+
+def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
+    """Return a sentence on the first metric with a value."""
+    row = next((row for row in rows if row.defined), None)
+    if row is None:
+        return f"No metric has a value for {labeled:,} labeled records."
+    group = f" for {row.group}" if row.group is not None else ""
+    mean, interval = in_words(row)
+    between = f" ({interval})" if interval else ""
+    return f"{plain_name(row.metric).capitalize()}{group}: {mean} on average{between}."
+
+
+def _lowest_group(support: Sequence[SummaryRow]) -> str:
+    """Return the group with the smallest share, if the shares of groups differ."""
+    judged = [row for row in support if row.mean is not None]
+    if len({row.mean for row in judged}) < 2:  # noqa: PLR2004 - nothing to be lowest among
+        return ""
+    row = min(judged, key=lambda row: row.mean or 0)
+    count = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,}"
+    return f", least for {shortened(str(row.group), _LONGEST_ID)}: {count} ({_joined(row)})"
+
+
+def _joined(row: SummaryRow) -> str:
+    mean, between = in_words(row)
+    level = row.interval.level if row.interval else _USUAL_LEVEL
+    named = "" if level == _USUAL_LEVEL else f"{level * 100:g} % interval "
+    return f"{mean}, {named}{between}" if between else mean
+
+
+def in_words(row: SummaryRow) -> tuple[str, str]:
+    """Return mean and interval, which may be empty, as shares in percent: ``64 %, 38 to 86``."""
+    if row.mean is None:
+        return "unknown", ""
+    is_share = row.metric.range == (0, 1)
+    shown = in_percent if is_share else "{:.3g}".format
+    mean = f"{shown(row.mean)}{' %' if is_share else ''}"
+    if row.interval is None:
+        return mean, ""
+    return mean, f"{shown(row.interval.low)} to {shown(row.interval.high)}"
+
+
+def conclusions(rows: Sequence[SummaryRow], worst: WorstIds | None = None) -> list[str]:
+    """Return the headline of each judge configuration, with its name if there are several."""
+    names = configuration_names(rows)
+    found = []
+    for label, name in names.items():
+        own = [row for row in rows if row.label == label]
+        one = headline(own, worst.of(label) if worst else ())
+        found.append(f"{name}: {one}" if len(names) > 1 else str(one))
+    return found
+
+
+def configuration_names(rows: Iterable[SummaryRow]) -> dict[str | None, str]:
+    """Return short names of judge configurations: the parts in which they differ."""
+    labels = list(dict.fromkeys(row.label for row in rows))
+    parts = {label: dict.fromkeys((label or "no judge").split("|")) for label in labels}
+    counts = Counter(part for own in parts.values() for part in own)
+    return {
+        label: ", ".join(
+            part.removeprefix("judge:").replace(":", " ", 1)
+            for part in [one for one in own if counts[one] < len(labels)] or [next(iter(own))]
+        )
+        for label, own in parts.items()
+    }
+
+
+class Rank(NamedTuple):
+    """The rank of a record by its support: the lowest is the worst."""
+
+    supported: float
+    """Share of the response sentences."""
+    unsupported: int
+    """Number of sentences, negative."""
+    position: int
+
+
+class WorstIds:
+    """Ids of the rows with the least support, in the order of :func:`worst_records`.
+
+    Args:
+        most: number of ids kept for each judge configuration.
+    """
+
+    def __init__(self, most: int = 2) -> None:
+        self._most = most
+        self._found: dict[str | None, list[tuple[Rank, str]]] = {}
+
+    def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
+        """Yield rows, and keep the ids of the worst."""
+        for position, row in enumerate(rows):
+            share = row.metrics.get("adherence_fraction")
+            if share is not None and share.value is not None and share.value < 1:
+                lacking = share.denominator - share.numerator  # type: ignore[operator] # defined
+                place = Rank(share.value, -int(lacking), position)
+                own = self._found.setdefault(row.configuration, [])
+                insort(own, (place, row.id))
+                del own[self._most :]
+            yield row
+
+    def of(self, configuration: str | None) -> tuple[str, ...]:
+        """Return the ids of one judge configuration, the worst first."""
+        return tuple(dict.fromkeys(name for _, name in self._found.get(configuration, ())))

@@ -1,0 +1,353 @@
+"""Tables of Python: summaries by metric, labels at a glance, and the records to look at first."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import log
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
+
+from labeler.calculators.intervals import Intervals
+from labeler.calculators.registry import Metric
+from labeler.calculators.summary import SummaryRow
+from labeler.calculators.summary_text import (
+    Rank,
+    conclusions,
+    filled,
+    floor_note,
+    measured_rows,
+    summary_cells,
+    summary_notes,
+)
+from labeler.calculators.tally import Tally, tally
+from labeler.catalog import check_key, unknown
+from labeler.errors import UnknownName, UsageError, count_of
+from labeler.labels.answers import ClaimsLabelingOutput
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.signature import selection_warnings
+from labeler.sentences.display import (
+    NONE,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    reason_counts,
+    shortened,
+)
+from labeler.sentences.example import Sentence
+from labeler.sentences.words import STOP_WORDS, stems, surface_words
+
+if TYPE_CHECKING:
+    from labeler.labels.answering import LabelFacts
+
+
+class _OfMetric(Protocol):
+    """A row about one metric, and one group if rows are grouped."""
+
+    @property
+    def metric(self) -> Metric: ...
+    @property
+    def group(self) -> str | None: ...
+
+
+R = TypeVar("R", bound=_OfMetric)
+
+
+def find_row(rows: Iterable[R], key: str | tuple[str, str]) -> R:
+    """Return the row of a metric, or of a metric and group.
+
+    Raises:
+        UnknownName: there is no such metric or group; the message has near spellings.
+        UsageError: several rows are of them.
+    """
+    rows = list(rows)
+    name, *groups = (key,) if isinstance(key, str) else key
+    named = [row for row in rows if name in row.metric.spellings]
+    if not named:
+        raise UnknownName(unknown("metric", str(name), [row.metric.id for row in rows]))
+    found = [row for row in named if not groups or row.group in groups]
+    if not found:
+        raise UnknownName(unknown("group", str(groups[0]), [row.group or "(all)" for row in named]))
+    if len(found) > 1:
+        several = list(dict.fromkeys(row.group or "(all)" for row in found))
+        raise UsageError(
+            f"{name!r} is of {len(several)} groups: name one, such as [{name!r}, {several[0]!r}]"
+            if len(several) > 1
+            else f"{name!r} is of {len(found)} judge configurations: choose by row.label"
+        )
+    return found[0]
+
+
+class SummaryTable(Displayed, list[SummaryRow]):
+    """Summaries: a list, and ``table["adherence"]`` is the row of a metric.
+
+    Args:
+        rows: the summaries.
+        intervals: settings of their intervals, if they have any.
+    """
+
+    def __init__(self, rows: Iterable[SummaryRow], intervals: Intervals | None = None) -> None:
+        super().__init__(rows)
+        self.intervals = intervals
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str | tuple[str, str]) -> SummaryRow: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[SummaryRow]: ...
+    def __getitem__(
+        self, key: SupportsIndex | str | tuple[str, str] | slice
+    ) -> SummaryRow | list[SummaryRow]:
+        """Return a row by its position, metric, or metric and group; or several by a slice.
+
+        Raises:
+            UnknownName: there is no such metric or group; the message has near spellings.
+            UsageError: several groups or judge configurations have the metric.
+        """
+        if isinstance(key, str | tuple):
+            return find_row(self, key)
+        check_key("row", key)
+        return super().__getitem__(key)
+
+    def _display(self) -> Display:
+        labels = list(dict.fromkeys(row.label for row in self))
+        cells = summary_cells(self.intervals)
+        if any(row.group is not None for row in self):
+            cells = {Column("group", words=True): lambda row: row.group or NONE} | cells
+        if len(labels) > 1:
+            cells |= {Column("labels"): lambda row: str(1 + labels.index(row.label))}
+        grid = filled(cells, measured_rows(self))
+        made_by = [f"{n}: {one or 'no label'}" for n, one in enumerate(labels, start=1)]
+        made_by = made_by if len(labels) > 1 else [f"by {one or 'no label'}" for one in labels]
+        first = [row for row in self if row.label == labels[0]]
+        notes = [*made_by, *summary_notes(first, self.intervals if len(labels) == 1 else None)]
+        notes += selection_warnings(labels[1:])
+        return Display(" ".join(conclusions(self)) or "0 summaries", grid, notes)
+
+
+_LEFT_OUT = ("v", "pooled")
+"""Columns of summaries that the short table does without."""
+
+
+def labels_display(
+    outcomes: Sequence[AnyOutcome],
+    facts: LabelFacts,
+    table: SummaryTable,
+    cost: str,
+    what: str = "labels",
+) -> Display:
+    """Return the display of labels: the conclusion, each metric with its mean, and notes.
+
+    Args:
+        outcomes: labels and failures.
+        facts: counts of them.
+        table: their summary.
+        cost: the cost of the run, in words.
+        what: name of the records, in the plural.
+    """
+    by = next(iter(facts.judges)) if len(facts.judges) == 1 else f"{len(facts.judges)} judges"
+    failed = facts.failed.total()
+    counts = f"{len(outcomes) - failed:,} {what}{f' by {by}' if facts.judges else ''}"
+    counts += f", {failed:,} failed"
+    if failed == len(outcomes):
+        return _failures(counts, outcomes)
+    every = summary_cells(table.intervals).items()
+    cells = {column: cell for column, cell in every if column.head not in _LEFT_OUT}
+    grid = filled(cells, measured_rows(table))
+    notes = [counts, *([f"failed: {reason_counts(facts.failed)}"] if facts.failed else [])]
+    notes.append(f"cost: {cost}")
+    warnings = [*selection_warnings(row.label for row in table), *floor_note(facts.judges)]
+    if len({row.label for row in table}) > 1:
+        notes.append("several judge configurations, each with rows of its own: .summary()")
+    else:
+        known = {*notes, *warnings}
+        notes += [one for one in summary_notes(table, table.intervals) if one not in known]
+    return Display(" ".join(conclusions(table)), grid, notes, "; ".join(warnings))
+
+
+def _failures(title: str, outcomes: Sequence[AnyOutcome]) -> Display:
+    """Return the display of rows without a label: reasons by id, and a message for each reason."""
+    failed = [outcome for outcome in outcomes if isinstance(outcome, LabelFailure)]
+    first = {one.reason: f"{one.reason}: {one.message}" for one in reversed(failed)}
+    columns = (Column("id", words=True), Column("reason", words=True))
+    grid = Grid(columns, [(one.id, one.reason) for one in failed]) if failed else None
+    return Display(title, grid, [*first.values()])
+
+
+# The records with the least support, and the sentences that lack it.
+
+MOST = 5
+"""Default number of records."""
+_LONGEST = 600
+"""Characters of a text in a line, at most."""
+
+
+class Unsupported(NamedTuple):
+    """A response sentence that the documents do not fully support.
+
+    Attributes:
+        key: its key.
+        text: its text.
+        explanation: the judge's reason, or its probability.
+        nearest: the sentence that contradicts it by the label, else the one that shares the most
+            words with it, rare words first; ``None`` if no sentence shares a word.
+    """
+
+    key: str
+    text: str
+    explanation: str
+    nearest: Sentence | None
+
+
+@dataclass(frozen=True)
+class WorstRecord:
+    """A record with its unsupported sentences.
+
+    Attributes:
+        record: the label.
+        sentences: number of judged response sentences.
+        unsupported: those without full support, in order.
+    """
+
+    record: LabelRecord
+    sentences: int
+    unsupported: tuple[Unsupported, ...]
+
+    @property
+    def id(self) -> str:
+        """The record's id."""
+        return self.record.id
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form: id, counts, and each unsupported sentence."""
+        return {
+            "id": self.id,
+            "sentences": self.sentences,
+            "unsupported": [
+                one._asdict() | {"nearest": one.nearest and asdict(one.nearest)}
+                for one in self.unsupported
+            ],
+        }
+
+
+class WorstRecords(Displayed, list[WorstRecord]):
+    """Records with the least support, the worst first.
+
+    Args:
+        records: the records.
+        lacking: number of all records with an unsupported sentence.
+        total: number of all labels.
+    """
+
+    def __init__(self, records: Iterable[WorstRecord], lacking: int, total: int) -> None:
+        super().__init__(records)
+        self.lacking, self.total = lacking, total
+
+    @property
+    def conclusion(self) -> str:
+        """One sentence on the number of records with an unsupported sentence."""
+        if not self.total:
+            return "No labels."
+        if not self.lacking:
+            return f"Every sentence of all {self.total:,} answers is supported."
+        some = f"; the {len(self)} with the least support" if len(self) < self.lacking else ""
+        counted = f"{self.lacking:,} of {self.total:,} answers have an unsupported sentence"
+        return f"{counted}{some}:"
+
+    def _display(self) -> Display:
+        return Display(self.conclusion, notes=list(self.lines()))
+
+    def lines(self) -> Iterator[str]:
+        """Yield lines of text: each record, its unsupported sentences, evidence and reasons."""
+        for one in self:
+            supported = one.sentences - len(one.unsupported)
+            name = shortened(one.id)
+            yield f"{name}: {supported} of {one.sentences} sentences supported"
+            if question := one.record.example.question:
+                yield f"  question: {shortened(question, _LONGEST)}"
+            for lacking in one.unsupported:
+                yield f"  unsupported {lacking.key}: {shortened(lacking.text, _LONGEST)}"
+                if lacking.nearest is None:
+                    yield "    nearest: no document sentence shares a word with it"
+                else:
+                    found = lacking.nearest
+                    yield f"    nearest {found.key}: {shortened(found.text, _LONGEST)}"
+                if lacking.explanation:
+                    yield f"    because: {shortened(lacking.explanation, _LONGEST)}"
+
+
+def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstRecords:
+    """Return the records with the least support.
+
+    The smallest share of supported sentences comes first; of equal shares the record with more
+    unsupported sentences, then the earlier one. Records without an unsupported sentence and failed
+    rows are left out; a repeated record counts once.
+
+    Args:
+        outcomes: of any kind; consumed once.
+        most: number of records.
+    """
+    count_of("the number of records", most, 1)
+    seen: set[tuple[str, str]] = set()
+    kept: list[tuple[Rank, LabelRecord]] = []
+    lacking = 0
+    for position, outcome in enumerate(outcomes):
+        if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
+            continue
+        seen.add((outcome.id, outcome.key))
+        found = tally(outcome)
+        if found.unsupported:
+            lacking += 1
+            share = len(found.supported) / len(found.response)
+            place = Rank(share, -len(found.unsupported), position)
+            insort(kept, (place, outcome), key=itemgetter(0))
+            del kept[most:]
+    described = (_described(record, tally(record)) for _, record in kept)
+    return WorstRecords(described, lacking, len(seen))
+
+
+def _described(record: LabelRecord, found: Tally) -> WorstRecord:
+    nearest = _nearest(record)
+    reasons = {
+        entry.response_sentence_key: record.why(entry)
+        for entry in reversed(record.label.sentence_support_information)
+        if not entry.fully_supported
+    }
+    unsupported = (
+        Unsupported(key, text, reasons[key], nearest(key, text))
+        for key, text in found.texts.items()
+        if key in found.unsupported
+    )
+    return WorstRecord(record, len(found.response), tuple(unsupported))
+
+
+def _nearest(record: LabelRecord) -> Callable[[str, str], Sentence | None]:
+    """Return a function that finds the evidence nearest to a response sentence of a record."""
+    sentences = list(record.example.evidence_sentences())
+    words_of = [_words(sentence.text) for sentence in sentences]
+    counts = Counter(word for words in words_of for word in words)
+    weights = {word: log(1 + len(sentences) / count) for word, count in counts.items()}
+    contradicting: dict[str, str] = {}
+    if isinstance(record.label, ClaimsLabelingOutput):
+        for claim in record.label.response_claims:
+            for key in claim.contradicting_sentence_keys[:1]:
+                contradicting.setdefault(claim.response_sentence_key, key)
+
+    def nearest(key: str, text: str) -> Sentence | None:
+        if against := contradicting.get(key):
+            return next((one for one in sentences if one.key == against), None)
+        wanted = _words(text)
+        shared = [
+            sum(weights[word] for word in wanted & words) / (1 + len(words)) ** 0.25
+            for words in words_of
+        ]
+        best = max(shared, default=0.0)
+        return sentences[shared.index(best)] if best > 0 else None
+
+    return nearest
+
+
+def _words(text: str) -> set[str]:
+    return set(stems(surface_words(text))) - STOP_WORDS

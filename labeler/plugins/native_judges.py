@@ -1,0 +1,261 @@
+"""Judges of providers with APIs of their own: Anthropic, Amazon Bedrock and Google's Gemini."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from labeler.judges.limits import seconds_until
+from labeler.judges.native import NativeAnswers, set_only, texts_of
+from labeler.judges.openai.judge import HostedJudge
+from labeler.judges.openai.request import Form, Request, schema_name
+from labeler.judges.providers import NATIVE_MODES, OPENAI_ONLY, Provider
+
+# Anthropic's Messages API
+
+ANTHROPIC = Provider(
+    base_url="https://api.anthropic.com",
+    key_variables=("ANTHROPIC_API_KEY",),
+    address_variable="ANTHROPIC_BASE_URL",
+    modes=NATIVE_MODES,
+    requires_cap=True,
+    lacks=OPENAI_ONLY | {"seed"},
+)
+
+_MESSAGE_ENDS = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+_LIMIT = re.compile(r"anthropic-ratelimit-(requests|tokens)-(limit|remaining|reset)")
+
+
+def _message_body(asked: Request) -> dict[str, Any]:
+    system, messages, schema = texts_of(asked)
+    instructions: dict[str, Any] = {"type": "text", "text": system}
+    if asked.cached:  # the tools stand before the system prompt, so both are cached
+        instructions["cache_control"] = {"type": "ephemeral"}
+    body: dict[str, Any] = {
+        **asked.spec.parameters(),
+        "max_tokens": asked.cap,
+        "system": [instructions],
+        "messages": [{"role": role, "content": text} for role, text in messages],
+    }
+    if schema is not None:
+        name = schema_name(asked.task.schema)
+        body["tools"] = [{"name": name, "input_schema": schema}]
+        body["tool_choice"] = {"type": "tool", "name": name}
+    return body
+
+
+_ANTHROPIC_READ, _ANTHROPIC_WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
+_ANTHROPIC_ANSWERS = NativeAnswers(
+    blocks=["content"],
+    call=["input"],
+    end=["stop_reason"],
+    ends=_MESSAGE_ENDS,
+    usage="usage",
+    prompt=("input_tokens", _ANTHROPIC_READ, _ANTHROPIC_WRITTEN),
+    answer=["output_tokens"],
+    read=_ANTHROPIC_READ,
+    written=_ANTHROPIC_WRITTEN,
+    model="model",
+)
+
+
+def limits_of(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return Anthropic's rate limits under the names that OpenAI gives them, resets in seconds."""
+    found = ((_LIMIT.fullmatch(name.lower()), value) for name, value in headers.items())
+    return {
+        f"x-ratelimit-{limit[2]}-{limit[1]}": (
+            _seconds(value, headers) if limit[2] == "reset" else value
+        )
+        for limit, value in found
+        if limit
+    }
+
+
+def _seconds(moment: str, headers: Mapping[str, str]) -> str:
+    """Return the seconds until a moment; "" if it is none."""
+    try:
+        return f"{seconds_until(datetime.fromisoformat(moment), headers):.3f}"
+    except (ValueError, TypeError):  # a date without a zone cannot be subtracted
+        return ""
+
+
+class AnthropicJudge(HostedJudge):
+    """Labels records with a model of Anthropic; arguments are those of its base.
+
+    Example:
+        >>> labeler.AnthropicJudge("MODEL", api_key="key").spec.model
+        'MODEL'
+    """
+
+    provider = "anthropic"
+    form = Form(
+        "/messages",
+        _message_body,
+        _ANTHROPIC_ANSWERS.completion,
+        model_path="/models/{model}",
+        version="/v1",
+        key=("x-api-key", ""),
+        headers={"anthropic-version": "2023-06-01"},
+        quotas=limits_of,
+    )
+
+
+# Amazon Bedrock's Converse API
+
+BEDROCK = Provider(
+    base_url="https://bedrock-runtime.{region}.amazonaws.com",
+    key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+    address_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+    region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
+    modes=NATIVE_MODES,
+    lacks=OPENAI_ONLY | {"seed"},
+)
+
+_CONVERSE_ENDS = {
+    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("content_filtered", "guardrail_intervened"), "content_filter"),
+    **dict.fromkeys(("malformed_model_output", "malformed_tool_use"), "error"),
+    "refusal": "refusal",
+}
+
+
+def _converse_body(asked: Request) -> dict[str, Any]:
+    instructions, messages, schema = texts_of(asked)
+    spec = asked.spec
+    system: list[dict[str, Any]] = [{"text": instructions}]
+    if asked.cached:
+        system.append({"cachePoint": {"type": "default"}})  # the tools stand before it
+    body: dict[str, Any] = {
+        **(spec.extra_body or {}),
+        "system": system,
+        "messages": [{"role": role, "content": [{"text": text}]} for role, text in messages],
+        "inferenceConfig": set_only(
+            temperature=spec.temperature, topP=spec.top_p, maxTokens=asked.cap
+        ),
+    }
+    if schema is not None:
+        name = schema_name(asked.task.schema)
+        body["toolConfig"] = {
+            "tools": [{"toolSpec": {"name": name, "inputSchema": {"json": schema}}}],
+            "toolChoice": {"tool": {"name": name}},
+        }
+    return body
+
+
+_BEDROCK_READ, _BEDROCK_WRITTEN = "cacheReadInputTokens", "cacheWriteInputTokens"
+_BEDROCK_ANSWERS = NativeAnswers(
+    blocks=["output", "message", "content"],
+    call=["toolUse", "input"],
+    end=["stopReason"],
+    ends=_CONVERSE_ENDS,
+    usage="usage",
+    prompt=["inputTokens", _BEDROCK_READ, _BEDROCK_WRITTEN],
+    answer=["outputTokens"],
+    read=_BEDROCK_READ,
+    written=_BEDROCK_WRITTEN,
+)
+
+
+class BedrockJudge(HostedJudge):
+    """Labels records with a model on Amazon Bedrock, by its Converse API.
+
+    An API key of Bedrock is a bearer token, so no request is signed. Arguments are those of its
+    base.
+
+    Raises:
+        UsageError: neither ``base_url`` nor ``AWS_REGION`` names a region, or as for its base.
+
+    Example:
+        >>> url = "https://bedrock-runtime.eu-central-1.amazonaws.com"
+        >>> labeler.BedrockJudge("MODEL", api_key="key", base_url=url).spec.model
+        'MODEL'
+    """
+
+    provider = "bedrock"
+    form = Form("/model/{model}/converse", _converse_body, _BEDROCK_ANSWERS.completion)
+
+
+# Google's Gemini API
+
+GEMINI = Provider(
+    base_url="https://generativelanguage.googleapis.com",
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    address_variable="GOOGLE_GEMINI_BASE_URL",
+    modes=NATIVE_MODES,
+    preset={"prompt_cache": "off"},  # it caches unasked
+    lacks=OPENAI_ONLY | {"prompt_cache"},
+)
+
+_CANDIDATE_ENDS = {
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(
+        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
+        "content_filter",
+    ),
+    **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "OTHER"), "error"),
+}
+
+
+def _candidate_body(asked: Request) -> dict[str, Any]:
+    """Return the body of a request, the schema where the API takes JSON Schema."""
+    system, messages, schema = texts_of(asked)
+    spec, extra = asked.spec, dict(asked.spec.extra_body or {})
+    given = set_only(
+        temperature=spec.temperature, topP=spec.top_p, seed=spec.seed, maxOutputTokens=asked.cap
+    )
+    body: dict[str, Any] = {
+        **extra,
+        "systemInstruction": {"parts": [{"text": system}]},
+        "contents": [
+            {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
+            for role, text in messages
+        ],
+        "generationConfig": {**extra.get("generationConfig", {}), **given},
+    }
+    if schema is not None:
+        name = schema_name(asked.task.schema)
+        body["tools"] = [{"functionDeclarations": [{"name": name, "parametersJsonSchema": schema}]}]
+        calling = {"mode": "ANY", "allowedFunctionNames": [name]}
+        body["toolConfig"] = {"functionCallingConfig": calling}
+    return body
+
+
+_GEMINI_ANSWERS = NativeAnswers(
+    blocks=["candidates", 0, "content", "parts"],
+    call=["functionCall", "args"],
+    end=["candidates", 0, "finishReason"],
+    ends=_CANDIDATE_ENDS,
+    usage="usageMetadata",
+    prompt=["promptTokenCount"],
+    answer=["candidatesTokenCount", "thoughtsTokenCount"],
+    read="cachedContentTokenCount",
+    model="modelVersion",
+    blocked=["promptFeedback", "blockReason"],
+)
+
+
+class GeminiJudge(HostedJudge):
+    """Labels records with a model of Google's Gemini API; arguments are those of its base.
+
+    Example:
+        >>> labeler.GeminiJudge("MODEL", api_key="key").spec.model
+        'MODEL'
+    """
+
+    provider = "gemini"
+    form = Form(
+        "/{model}:generateContent",
+        _candidate_body,
+        _GEMINI_ANSWERS.completion,
+        model_path="/{model}",
+        version="/v1beta",
+        name=lambda model: model if "/" in model else f"models/{model}",
+        safe="/",
+        key=("x-goog-api-key", ""),
+    )
