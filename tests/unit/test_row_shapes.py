@@ -333,7 +333,9 @@ def test_texts_in_quotes_without_anything_between_are_not_split() -> None:
 def test_a_response_that_is_an_object_as_text_is_noted(response: str, is_noted: bool) -> None:
     """Its other fields, such as thoughts, would be judged."""
     rows = open_rows([{"question": "Q?", "documents": ["D."], "response": response}])
-    assert [row.content.response for row in rows] == [response]
+    (row,) = rows
+    assert isinstance(row.content, Example)
+    assert row.content.response == response
     assert (
         any("responses that are lists or objects" in text for text in rows.notices.values())
         is is_noted

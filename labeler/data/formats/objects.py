@@ -247,14 +247,14 @@ def rows_within(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
     if value and all(isinstance(row, dict) and has_fields(row) for row in value.values()):
         return "", [{"id": name, **row} for name, row in value.items()]
     if has_fields(value):
-        return "", rows_of_columns(value) or [value]
+        return "", rows_of_columns(value) or list[Any]([value])
     return _list_of_rows(name, value)
 
 
 def _list_of_rows(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
     lists = dict(_lists(value, ""))
     fitting = [path for path, rows in lists.items() if has_fields(rows[0])]
-    meant = {(meaning_of(column) or ("",))[0] for column, part in value.items() if part}
+    meant = {(meaning_of(str(column)) or ("",))[0] for column, part in value.items() if part}
     if meant >= {"question", "documents"}:  # answers in it are those to this question
         return "", [value]
     if len(fitting) > 1:
