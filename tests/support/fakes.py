@@ -8,10 +8,11 @@ from typing import Any
 
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.task import JudgeReply, Task
-from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, lowered
+from labeler.labels.answers import lowered
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.scores.records import ScoreAnswer, StepsAnswer
 from labeler.sentences.example import Frozen
+from support.labeled import output
 
 Behavior = Callable[[Task[Any]], JudgeReply[Frozen]]
 
@@ -19,22 +20,8 @@ Behavior = Callable[[Task[Any]], JudgeReply[Frozen]]
 def agreeable(request: Task) -> JudgeReply:
     """Everything is relevant, used and supported by the first sentence."""
     keys = tuple(request.example.document_keys())
-    answer = GPTLabelingOutput(
-        relevance_explanation="all of it",
-        all_relevant_sentence_keys=keys,
-        overall_supported_explanation="all of it",
-        overall_supported=True,
-        sentence_support_information=tuple(
-            SentenceSupport(
-                response_sentence_key=key,
-                explanation="first sentence",
-                supporting_sentence_keys=keys[:1],
-                fully_supported=True,
-            )
-            for key in request.example.response_keys()
-        ),
-        all_utilized_sentence_keys=keys,
-    )
+    support = dict.fromkeys(request.example.response_keys(), keys[:1])
+    answer = output(relevant=keys, utilized=keys, support=support, overall=True)
     return JudgeReply(answer, ReplyFacts(usage=Usage(prompt_tokens=10, completion_tokens=2)))
 
 

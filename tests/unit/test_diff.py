@@ -235,6 +235,10 @@ def test_the_command_gives_json(command: Command, files: tuple[Path, Path]) -> N
     found = json.loads(out, parse_constant=pytest.fail)
     assert (found["flipped"], len(found["records"])) == (2, 1)
     assert (found["a"]["labeled"], found["a"]["failed"]) == (3, 0)
+    relevant, relevance = found["flips"][0], found["metrics"][0]
+    assert (relevant["field"], relevant["lost"], relevant["rate"]) == ("relevant", 1, 1 / 9)
+    assert (relevance["metric"], relevance["higher_is_better"]) == ("relevance", True)
+    assert (relevance["mean_a"], relevance["mean_b"]) == (2 / 3, 5 / 9)
     assert found["records"][0]["flips"][0] == {
         "field": "supported",
         "key": "b",

@@ -171,18 +171,6 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERMINAL_WIDTH", "80")
 
 
-def test_help_of_label_is_short(labeler_command: Command) -> None:
-    """At most 60 lines of 80 columns, with 15 options, two examples, and the way to the others."""
-    code, out, _ = labeler_command("label", "--help")
-    lines = out.splitlines()
-    assert code == 0
-    assert len(lines) <= 60
-    assert max(map(len, lines)) <= 80
-    assert sum(line.startswith("│ --") for line in lines) == 16  # 14 options, help, help of all
-    assert sum(line.startswith(" labeler label ") for line in lines) == 2
-    assert "more options: --help-all" in out
-
-
 def test_help_all_has_every_option(labeler_command: Command) -> None:
     """Under the headings, after short help was shown in the same process."""
     labeler_command("label", "--help")

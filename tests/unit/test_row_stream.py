@@ -19,7 +19,6 @@ from labeler.data.formats import read_file
 from labeler.data.options import RowsOptions
 from labeler.data.rows import FIRST_ROWS, Row, Rows, RowStream
 from labeler.errors import BadRows, UsageError
-from labeler.judges.openai.judge import OpenAIJudge
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores import Criterion
 from labeler.store.memory import MemoryStore
@@ -311,16 +310,3 @@ def test_a_part_of_the_rows_may_lack_what_other_parts_have(tmp_path: Path) -> No
     assert len([*RowStream(part)]) == 1
     with pytest.raises(BadRows):
         len([*RowStream(open_rows(path))])
-
-
-def test_a_judge_reads_its_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on the command line: a named server needs none, and no variable sends rows elsewhere."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        OpenAIJudge("m")
-    assert OpenAIJudge("m", base_url="http://127.0.0.1:1/v1").spec.model == "m"
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
-    assert OpenAIJudge("m").spec.model == "m"
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    with pytest.raises(UsageError, match="OPENAI_BASE_URL"):
-        OpenAIJudge("m")
