@@ -44,14 +44,8 @@ from interval_populations import (
     shares_of,
 )
 from interval_report import HEAD, NO_SCIPY, SCIPY_HEAD, Coverage, Table, kept, report
-from labeler.calculators.agreement_coefficients import PAIR
-from labeler.calculators.bias_correction import (
-    Corrected,
-    corrected_proportion,
-    ppi_mean,
-)
-from labeler.calculators.intervals import Interval, mean_interval
-from labeler.calculators.resampling import (
+from labeler.calculators.agreement import (
+    PAIR,
     agreement_intervals,
     coefficients,
     drawn_intervals,
@@ -59,6 +53,12 @@ from labeler.calculators.resampling import (
     score_coefficients,
     score_sums,
 )
+from labeler.calculators.bias_correction import (
+    Corrected,
+    corrected_proportion,
+    ppi_mean,
+)
+from labeler.calculators.intervals import Interval, mean_interval
 from labeler.calculators.significance import Undefined, holm, paired_interval, paired_test
 from labeler.plugins.scores.length import Slope, fit_slope
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import labeler
 from judge_figures import area
-from labeler.calculators.agreement_coefficients import Pattern
+from labeler.calculators.agreement import Pattern
 from labeler.calculators.rater_agreement import FieldRatings
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import Example

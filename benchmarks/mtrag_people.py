@@ -34,7 +34,7 @@ import krippendorff
 import labeler
 from judge_figures import area
 from labeler.calculators import METRICS, tally
-from labeler.calculators.agreement_coefficients import Pattern, Ratings
+from labeler.calculators.agreement import Pattern, Ratings
 from labeler.calculators.bias_correction import (
     Corrected,
     corrected_proportion,

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeler.calculators.agreement import Floats, Groups, group_sums
 from labeler.calculators.intervals import (
     FEWEST,
     LEVEL,
@@ -33,7 +34,6 @@ from labeler.calculators.intervals import (
     is_small,
     mean_interval,
 )
-from labeler.calculators.resampling import Floats, Groups, group_sums
 from labeler.calculators.significance import SAME, effective_count, quantile_of, wilson_ends
 from labeler.errors import UsageError
 

@@ -7,21 +7,24 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from labeler.calculators.agreement_coefficients import (
+from labeler.calculators.agreement import (
     PAIR,
     Coefficient,
     Pattern,
     Ratings,
+    agreement_intervals,
     cohen_kappa,
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
+    record_sums,
 )
 from labeler.calculators.intervals import Interval
 from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.registry import (
+    FIELD_WORDS,
     METRICS,
     plain_name,
 )
@@ -50,35 +53,6 @@ UNITS: Mapping[str, str] = {
 }
 """The yes-or-no fields of every label, and the unit that each is about."""
 
-
-class FieldWords(NamedTuple):
-    """Plain words for the decisions on a field.
-
-    Attributes:
-        subject: one of the things that a decision is about.
-        positive: what a yes calls it; empty if the decision is not yes or no.
-    """
-
-    subject: str
-    positive: str = ""
-
-    @property
-    def verdicts(self) -> str:
-        """The positive decisions: ``answers fully supported``."""
-        return f"{self.subject}s {self.positive}".rstrip()
-
-    def counted(self, count: int) -> str:
-        """Return a number of subjects."""
-        return f"{count:,} {self.subject}{'s' * (count != 1)}"
-
-
-FIELD_WORDS: Mapping[str, FieldWords] = {
-    "overall_supported": FieldWords("answer", "fully supported"),
-    "supported": FieldWords("answer sentence", "supported"),
-    "relevant": FieldWords("document sentence", "relevant"),
-    "utilized": FieldWords("document sentence", "used"),
-}
-"""Words by field, the most telling field first."""
 
 _FLAGS = frozenset(
     {
@@ -224,7 +198,7 @@ class FieldRatings:
     Attributes:
         patterns: number of units by ratings, one rating a side: yes or no, or numbers.
         most: records up to which there are intervals; their sums are kept in memory.
-        sums: of each record, by :func:`labeler.calculators.resampling.record_sums`.
+        sums: of each record, by :func:`labeler.calculators.agreement.record_sums`.
         questions: of each record; equal ones are drawn together.
     """
 
@@ -235,8 +209,6 @@ class FieldRatings:
 
     def add(self, patterns: Sequence[Pattern], question: Hashable) -> None:
         """Add the ratings of a record's units; without a rating it is drawn for no interval."""
-        from labeler.calculators.resampling import record_sums  # noqa: PLC0415 - numpy
-
         self.patterns.update(patterns)
         if len(self.questions) <= self.most and any(sums := record_sums(patterns)):
             self.sums.append(array("d", sums))
@@ -253,8 +225,6 @@ class FieldRatings:
         ratings, questions = Ratings(self.patterns), None
         raw, found = ratings.raw, coefficients(ratings)
         if self.sums and len(self.questions) <= self.most:
-            from labeler.calculators.resampling import agreement_intervals  # noqa: PLC0415
-
             questions = count_clusters(self.questions)
             groups = None if questions is None else self.questions
             drawn = agreement_intervals(self.sums, raters=ratings.raters, groups=groups)

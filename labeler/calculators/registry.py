@@ -5,10 +5,10 @@ Most metrics measure records one by one; some measure all records of a kind toge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel
 from typing_extensions import TypedDict, Unpack
@@ -411,3 +411,33 @@ def headline_metrics(metrics: Iterable[Metric]) -> list[Metric]:
     richest = next((name for name in reversed(HEADLINES) if name in profiles), "trace")
     first = [given[name] for name in HEADLINES[richest] if name in given]
     return first or list(given.values())[:6]
+
+
+class FieldWords(NamedTuple):
+    """Plain words for the decisions on a field.
+
+    Attributes:
+        subject: one of the things that a decision is about.
+        positive: what a yes calls it; empty if the decision is not yes or no.
+    """
+
+    subject: str
+    positive: str = ""
+
+    @property
+    def verdicts(self) -> str:
+        """The positive decisions: ``answers fully supported``."""
+        return f"{self.subject}s {self.positive}".rstrip()
+
+    def counted(self, count: int) -> str:
+        """Return a number of subjects."""
+        return f"{count:,} {self.subject}{'s' * (count != 1)}"
+
+
+FIELD_WORDS: Mapping[str, FieldWords] = {
+    "overall_supported": FieldWords("answer", "fully supported"),
+    "supported": FieldWords("answer sentence", "supported"),
+    "relevant": FieldWords("document sentence", "relevant"),
+    "utilized": FieldWords("document sentence", "used"),
+}
+"""Words by field, the most telling field first."""

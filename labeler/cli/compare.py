@@ -19,7 +19,7 @@ from labeler.cli.terminal import (
     print_json,
     print_sections,
 )
-from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
+from labeler.comparing.sides import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
@@ -226,8 +226,7 @@ def agree(
     Corrections of A's labels are human labels too: all that a person judged, agreeing or not.
     """
     from labeler import api
-    from labeler.comparing.agreement import compare_labels
-    from labeler.comparing.human_agreement import compare_with_people
+    from labeler.comparing.agreement import compare_labels, compare_with_people
 
     _check(other, people, sides)
     outcomes = api.checked_outcomes(labels)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from labeler.extensions import importer
 
 if TYPE_CHECKING:
-    from labeler.comparing.agreement import compare_labels
+    from labeler.comparing.agreement import compare_labels, compare_with_people
     from labeler.comparing.compare import compare_runs
     from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import diff_labels
-    from labeler.comparing.human_agreement import compare_with_people
     from labeler.comparing.human_labels import read_human_labels
 
 __all__ = [
@@ -23,11 +22,10 @@ __all__ = [
     "read_human_labels",
 ]
 _HOMES = {
-    "agreement": "compare_labels",
+    "agreement": "compare_labels compare_with_people",
     "compare": "compare_runs",
     "comparison": "Comparison",
     "diff": "diff_labels",
-    "human_agreement": "compare_with_people",
     "human_labels": "read_human_labels",
 }
 __getattr__ = importer(__name__, _HOMES)

@@ -1,17 +1,16 @@
-"""Agreement between the labels that two judges, prompts, profiles or trials gave the same records.
-
-Records are paired by id, and only where question, documents and response are the same sentences.
-"""
+"""Agreement of two judges, and of a judge with people."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from typing_extensions import Unpack
 
+from labeler.calculators.bias_correction import Corrected
 from labeler.calculators.intervals import Interval
 from labeler.calculators.rater_agreement import (
     UNITS,
@@ -22,11 +21,228 @@ from labeler.calculators.rater_agreement import (
     show_agreement,
     verdicts_of,
 )
+from labeler.calculators.summary import check_column
 from labeler.calculators.summary_text import small_sample_note
-from labeler.comparing.options import SideKeywords, side_options
+from labeler.comparing.human_labels import HumanLabels
+from labeler.comparing.human_matching import (
+    Estimates,
+    Judged,
+    Matched,
+    People,
+    estimate_metrics,
+    record_fields,
+)
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
-from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import Column, Display, Displayed, Grid, Section, number
+from labeler.comparing.sides import Choice, Side, SideKeywords, read_side, side_options
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.sentences.display import (
+    NONE,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    Section,
+    number,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class PeopleAgreement(Displayed):
+    """A judge against people.
+
+    Attributes:
+        signatures: signatures of the judge's labels.
+        matched: numbers of human labels by what became of them.
+        fields: the judge (A) against people (B), all records first, then each group.
+        among: people against each other, where two judged the same.
+        estimates: means by judge and people together.
+        random_sample: whether the records that people judged are known to be drawn at random.
+        warnings: limits of the numbers, in plain English.
+    """
+
+    signatures: tuple[str, ...]
+    matched: Matched
+    fields: tuple[FieldAgreement, ...]
+    among: tuple[FieldAgreement, ...]
+    estimates: tuple[Estimates, ...]
+    random_sample: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def conclusions(self) -> list[str]:
+        """The agreement in one sentence, and the first mean corrected by people in another."""
+        found = [conclude_agreement(self.fields, "The judge and people")]
+        every = (one for one in self.estimates if one.group is None and one.ppi.interval)
+        only_if = "" if self.random_sample else ", if people judged records drawn at random"
+        return [*found, *(f"{one.sentence}{only_if}" for one in list(every)[:1])]
+
+    def _display(self) -> Display:
+        notes = [*self.matched.lines(), *(f"note: {warning}" for warning in self.warnings)]
+        title = "\n".join(self.conclusions)
+        return show_agreement(title, self.fields, notes, sides=("judge", "people"))
+
+    def in_full(self) -> Iterator[Section]:
+        """Yield the agreement of the judge with people, and its means corrected by them."""
+        yield from field_sections(self.fields)
+        yield from _estimate_sections(self.estimates)
+        corrected = (one.interval for found in self.estimates for one in found.all)
+        intervals = chain(drawn_intervals(self.fields), drawn_intervals(self.among), corrected)
+        lines = [
+            *field_notes(self.fields),
+            *_estimate_notes(self.estimates),
+            *small_sample_note(intervals),
+            *chain(*map(_among_notes, self.among)),
+            *self.matched.lines(),
+            *(f"note: {warning}" for warning in self.warnings),
+            *(f"A: {signature}" for signature in self.signatures),
+            "B: people",
+        ]
+        yield Section(lines=lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "judge": list(self.signatures),
+            "human_labels": asdict(self.matched),
+            "fields": [found.as_json() for found in self.fields],
+            "among_people": [_among_json(found) for found in self.among],
+            "estimates": [found.as_json() for found in self.estimates],
+            "warnings": list(self.warnings),
+        }
+
+
+def compare_with_people(
+    outcomes: Iterable[AnyOutcome],
+    human: HumanLabels,
+    *,
+    by: str | None = None,
+    a_signature: str | None = None,
+    trial: int | None = None,
+    name: str = "labels",
+    human_name: str = "human labels",
+    random_sample: bool = False,
+) -> PeopleAgreement:
+    r"""Compare a judge's labels with human labels.
+
+    Where several people judged the same, a yes-or-no field has their majority's value, any other
+    their mean. Where they judged every sentence of a record, the derived metrics are computed for
+    each of them first, and then combined in the same way.
+
+    Args:
+        outcomes: the judge's outcomes, including records that no one else judged.
+        human: the human labels.
+        by: name of a metadata column to group by as well.
+        a_signature: a part of the signature of the judge's labels.
+        trial: only labels of this trial.
+        name: name of the outcomes in errors.
+        human_name: name of the human labels in errors.
+        random_sample: whether the human-judged records are known to have been drawn at random.
+
+    Returns:
+        Agreement by field, and the judge's means corrected by the human labels.
+
+    Raises:
+        UsageError: there is no label that fits the choice, a record has two different ones, no
+            record has the column, or no human label is about a label of the judge.
+
+    Example:
+        >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
+        >>> human = labeler.comparing.read_human_labels(folder / "people.csv")
+        >>> labeler.comparing.compare_with_people(labels, human).fields[0].field
+        'supported'
+    """
+    judged_ids = {label.id for label in human.labels}
+    metrics = record_fields(human)
+
+    def keep(record: LabelRecord) -> Judged:
+        return Judged.of(record, metrics, in_full=record.id in judged_ids)
+
+    side = read_side(outcomes, keep, Choice(name, a_signature, trial), by=by)
+    check_column(by, side.columns, "to group by")
+    people = People(human, side, human_name)
+    return PeopleAgreement(
+        signatures=side.signatures,
+        matched=people.matched,
+        fields=tuple(_fields(people, side)),
+        among=tuple(_among(people, side)),
+        estimates=tuple(estimate_metrics(people, side, metrics, random_sample=random_sample)),
+        random_sample=random_sample,
+        warnings=tuple(_warnings(people, side)),
+    )
+
+
+def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
+    """Compare the judge with people on every field, all records first, then each group."""
+    ratings: dict[tuple[str | None, str], FieldRatings] = defaultdict(FieldRatings)
+    for (name, field), verdicts in people.verdicts.items():
+        kept = side.labels[name]
+        judged = kept.value.values if None in verdicts else kept.value.verdicts[field]
+        patterns: list[tuple[float | None, float | None]] = []
+        for sentence, value in verdicts.items():
+            given = judged[sentence or field]
+            patterns.append((None if given is None else float(given), value))
+        for group in {None, kept.group}:
+            ratings[group, field].add(patterns, kept.question)
+    for group in side.groups:
+        for field in people.fields():
+            if (group, field) in ratings:
+                own = ratings[group, field]
+                tied = sum(count for (_, value), count in own.patterns.items() if value is None)
+                yield own.agreement(field, group, tied)
+
+
+def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
+    """Compare people with each other, on items that two or more of them judged."""
+    by_field: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(dict)
+    for (name, field), by_sentence in people.values.items():
+        by_field[field][name] = list(by_sentence.values())
+    for field, records in by_field.items():
+        annotators = sorted({one for units in records.values() for unit in units for one in unit})
+        ratings = FieldRatings()
+        for name, units in records.items():
+            patterns = [tuple(map(unit.get, annotators)) for unit in units]
+            ratings.add(patterns, side.labels[name].question)
+        found = ratings.agreement(field)
+        if found.units:
+            yield found
+
+
+def _among_json(found: FieldAgreement) -> dict[str, Any]:
+    names = ("field", "units", "raw", "questions", "alpha", "ac1")
+    return {name: figure for name, figure in found.as_json().items() if name in names}
+
+
+def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
+    """Yield limits of the numbers."""
+    if len(side.signatures) > 1:
+        yield (
+            f"the labels were made in {len(side.signatures)} ways, and the numbers are over all of "
+            "them together"
+        )
+    if people.matched.ties:
+        yield (
+            f"ties between annotators: {people.matched.ties} verdicts on records and sentences "
+            "have as many yeses as noes; they count one half in people's and PPI++ means and not "
+            "at all elsewhere"
+        )
+    if people.derived:
+        named = ", ".join(f"{metric} of {count}" for metric, count in people.derived.items())
+        yield (
+            f"derived from people's judgments of every sentence: {named} records, for each person "
+            "first, then by majority or mean; a verdict on a whole record replaces the derived one"
+        )
+
+
+def _among_notes(among: FieldAgreement) -> Iterator[str]:
+    values = [
+        f"{name} {one.undefined if one.value is None else number(one.value)}"
+        for name, one in (("alpha", among.alpha), ("AC1", among.ac1))
+    ]
+    yield (
+        f"people among themselves on {among.field}: {', '.join(values)}, agree "
+        f"{number(among.raw)} over {among.units}"
+    )
+    yield from interval_notes(f"people on {among.field}", among)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,7 +321,7 @@ def compare_labels(
         b: outcomes of side B.
         names: names of the sides in errors.
         sides: ``by``, a metadata column to group by as well, and the choice of labels; see
-            :class:`labeler.comparing.options.SideOptions`.
+            :class:`labeler.comparing.sides.SideOptions`.
 
     Returns:
         Agreement by field: share of equal verdicts, kappa, AC1, alpha, each with its interval.
@@ -121,10 +337,12 @@ def compare_labels(
     (pairs,) = read_pairs(
         [a, b], (verdicts_of, verdicts_of), side_options(sides, compare_labels), names=names
     )
-    return LabelAgreement(pairs.a.signatures, pairs.b.signatures, pairs.counts, _fields(pairs))
+    return LabelAgreement(
+        pairs.a.signatures, pairs.b.signatures, pairs.counts, _label_fields(pairs)
+    )
 
 
-def _fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[FieldAgreement, ...]:
+def _label_fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[FieldAgreement, ...]:
     ratings: dict[tuple[str | None, str], FieldRatings] = defaultdict(FieldRatings)
     for pair in pairs:
         for field in UNITS:
@@ -139,7 +357,7 @@ def _fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[FieldAgre
     )
 
 
-# Fields in full.
+# Agreement on each field in full.
 
 ALL = "all"
 """Name of all groups together."""
@@ -202,3 +420,61 @@ def drawn_intervals(fields: Iterable[FieldAgreement]) -> Iterator[Interval | Non
 def named_in(name: str, group: str | None) -> str:
     """Return a name with its group."""
     return name if group is None else f"{name} in {group}"
+
+
+# Agreement with people in full.
+
+
+def _estimate_sections(estimates: Iterable[Estimates]) -> Iterator[Section]:
+    """Yield a table of the estimates of each group; a metric's first row names it."""
+    columns = [
+        Column("metric", words=True),
+        Column("mean", words=True),
+        Column("people", drop=2),
+        Column("judge\nalone", drop=1),
+        Column("value"),
+        Column("95 % interval"),
+    ]
+    groups: dict[str | None, list[list[str]]] = {}
+    for found in estimates:
+        for index, one in enumerate(found.all):
+            name, drawn = "" if index else found.metric, one.interval
+            ends = f"{drawn.low:.4f} {drawn.high:.4f}{drawn.mark}" if drawn else NONE
+            counts = str(one.labeled), str(one.unlabeled)
+            row = [name, _METHODS[one.method], *counts, number(one.value), ends]
+            groups.setdefault(found.group, []).append(row)
+    return by_group(columns, groups)
+
+
+_METHODS = {
+    "people": "people's own",
+    "plain": "judge's own",
+    "ppi++": "PPI++",
+    "error-corrected": "error-corrected",
+}
+
+
+def _estimate_notes(estimates: Iterable[Estimates]) -> Iterator[str]:
+    """Yield the parameters of corrected means, or why a mean is undefined, and each warning."""
+    warnings: dict[str, None] = {}
+    for found in estimates:
+        where = named_in(found.metric, found.group)
+        if found.questions is not None:
+            yield f"{where}: 95 % intervals grouped by question ({found.questions} groups)"
+        for one in filter(None, (found.ppi, found.corrected)):
+            if one.value is None:
+                yield f"{where}: {_METHODS[one.method]} undefined ({one.undefined})"
+            else:
+                yield f"{where}: {_parameter(one)}"
+            warnings.update(dict.fromkeys(one.warnings))
+    yield from (f"note: {warning}" for warning in warnings)
+
+
+def _parameter(estimate: Corrected) -> str:
+    name = _METHODS[estimate.method]
+    if estimate.weight is not None:
+        return f"{name} trusts the judge by (lambda) {estimate.weight:.4f}"
+    return (
+        f"{name} with sensitivity {estimate.sensitivity:.4f} and specificity "
+        f"{estimate.specificity:.4f}"
+    )

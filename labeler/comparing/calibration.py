@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labeler.calculators.agreement import Floats, drawn_intervals
 from labeler.calculators.intervals import Interval
-from labeler.calculators.resampling import Floats, drawn_intervals
 from labeler.calculators.summary import count_clusters
 from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.human_labels import HumanLabels

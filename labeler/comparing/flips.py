@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel
 
 from labeler.calculators import Metric, Ratio, Tally
-from labeler.calculators.rater_agreement import FIELD_WORDS, FieldWords
+from labeler.calculators.registry import FIELD_WORDS, FieldWords
 from labeler.labels.answers import GPTLabelingOutput, in_order
 from labeler.sentences.display import Brief
 from labeler.sentences.example import KeyedExample

@@ -1,15 +1,24 @@
-"""Match human labels to a judge's records."""
+"""Human labels matched to a judge's records, and its means corrected by them."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from labeler.calculators import METRICS, Tally, tally
+from labeler.calculators.bias_correction import (
+    Corrected,
+    corrected_proportion,
+    plain_mean,
+    ppi_mean,
+)
 from labeler.calculators.rater_agreement import is_yes_or_no, verdicts_of
+from labeler.calculators.registry import plain_name
+from labeler.calculators.summary import count_clusters
 from labeler.comparing.human_labels import (
     DOCUMENT_FIELDS,
     OVERALL,
@@ -20,6 +29,7 @@ from labeler.comparing.human_labels import (
 from labeler.comparing.sides import Side
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
+from labeler.sentences.display import Brief, figure
 
 _DERIVED: Mapping[str, tuple[str, ...]] = {
     "relevant": ("relevance",),
@@ -287,3 +297,151 @@ def _with_verdicts(counted: Tally, field: str, verdicts: BySentence) -> Tally:
     if field == "utilized":
         return replace(counted, utilized=yes)
     return replace(counted, supported=yes, unsupported=every - yes)
+
+
+_NO_WIDTH = "there is no interval: by these values it would have no width"
+
+
+@dataclass(frozen=True, repr=False)
+class Estimates(Brief):
+    """Several estimates of one metric's mean.
+
+    Attributes:
+        metric: the metric's id, or ``overall_supported``.
+        group: value of the grouping column; ``None`` for all records together.
+        questions: number of questions that intervals are grouped by; ``None`` where all records
+            differ, or ask the same one.
+        people: the mean of the human-judged records, by people.
+        plain: the judge's mean over all records.
+        ppi: the PPI++ mean.
+        corrected: the error-corrected proportion; ``None`` where the metric is not yes or no.
+    """
+
+    metric: str
+    group: str | None
+    questions: int | None
+    people: Corrected
+    plain: Corrected
+    ppi: Corrected
+    corrected: Corrected | None
+
+    @property
+    def sentence(self) -> str:
+        """The judge's mean next to the mean that people's verdicts make of it, in plain words."""
+        metric = METRICS.get("adherence" if self.metric == OVERALL else self.metric)
+        name = plain_name(metric) if metric else self.metric
+        judge, people = figure(self.plain.value), figure(self.ppi.value)
+        drawn = self.ppi.interval
+        ends = f" ({figure(drawn.low)} to {figure(drawn.high)})" if drawn else ""
+        return f"{name} by the judge {judge}, corrected by people {people}{ends}"
+
+    @property
+    def all(self) -> list[Corrected]:
+        """The estimates, in the order in which they are shown."""
+        return [one for one in (self.people, self.plain, self.ppi, self.corrected) if one]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "metric": self.metric,
+            "group": self.group,
+            "questions": self.questions,
+            "people": self.people.as_json(),
+            "plain": self.plain.as_json(),
+            "ppi": self.ppi.as_json(),
+            "corrected": self.corrected and self.corrected.as_json(),
+        }
+
+
+def estimate_metrics(
+    people: People, side: Side[Judged], metrics: Sequence[str], *, random_sample: bool
+) -> Iterator[Estimates]:
+    """Yield the means of metrics, corrected by what people said of some records."""
+    by_group: dict[str | None, list[str]] = defaultdict(list)
+    for name, kept in side.labels.items():
+        for group in {None, kept.group}:
+            by_group[group].append(name)
+    verdicts = {metric: people.of_records(metric) for metric in metrics}
+    for group in side.groups:
+        for metric in metrics:
+            values = {name: side.value(name).values[metric] for name in by_group[group]}
+            if group is not None and not any(name in verdicts[metric] for name in values):
+                continue  # people judged no record of the group: there is nothing to compare
+            yield estimate(
+                metric,
+                group,
+                values,
+                verdicts[metric],
+                questions={name: side.labels[name].question for name in values},
+                random_sample=random_sample,
+            )
+
+
+def estimate(
+    metric: str,
+    group: str | None,
+    judged: Mapping[str, float | None],
+    verdicts: Mapping[str, float | None],
+    *,
+    questions: Mapping[str, Hashable] | None = None,
+    random_sample: bool,
+) -> Estimates:
+    """Estimate the mean of one metric.
+
+    Args:
+        metric: its id.
+        group: value of the grouping column, or ``None``.
+        judged: the judge's value by record; ``None`` where the metric is undefined.
+        verdicts: people's value by record; ``None`` where they are tied.
+        questions: question of each record; equal ones are one observation.
+        random_sample: whether the human-judged records are known to have been drawn at random.
+    """
+    # Sorted, so that rounding does not depend on the order of records.
+    values = {name: value for name, value in sorted(judged.items()) if value is not None}
+    human = {name: verdicts[name] for name in values if name in verdicts}
+    decided = {name: value for name, value in human.items() if value is not None}
+    alone = [name for name in values if name not in human]
+    rest, asked = [values[name] for name in alone], questions or {}
+    by_people = [TIE if value is None else value for value in human.values()]
+    plain = plain_mean(list(values.values()), groups=_groups(asked, values))
+    people = plain_mean(by_people, groups=_groups(asked, human))
+    ppi = ppi_mean(
+        by_people,
+        [values[name] for name in human],
+        rest,
+        is_share=_is_share(metric, values.values()),
+        groups=_groups(asked, [*human, *alone]),
+        random_sample=random_sample,
+    )
+    if ppi.interval and ppi.interval.low == ppi.interval.high:
+        ppi = replace(ppi, interval=None, warnings=(*ppi.warnings, _NO_WIDTH))
+    corrected = None
+    if is_yes_or_no(metric):
+        corrected = corrected_proportion(
+            list(decided.values()),
+            [values[name] for name in decided],
+            rest,
+            groups=_groups(asked, [*decided, *alone]),
+            random_sample=random_sample,
+        )
+    return Estimates(
+        metric=metric,
+        group=group,
+        plain=replace(plain, labeled=len(human), unlabeled=len(alone)),
+        ppi=ppi,
+        corrected=corrected,
+        people=replace(people, method="people", labeled=len(human), unlabeled=0),
+        questions=count_clusters([asked.get(name) for name in values]),
+    )
+
+
+def _groups(questions: Mapping[str, Hashable], names: Iterable[str]) -> list[Hashable] | None:
+    """Return the question of each record; ``None`` if all differ, or all are one."""
+    found = [questions.get(name) for name in names]
+    return None if count_clusters(found) is None else found
+
+
+def _is_share(metric: str, values: Iterable[float]) -> bool:
+    """Return whether a mean is between 0 and 1; a value outside proves that it is not."""
+    declared = metric == OVERALL or METRICS[metric].bounded
+    return declared and all(0 <= value <= 1 for value in values)

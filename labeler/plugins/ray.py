@@ -99,8 +99,8 @@ def plan(
     """
     names = [part for name in inputs for part in parts_of(name) or [name]]
     files = sorted({name if is_remote(name) else str(Path(name).absolute()) for name in names})
-    if other := next((file for file in files if not file.lower().endswith(".parquet")), None):
-        raise UsageError(f"{other} is not a Parquet file or a folder of them, as Ray needs")
+    if others := [file for file in files if not file.lower().endswith(".parquet")]:
+        raise UsageError(f"{others[0]} is not a Parquet file or a folder of them, as Ray needs")
     found = [shard for file in files for shard in _shards_of(file)]
     shards = {shard.name: shard for shard in found}
     if len(shards) < len(found):
@@ -181,13 +181,9 @@ class ShardStore(DiskStore):
     Any process that labels the shard finds the labels that were paid for before.
     """
 
-    def __init__(self, store: Path, name: str) -> None:
-        self._whole = DiskStore(store, create=False)
-        try:
-            super().__init__(store / SHARDS / name)
-        except BaseException:
-            self._whole.close()
-            raise
+    def __init__(self, whole: DiskStore, name: str) -> None:
+        super().__init__(whole.directory / SHARDS / name)
+        self._whole = whole
 
     def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
         for name in names:  # a label of either goes before a failure
@@ -201,11 +197,6 @@ class ShardStore(DiskStore):
 
     def __len__(self) -> int:
         return super().__len__() + len(self._whole)
-
-    def close(self) -> None:
-        """Make everything durable and release the files; calling it again has no effect."""
-        super().close()
-        self._whole.close()
 
 
 @dataclass
@@ -258,10 +249,9 @@ class Worker:
         return self.work.tasks()
 
     def label(self, shard: Shard) -> tuple[RunCounts, str, str]:
-        """Label a shard and write its label file; without a share it is left to the next run.
+        """Label a shard, and return counts; without a share it is left to the next run.
 
-        Returns:
-            The counts, and the kind and message of an error that ends the run, or empty texts.
+        An error that ends the run is returned as its kind and message, otherwise empty texts.
         """
         events, (share, begun) = RunEvents(), self.take(shard.name)
         counts = events.counts
@@ -283,7 +273,8 @@ class Worker:
     def _label(self, shard: Shard, share: Decimal | None, events: RunEvents) -> None:
         options, tasks = self.work.options, self._tasks
         with (
-            ShardStore(self.work.store, shard.name) as store,
+            DiskStore(self.work.store, create=False) as whole,
+            ShardStore(whole, shard.name) as store,
             Run(
                 store,
                 concurrency=options.concurrency,
@@ -357,11 +348,7 @@ def _ray() -> Any:  # noqa: ANN401 - it need not be installed
 def _reports(
     work: Work, shards: Sequence[Shard], workers: int | None
 ) -> Generator[RunCounts, None, None]:
-    """Label one or more shards by actors, one a processor; yield counts of each, in any order.
-
-    Raises:
-        LabelerError: a worker or Ray cannot go on; labels made until then are stored.
-    """
+    """Label one or more shards by actors, one a processor; yield counts of each, in any order."""
     ray = _ray()
     try:
         ray.init(

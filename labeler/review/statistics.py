@@ -15,9 +15,16 @@ from statistics import fmean
 from labeler.calculators.bias_correction import Corrected
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.registry import plain_name
-from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
+from labeler.comparing.agreement import compare_with_people
 from labeler.comparing.human_labels import OVERALL, HumanLabels, labels_of_corrections
-from labeler.comparing.human_matching import Judged, People, combine, record_fields
+from labeler.comparing.human_matching import (
+    Estimates,
+    Judged,
+    People,
+    combine,
+    estimate,
+    record_fields,
+)
 from labeler.comparing.sides import read_side
 from labeler.data.corrections import Correction
 from labeler.data.corrections.applying import corrected

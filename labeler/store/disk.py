@@ -33,6 +33,7 @@ from labeler.store.checksums import DamagedRecord, decode, encode, name_of
 from labeler.store.database import (
     SETTINGS,
     Database,
+    Row,
     closed_error,
     damaged,
     described,
@@ -111,14 +112,15 @@ class DiskStore(LabelStore):
         return self._writer
 
     def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
-        found = {row.name: row for row in self._database.named(names)}
-        for name in names:
-            if name in found:
-                try:
-                    return decode(name, found[name].data())
-                except DamagedRecord as error:
-                    raise damaged(self.directory, name, error) from error
-        return None
+        found = self._database.named(names)
+        first = next((row for name in names for row in found if row.key == name), None)
+        return first and self._decoded(first)
+
+    def _decoded(self, row: Row) -> Any:  # noqa: ANN401 - as in the base
+        try:
+            return decode(row.name, row.data())
+        except DamagedRecord as error:
+            raise damaged(self.directory, row.name, error) from error
 
     def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
         data = encode(outcome, is_checked=is_checked)
@@ -126,14 +128,11 @@ class DiskStore(LabelStore):
         return self._opened().put(name_of(outcome), data, replaces=replaces)
 
     def lease(self, key: str) -> Lease | None:
-        """Reserve a key so that nobody else pays for it; ``None`` if someone else holds it.
+        """Reserve a key so that nobody else pays for its label; ``None`` if someone else holds it.
 
-        Never waits. Excludes every other user of the store on this machine (or on a network disk
-        that forwards locks), in this process and others. Ends when it is released, when the store
-        is closed, or when the process ends in any way.
-
-        The first call checks that every stored record is found by its key, because one that is not
-        would seem to be missing, and would be paid for again.
+        Excludes every other user of the store on this machine, or on a network disk that forwards
+        locks. The first call checks that every stored record is found by its key, because one that
+        is not would seem to be missing, and would be paid for again.
 
         Raises:
             StoreError: the file system does not support locks, or keys are damaged.
@@ -156,11 +155,7 @@ class DiskStore(LabelStore):
 
     def __iter__(self) -> Iterator[AnyRecord]:
         """Yield every record that is stored now, by key; the first damaged one is an error."""
-        for row in self._database.records():
-            try:
-                yield decode(row.name, row.data())  # type: ignore[misc]  # a record by its name
-            except DamagedRecord as error:
-                raise damaged(self.directory, row.name, error) from error
+        yield from map(self._decoded, self._database.records())
         self._database.require_findable_rows()
 
     def close(self) -> None:

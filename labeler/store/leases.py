@@ -85,18 +85,21 @@ class LockFiles:
 
     def _file(self, name: str) -> int:
         """Return the descriptor of a lock file; child programs do not inherit it."""
-        path = self.directory / name
         if name not in self._opened:
             flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+            path = self.directory / name
             self._opened[name] = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
         facts = os.fstat(self._opened[name])
         if not stat.S_ISREG(facts.st_mode):
             os.close(self._opened.pop(name))
-            raise StoreError(f"{path} is not a regular file; remove it if you did not put it there")
+            raise StoreError(
+                f"{self.directory / name} is not a regular file; remove it if you did not put it "
+                "there"
+            )
         if not facts.st_nlink:
             raise StoreError(
-                f"{path} was removed while it was in use: others may ask for the same labels; "
-                "run again, and leave the file where it is"
+                f"{self.directory / name} was removed while it was in use: others may ask for the "
+                "same labels; run again, and leave the file where it is"
             )
         return self._opened[name]
 

@@ -14,21 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.calculators import METRICS, measure, select_metrics
-from labeler.calculators.agreement_coefficients import (
+from labeler.calculators.agreement import (
     Coefficient,
     Level,
     Pattern,
     Rating,
     Ratings,
+    agreement_intervals,
+    coefficients,
     cohen_kappa,
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
+    record_sums,
 )
 from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
-from labeler.calculators.resampling import agreement_intervals, coefficients, record_sums
-from labeler.comparing import human_agreement
-from labeler.comparing.human_agreement import estimate
+from labeler.comparing import human_matching
+from labeler.comparing.human_matching import estimate
 from labeler.errors import UsageError
 from support.labeled import record
 
@@ -422,5 +424,5 @@ def test_a_mean_is_cut_to_1_only_where_it_is_a_share(monkeypatch: pytest.MonkeyP
     assert highest("relevance", {**JUDGED}) <= 1.0
     assert highest("relevance", {**JUDGED, "r5": 3.0}) > 1.0
     free = replace(METRICS["relevance"], bounded=False)
-    monkeypatch.setattr(human_agreement, "METRICS", {"relevance": free})
+    monkeypatch.setattr(human_matching, "METRICS", {"relevance": free})
     assert highest("relevance", {**JUDGED}) > 1.0

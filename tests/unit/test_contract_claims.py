@@ -359,27 +359,24 @@ def test_a_good_trace_answer_passes_unchanged() -> None:
     assert check_label(answer, TRACE_EXAMPLE) == (answer, {}, ())
 
 
-@pytest.mark.parametrize("spelling", ["0A", "[0a]", "0a.", "(0a)", '"0a"', " 0a ", "`0a`", "0a:"])
-def test_trivial_spelling_is_repaired_and_counted(spelling: str) -> None:
-    """A key that is meant plainly becomes the key."""
-    checked = check_label(output(relevant=[spelling]), TRACE_EXAMPLE)
-    assert checked.answer.all_relevant_sentence_keys == ("0a",)
-    assert checked.repairs == {"spelling": 1}
-    assert checked.violations == ()
-
-
-def test_two_keys_in_one_text_are_parted() -> None:
-    """RAGBench has such entries: '0a, 0b'."""
-    checked = check_label(output(utilized=["0a, 1a."]), TRACE_EXAMPLE)
-    assert checked.answer.all_utilized_sentence_keys == ("0a", "1a")
-    assert checked.repairs == {"joined_keys": 1}
-
-
-def test_a_repeated_key_counts_once() -> None:
-    """Order is kept, repetition is not."""
-    checked = check_label(output(relevant=["1a", "0a", "1a", "0A"]), TRACE_EXAMPLE)
-    assert checked.answer.all_relevant_sentence_keys == ("1a", "0a")
-    assert checked.repairs == {"duplicate_key": 2, "spelling": 1}
+@pytest.mark.parametrize(
+    ("given", "kept", "repairs"),
+    [
+        *(
+            ([key], ("0a",), {"spelling": 1})
+            for key in ("0A", "[0a]", "0a.", "(0a)", '"0a"', " 0a ", "`0a`", "0a:")
+        ),
+        (["0a, 1a."], ("0a", "1a"), {"joined_keys": 1}),  # RAGBench has such entries
+        (["1a", "0a", "1a", "0A"], ("1a", "0a"), {"duplicate_key": 2, "spelling": 1}),
+    ],
+)
+def test_trivial_spelling_is_repaired_and_counted(
+    given: list[str], kept: tuple[str, ...], repairs: dict[str, int]
+) -> None:
+    """Keys that are meant plainly become keys, each once, in their order."""
+    checked = check_label(output(relevant=given), TRACE_EXAMPLE)
+    assert checked.answer.all_relevant_sentence_keys == kept
+    assert (checked.repairs, checked.violations) == (repairs, ())
 
 
 @pytest.mark.parametrize("key", ["0c", "2a", "a", "", "0", "document 0", "0a 0z"])

@@ -14,7 +14,7 @@ import pytest
 
 from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
-from labeler.comparing.human_agreement import compare_with_people
+from labeler.comparing.agreement import compare_with_people
 from labeler.comparing.human_labels import labels_of_corrections, read_human_labels
 from labeler.comparing.sides import Choice
 from labeler.data.corrections import Correction, Queue, judgment_of

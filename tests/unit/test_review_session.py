@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 import labeler
 from labeler.calculators import Intervals, select_metrics
-from labeler.comparing.human_agreement import compare_with_people
+from labeler.comparing.agreement import compare_with_people
 from labeler.comparing.human_labels import labels_of_corrections
 from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.data.corrections.applying import corrected

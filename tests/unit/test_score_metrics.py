@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from labeler.calculators import Intervals, Ratio
+from labeler.calculators.agreement import score_coefficients, score_sums
 from labeler.calculators.metrics_row import MetricsRow, split_collected
 from labeler.calculators.registry import Collected
-from labeler.calculators.resampling import score_coefficients, score_sums
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure

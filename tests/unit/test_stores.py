@@ -69,8 +69,9 @@ def test_the_first_record_of_a_key_stays(store: LabelStore) -> None:
 def test_a_record_under_a_foreign_key_is_refused(store: LabelStore) -> None:
     """A key that is not the record's own reaches the future as an error, and nothing is stored."""
     record = sample_record(1).model_copy(update={"key": "f" * 64})
-    with pytest.raises(StoreError, match="label_key"):
-        store.put(record).result(10)
+    for is_checked in (False, True):
+        with pytest.raises(StoreError, match="label_key"):
+            store.put(record, is_checked=is_checked).result(10)
     assert len(store) == 0
 
 
@@ -127,7 +128,7 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
     waiting = [store.put(sample_failure(message=str(n))) for n in range(50)]
     for saved in waiting:
         saved.result(10)
-    assert store.failure(key) == sample_failure(message="49")
+    assert store.failure(key) == store.outcome(key) == sample_failure(message="49")
     assert store.failure(sample_record(4).key) is None
 
 
@@ -141,7 +142,7 @@ def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> N
     ]
     for put in reversed(puts) if failure_first else puts:
         put().result(10)
-    assert store.get(record.key) == record
+    assert store.get(record.key) == store.outcome(record.key) == record
     assert store.failure(record.key) == failure
 
 

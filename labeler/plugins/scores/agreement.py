@@ -13,22 +13,20 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
-from labeler.calculators.agreement_coefficients import (
+from labeler.calculators.agreement import (
     PAIR,
     Coefficient,
     Ratings,
     cohen_kappa,
-    gwet_ac1,
-    krippendorff_alpha,
-)
-from labeler.calculators.intervals import Interval
-from labeler.calculators.rater_agreement import MOST_RECORDS, interval_line
-from labeler.calculators.resampling import (
     drawn_intervals,
     extreme_patterns,
+    gwet_ac1,
+    krippendorff_alpha,
     score_coefficients,
     score_sums,
 )
+from labeler.calculators.intervals import Interval
+from labeler.calculators.rater_agreement import MOST_RECORDS, interval_line
 from labeler.calculators.summary import count_clusters
 from labeler.calculators.summary_text import small_sample_note
 from labeler.cli.terminal import print_sections

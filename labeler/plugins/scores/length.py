@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from labeler.calculators.agreement import Floats, Groups, group_sums
 from labeler.calculators.intervals import GROUPED, LEVEL, MARK_NOTE, Interval, is_small
-from labeler.calculators.resampling import Floats, Groups, group_sums
 from labeler.calculators.significance import Undefined, effective_count, student_quantile
 from labeler.calculators.summary import count_clusters
 from labeler.cli.terminal import print_sections
