@@ -23,7 +23,7 @@ from labeler.sentences.display import brief
 
 REFERENCE_PREFIX = "ref."
 # Numbers have at most 18 digits: far above any record, and far below what Python parses slowly.
-_KEY = re.compile(
+_KEY_FORM = re.compile(
     r"(?P<place>ref\.|(?P<kind>[th]?)(?P<number>0|[1-9][0-9]{0,17}))?(?P<letters>[a-z]{1,13})",
     re.ASCII,
 )
@@ -92,7 +92,7 @@ def response_key(sentence: int) -> str:
 
 def is_key(text: str) -> bool:
     """Return True if a text is a key in its canonical spelling."""
-    return _KEY.fullmatch(text) is not None
+    return _KEY_FORM.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -102,7 +102,7 @@ def position(key: str) -> Position:
     Raises:
         ValueError: the text is not a key in its canonical spelling.
     """
-    match = _KEY.fullmatch(key)
+    match = _KEY_FORM.fullmatch(key)
     if match is None:
         raise ValueError(f"not a sentence key: {key!r}; keys look like 0a, a, ref.a, h0a, t0a")
     place, sentence = match["place"], index_of(match["letters"])
