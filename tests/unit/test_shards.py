@@ -259,9 +259,8 @@ def test_without_ray_the_engine_says_what_to_install(
 def test_a_label_of_the_whole_store_goes_before_a_failure_of_the_shard(tmp_path: Path) -> None:
     """In one look-up for both."""
     found, failed = sample_record(1), sample_failure(1)
-    with DiskStore(tmp_path / "store") as whole:
+    with DiskStore(tmp_path / "store") as whole, ShardStore(whole, "part") as shard:
         whole.put(found).result(10)
-    with ShardStore(tmp_path / "store", "part") as shard:
         shard.put(failed).result(10)
         assert shard.outcome(found.key) == found
         assert shard.failure(found.key) == failed
