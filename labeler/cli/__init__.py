@@ -43,6 +43,8 @@ T = TypeVar("T")
 
 _GATE = re.compile(r"\w\s*[<>=]=?\s*[\d.]")
 """A gate that is written as in words, such as ``adherence>=0.8``."""
+_GATE_OPTION = re.compile(r"Option '(--min|--max|--max-drop)' requires")
+"""The message about a gate without a text."""
 _PIPE_CLOSED = "the reader left before all was written"
 
 
@@ -284,6 +286,8 @@ def _plain(error: TyperException) -> str:
     text = error.format_message().replace("Value error, ", "")
     if "unexpected extra argument" in text and _GATE.search(text):
         return f"{text}; a gate is an option: --min METRIC=NUMBER, or --max METRIC=NUMBER"
+    if gate := _GATE_OPTION.match(text):
+        return f"{text} Write METRIC=NUMBER, such as {gate[1]} adherence=0.9"
     return text
 
 

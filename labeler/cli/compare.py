@@ -19,7 +19,7 @@ from labeler.cli.terminal import (
     print_json,
     print_sections,
 )
-from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
+from labeler.comparing.sides import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 

@@ -415,7 +415,7 @@ def report(
     calibration = None
     if human:
         from labeler.cli.compare import calibrated
-        from labeler.comparing.options import HumanOptions
+        from labeler.comparing.sides import HumanOptions
 
         calibration = calibrated(labels, HumanOptions(human=human))
     with watching("reporting") as watched:

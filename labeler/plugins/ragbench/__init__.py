@@ -27,8 +27,7 @@ from labeler.labels.answers import VerbatimLabel, VerbatimSupport
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.signature import Signature, label_key, load_schema
-from labeler.sentences.example import KeyedExample
-from labeler.sentences.keys import document_key, response_key
+from labeler.sentences.example import KeyedExample, document_key, response_key
 from labeler.sentences.splitting import SPLITTERS, key_example
 
 JUDGE = "ragbench"
