@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from labeler.cli.files import outcomes_or_numbers, place_of, reject_overwrite
-from labeler.cli.options import Details, Json, LabelsA, Level, MetricIds, Threshold, expand_options
+from labeler.cli.options import (
+    Details,
+    Json,
+    LabelsA,
+    Level,
+    MetricIds,
+    Threshold,
+    expand_options,
+    outcomes_or_numbers,
+    place_of,
+    reject_overwrite,
+)
 from labeler.cli.terminal import (
     LineWriter,
     notify,

@@ -16,7 +16,7 @@ import typer
 from pydantic import ValidationError
 
 from labeler.cli import options
-from labeler.cli.files import check_label_target
+from labeler.cli.options import check_label_target
 from labeler.cli.terminal import SOME_FAILED
 from labeler.data.formats import read_source
 from labeler.data.label_files import parts_of
