@@ -29,8 +29,7 @@ from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import find_markers
-from labeler.sentences.example import Sentence
-from labeler.sentences.keys import position
+from labeler.sentences.example import Sentence, position
 from mtrag_people import Answer, mtrag_file, read_answers
 from ragbench_data import ragbench_files, ragbench_folder
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 AREAS = {
     "contract": "labels/contract*.py labels/answers.py",
-    "keys": "sentences/keys.py sentences/example.py labels/signature.py labels/record.py",
+    "keys": "sentences/example.py labels/signature.py labels/record.py",
     "calculators": "calculators/**/*.py",
     "store": "store/*.py",
     "judges": "judges/**/*.py",

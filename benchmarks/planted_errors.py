@@ -28,7 +28,7 @@ from labeler.judges.embedded.judge import second_opinion
 from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import label_key
-from labeler.sentences.keys import position
+from labeler.sentences.example import position
 from ragbench_data import ragbench_files, ragbench_folder
 
 MOST = 200

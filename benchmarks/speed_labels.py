@@ -18,7 +18,7 @@ from labeler.data.lines import with_checksum
 from labeler.labels.answers import PROFILES
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.signature import Artifact, Signature, digest
-from labeler.sentences.keys import document_key, response_key
+from labeler.sentences.example import document_key, response_key
 from ragbench_data import ragbench_rows
 
 STATED = (

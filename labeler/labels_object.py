@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from labeler.evidence.doubt import Doubt
     from labeler.evidence.plan import Plan
     from labeler.labels.thresholds import Thresholds
-    from labeler.report.notebook import Plot
+    from labeler.report.page import Plot
 
 
 @with_named_keywords
@@ -125,7 +125,7 @@ class Labels(Outcomes[Outcome]):
             >>> labels.plot("adherence_fraction", by="domain").svg[:4]
             '<svg'
         """
-        from labeler.report.notebook import draw_labels
+        from labeler.report.page import draw_labels
 
         return draw_labels(self, metric, by)
 
@@ -329,7 +329,7 @@ def _text(record: LabelRecord) -> str:
 
 
 def _html(record: LabelRecord) -> str:
-    from labeler.report.notebook import record_html
+    from labeler.report.page import record_html
 
     return record_html(record)
 

@@ -18,7 +18,7 @@ from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord
 from labeler.plugins.similarity.embedders import Vector, cosine
 from labeler.plugins.similarity.records import mean_cosine
-from labeler.sentences.keys import document_key
+from labeler.sentences.example import document_key
 from support.labeled import claims_output, expects, record, reference_output, right, says, wrong
 from support.samples import keyed_example, signature
 

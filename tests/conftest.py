@@ -36,10 +36,12 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 # Each of the commands that tests start would otherwise compile the whole package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Whoever starts the tests in the background has Ctrl-C ignored, and so have all commands that are
-# started from here: those that test what it does could not be told.
+# Whoever starts the tests in the background has Ctrl-C ignored, and under nohup a terminal that
+# closes; so have all commands that are started from here: those that test it could not be told.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)  # a handler, which programs do not inherit
 
 # No test is about speed: a busy machine must not fail one. In CI hypothesis has a profile of its
 # own, which tries the same examples every time; elsewhere each run tries others.

@@ -6,7 +6,7 @@ from labeler.audit import audit_labels, select_checks
 from labeler.calculators.tally import unsupported_as_published
 from labeler.comparing.compare import compare
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, response_key
+from labeler.sentences.example import document_key, response_key
 from labeler.sentences.splitting import SPLITTERS
 from support.real_data import needs_ragbench, published_labels, ragbench_rows
 

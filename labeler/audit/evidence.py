@@ -13,8 +13,7 @@ from itertools import islice, pairwise
 
 from labeler.audit.registry import Found, Subject, check, name_some
 from labeler.labels.answers import GENERAL, SPECIAL_SUPPORT, SentenceSupport
-from labeler.sentences.example import Sentence
-from labeler.sentences.keys import position
+from labeler.sentences.example import Sentence, position
 from labeler.sentences.numbers import claimed_figures, is_known
 from labeler.sentences.statements import Claim, negations, read_claim
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS

@@ -14,7 +14,7 @@ from typing import Literal
 
 from labeler.audit.registry import Found, Subject, check, name_some
 from labeler.labels.answers import SentenceSupport
-from labeler.sentences.keys import index_of, letters
+from labeler.sentences.example import index_of, letters
 from labeler.sentences.statements import negations
 from labeler.sentences.words import read_patterns
 

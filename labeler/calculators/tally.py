@@ -38,7 +38,7 @@ from labeler.labels.record import (
 from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
-from labeler.sentences.keys import DOCUMENT, position
+from labeler.sentences.example import DOCUMENT, position
 
 if TYPE_CHECKING:
     pass

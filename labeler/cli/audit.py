@@ -29,8 +29,17 @@ from labeler.audit import (
 from labeler.audit.auditing import FINDING_COLUMNS
 from labeler.calculators.outcomes import stored_outcomes
 from labeler.catalog import unknown
-from labeler.cli.files import outcomes_at, reject_overwrite, watching
-from labeler.cli.options import By, Details, Doubt, Json, Labels, Threshold
+from labeler.cli.options import (
+    By,
+    Details,
+    Doubt,
+    Json,
+    Labels,
+    Threshold,
+    outcomes_at,
+    reject_overwrite,
+    watching,
+)
 from labeler.cli.terminal import (
     LineWriter,
     notify,

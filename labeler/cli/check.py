@@ -11,8 +11,17 @@ from typing import Annotated, cast
 import typer
 
 from labeler.calculators import Intervals
-from labeler.cli.files import outcomes_or_numbers, place_of
-from labeler.cli.options import Config, Details, Group, Json, Labels, Level, Threshold
+from labeler.cli.options import (
+    Config,
+    Details,
+    Group,
+    Json,
+    Labels,
+    Level,
+    Threshold,
+    outcomes_or_numbers,
+    place_of,
+)
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
 from labeler.comparing.checking import check_gates, junit_report, markdown_report
 from labeler.comparing.gates import MOST_LACKING, Demand, GateSettings, On, doubts

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from labeler.cli.files import outcomes_or_numbers, place_of, reject_overwrite
-from labeler.cli.options import Details, Json, LabelsA, Level, MetricIds, Threshold, expand_options
+from labeler.cli.options import (
+    Details,
+    Json,
+    LabelsA,
+    Level,
+    MetricIds,
+    Threshold,
+    expand_options,
+    outcomes_or_numbers,
+    place_of,
+    reject_overwrite,
+)
 from labeler.cli.terminal import (
     LineWriter,
     notify,
@@ -19,7 +29,7 @@ from labeler.cli.terminal import (
     print_json,
     print_sections,
 )
-from labeler.comparing.options import ChoiceOptions, HumanOptions, SideOptions
+from labeler.comparing.sides import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 

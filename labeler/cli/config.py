@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from labeler.catalog import near
-from labeler.cli.files import CONFIG_FILES
 from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 from labeler.extensions import offered
@@ -173,7 +172,7 @@ def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
         raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
     except ValueError as error:  # of the decoder, too
         raise UsageError(f"{file}: cannot be read as TOML: {error}") from error
-    if file.name != CONFIG_FILES[1]:
+    if file.name != "pyproject.toml":
         return str(file), tables
     return f"{file} [tool.labeler]", tables.get("tool", {}).get("labeler", {})
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeler.cli import options
-from labeler.cli.files import outcomes_at, reject_overwrite
-from labeler.cli.options import Labels
+from labeler.cli.options import Labels, outcomes_at, reject_overwrite
 from labeler.cli.terminal import SOME_FAILED, notify, plural, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError

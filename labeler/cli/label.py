@@ -16,8 +16,7 @@ import typer
 
 from labeler.catalog import Catalog
 from labeler.cli import options
-from labeler.cli.files import check_label_target, reject_overwrite
-from labeler.cli.options import OtelEvents
+from labeler.cli.options import OtelEvents, check_label_target, reject_overwrite
 from labeler.cli.terminal import (
     BUDGET_REACHED,
     SOME_FAILED,

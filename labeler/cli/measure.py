@@ -21,15 +21,6 @@ from labeler.calculators.summary_text import (
     conclusions,
     summary_sections,
 )
-from labeler.cli.files import (
-    at_threshold,
-    check_target,
-    outcomes_at,
-    reject_overwrite,
-    reject_repeats,
-    reject_thresholds,
-    watching,
-)
 from labeler.cli.options import (
     By,
     Details,
@@ -40,6 +31,13 @@ from labeler.cli.options import (
     MetricIds,
     OtelEvents,
     Threshold,
+    at_threshold,
+    check_target,
+    outcomes_at,
+    reject_overwrite,
+    reject_repeats,
+    reject_thresholds,
+    watching,
 )
 from labeler.cli.terminal import (
     LineWriter,
@@ -415,7 +413,7 @@ def report(
     calibration = None
     if human:
         from labeler.cli.compare import calibrated
-        from labeler.comparing.options import HumanOptions
+        from labeler.comparing.sides import HumanOptions
 
         calibration = calibrated(labels, HumanOptions(human=human))
     with watching("reporting") as watched:

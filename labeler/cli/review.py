@@ -15,7 +15,7 @@ from labeler import api
 from labeler.calculators import select_metrics
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import in_words
-from labeler.cli.files import check_label_target, outcomes_at
+from labeler.cli.options import check_label_target, outcomes_at
 from labeler.cli.terminal import Interrupted, notify, plural
 from labeler.comparing.human_labels import MeanChange, mean_changes
 from labeler.data.corrections.applying import Applied, Ignored, apply_corrections

@@ -13,7 +13,7 @@ import typer
 
 from labeler import api
 from labeler.cli import options
-from labeler.cli.files import check_label_target
+from labeler.cli.options import check_label_target
 from labeler.cli.terminal import SOME_FAILED, notify, plural
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.data.label_files import SHARDS, is_store

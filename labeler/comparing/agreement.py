@@ -32,9 +32,8 @@ from labeler.comparing.human_matching import (
     estimate_metrics,
     record_fields,
 )
-from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
-from labeler.comparing.sides import Choice, Side, read_side
+from labeler.comparing.sides import Choice, Side, SideKeywords, read_side, side_options
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import (
     NONE,
@@ -322,7 +321,7 @@ def compare_labels(
         b: outcomes of side B.
         names: names of the sides in errors.
         sides: ``by``, a metadata column to group by as well, and the choice of labels; see
-            :class:`labeler.comparing.options.SideOptions`.
+            :class:`labeler.comparing.sides.SideOptions`.
 
     Returns:
         Agreement by field: share of equal verdicts, kappa, AC1, alpha, each with its interval.

@@ -43,8 +43,8 @@ from labeler.comparing.comparison import (
     Moved,
     Verdict,
 )
-from labeler.comparing.options import SideKeywords, SideOptions, side_options
 from labeler.comparing.pairs import Pair, Pairs, read_pairs
+from labeler.comparing.sides import SideKeywords, SideOptions, side_options
 from labeler.errors import UsageError, count_of
 from labeler.labels.answers import in_order
 from labeler.labels.record import AnyOutcome
@@ -84,7 +84,7 @@ def compare(
         level: of intervals; differences whose adjusted p value is at most 1 - level are evidence.
         top: number of records that are named for each metric.
         sides: ``by``, a metadata column to compare within, and the choice of labels; see
-            :class:`labeler.comparing.options.SideOptions`.
+            :class:`labeler.comparing.sides.SideOptions`.
 
     Returns:
         A row for each group and metric: means, difference, interval, p value and verdict. With

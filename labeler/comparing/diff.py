@@ -33,9 +33,8 @@ from labeler.comparing.flips import (
     count_decisions,
     decision_flips,
 )
-from labeler.comparing.options import SideKeywords, side_options
 from labeler.comparing.pairs import Pair, PairCounts, others_of, read_pairs
-from labeler.comparing.sides import Side
+from labeler.comparing.sides import Side, SideKeywords, side_options
 from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
@@ -350,7 +349,7 @@ def diff_labels(
         names: names of the sides in errors and results, such as their files.
         top: number of the records that changed most to list.
         sides: ``by``, a metadata column to group by as well, and the choice of labels; see
-            :class:`labeler.comparing.options.SideOptions`.
+            :class:`labeler.comparing.sides.SideOptions`.
 
     Returns:
         The difference of each pair, flipped decisions by field, and each metric's change as an

@@ -40,7 +40,7 @@ from labeler.labels.answering import configuration
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.characters import from_cell
-from labeler.sentences.keys import position
+from labeler.sentences.example import position
 
 DOCUMENT_FIELDS = ("relevant", "utilized")
 RESPONSE_FIELDS = ("supported",)

@@ -15,8 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from labeler.calculators import Metric
 from labeler.calculators.summary import NO_GROUP, CountedRows, check_column
 from labeler.calculators.tally import PARTS
-from labeler.comparing.options import SideOptions
-from labeler.comparing.sides import LISTED, Choice, Kept, Side, listed, read_side
+from labeler.comparing.sides import LISTED, Choice, Kept, Side, SideOptions, listed, read_side
 from labeler.data.parsing import is_content_id
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome

@@ -21,7 +21,7 @@ from labeler.data.documents import documents_in, missing_field, unused
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
-from labeler.sentences.conversation import media_of, read_content
+from labeler.sentences.conversation import media_of, names_speaker, read_content
 from labeler.sentences.example import Example
 
 REQUIRED = ("question", "documents", "response")
@@ -326,6 +326,7 @@ def read_values(
         rest = None if is_plain else unused(documents, used)
         if rest:
             read["metadata"] = with_metadata(read.get("metadata"), {"documents": rest})
+    read |= _earlier_turns(read)
     for name, reader in _READERS.items():
         if read.get(name) is not None:
             read[name] = reader(read[name])
@@ -340,6 +341,22 @@ def is_native(row: Mapping[str, Any], mapped: Container[str] = ()) -> bool:
         mapped: fields that are read from other columns.
     """
     return all(name in mapped or row.get(name) is not None for name in REQUIRED)
+
+
+def _earlier_turns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the turns and tool outputs in a question of messages that have no own fields."""
+    question = row.get("question")
+    if not isinstance(question, Mapping | list | tuple):
+        return {}
+    from labeler.data.inputs_outputs import conversation  # noqa: PLC0415 - of objects only
+
+    talk = conversation(question)
+    turns = [{"role": one.role, "text": one.text} for one in talk.history]
+    tools = [
+        ({"name": one.name} if one.name else {}) | {"text": one.text} for one in talk.tool_outputs
+    ]
+    lists = {"history": turns, "tool_outputs": tools}
+    return {name: found for name, found in lists.items() if found and not row.get(name)}
 
 
 def _said(value: object, found_in: str) -> object:
@@ -357,7 +374,7 @@ def _said(value: object, found_in: str) -> object:
     from labeler.data.inputs_outputs import answer_of, conversation  # noqa: PLC0415 - of objects only
 
     if isinstance(value, list | tuple) and all(
-        isinstance(one, Mapping) and "role" not in one for one in value
+        isinstance(one, Mapping) and not names_speaker(one) for one in value
     ):
         content = read_content(value)
         return content.text if content and content.text and not content.media else value

@@ -30,7 +30,7 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.data.written_values import written_or_same
+from labeler.data.written_values import is_printed
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -47,8 +47,9 @@ _MOST_COLUMNS = 1_000
 """Columns of all rows whose names are kept for the remedy."""
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
-_OPENING = frozenset("[{(")
-"""The first characters of most lists and objects written as text."""
+_WRITTEN = (
+    "lists or objects written as text, which are judged as they are; a path reads their texts:"
+)
 
 
 class Row(NamedTuple):
@@ -219,14 +220,12 @@ class _RowConverter:
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
             self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
-        first = (fields.get("documents") or ("",))[0]
-        if first[:1] in _OPENING and written_or_same(first) != first:
-            self._note(
-                "written",
-                "documents that are lists or objects written as text, which are judged as they "
-                "are; a path reads their texts: --map 'documents=COLUMN[].FIELD' or "
-                "documents=COLUMN[][]",
-            )
+        if is_printed((fields.get("documents") or ("",))[0]):
+            paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
+            self._note("written", f"documents that are {_WRITTEN} --map {paths}")
+        response = fields.get("response")
+        if isinstance(response, str) and is_printed(response):
+            self._note("printed", f"responses that are {_WRITTEN} --map response=COLUMN.FIELD")
 
     def _without_thoughts(self, fields: dict[str, Any]) -> dict[str, Any]:
         response = fields.get("response")

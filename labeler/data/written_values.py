@@ -17,7 +17,7 @@ _LONGEST = 1 << 24
 """Characters of a text that is read as a list or an object."""
 _DEEPEST = 32
 _ESCAPE = r"""\\(?:[\\'"nrtabfv0/]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"""
-_TEXT = re.compile(rf"""u?('(?:[^'\\]|{_ESCAPE})*+'|"(?:[^"\\]|{_ESCAPE})*+")""")
+_TEXT = re.compile(rf"""u?('(?:[^'\\]|{_ESCAPE})*+'|"(?:[^"\\]|{_ESCAPE})*+")(?!['"])""")
 _NUMBER = re.compile(r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?(?![\w.-])")
 _NAME = re.compile(r"[^\W\d][\w.]{0,99}")
 _BARE = re.compile(r"[\w.-]{1,99}")
@@ -46,6 +46,7 @@ _START = re.compile(
     rf"|[A-Za-z_][\w.]*\(|<[\w. ]+(?: at 0x|:))|{_CALL}"
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""
+_FIELDS_OF_MESSAGE = ("content='", 'content="')
 _ELIDED = "..."
 """The end of a text that was shortened when its object was printed."""
 
@@ -92,6 +93,11 @@ def written_or_same(value: object) -> object:
         with contextlib.suppress(NotWritten, Unreadable):
             return written_value(value)
     return value
+
+
+def is_printed(text: str) -> bool:
+    """Return True for the text of a list or an object, or of the fields of a model's message."""
+    return text.startswith(_FIELDS_OF_MESSAGE) or written_or_same(text) != text
 
 
 def _printed(text: str) -> Any:  # noqa: ANN401 - any JSON

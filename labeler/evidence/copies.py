@@ -22,8 +22,7 @@ from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences, profile_of
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.signature import digest
 from labeler.sentences.citations import find_markers, without_markers
-from labeler.sentences.example import Example, KeyedExample, Sentence
-from labeler.sentences.keys import position
+from labeler.sentences.example import Example, KeyedExample, Sentence, position
 from labeler.sentences.words import STOP_WORDS, surface_words
 
 T = TypeVar("T")

@@ -23,8 +23,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Discriminator, Field, Tag, create_model
 
 from labeler.catalog import Catalog
-from labeler.sentences.example import Frozen
-from labeler.sentences.keys import position
+from labeler.sentences.example import Frozen, position
 
 AnswerT = TypeVar("AnswerT", bound=Frozen)
 

@@ -25,8 +25,7 @@ from labeler.labels.answers import (
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.signature import Signature, label_key, retrieval_key
 from labeler.sentences.display import Column, Display, Displayed, Grid
-from labeler.sentences.example import Frozen, KeyedExample, Sentence
-from labeler.sentences.keys import is_key
+from labeler.sentences.example import Frozen, KeyedExample, Sentence, is_key
 
 AnswerT = TypeVar("AnswerT", bound=Frozen)
 

@@ -12,8 +12,7 @@ from labeler.labels.answers import RetrievalLabel, in_order
 from labeler.labels.contract import check_retrieval
 from labeler.labels.record import LabelRecord, Record, ReplyFacts, RetrievalBasis, SentenceScores
 from labeler.labels.signature import Signature, distinct_documents, retrieval_example, retrieval_key
-from labeler.sentences.example import KeyedExample
-from labeler.sentences.keys import document_key
+from labeler.sentences.example import KeyedExample, document_key
 
 
 class RetrievalRecord(Record[RetrievalLabel]):

@@ -22,8 +22,7 @@ from pydantic_core import to_json
 
 from labeler.errors import UnknownName
 from labeler.labels.answers import BY_FAMILY
-from labeler.sentences.example import KeyedExample, Sentence
-from labeler.sentences.keys import document_key
+from labeler.sentences.example import KeyedExample, Sentence, document_key
 
 
 def canonical_json(value: object) -> bytes:

@@ -168,6 +168,12 @@ def _has_role(value: Mapping[str, Any]) -> bool:
     return any(isinstance(value.get(name), str) for name in _ROLE)
 
 
+def names_speaker(value: object) -> bool:
+    """Return True for an object that names who speaks: a message, not a part of one."""
+    known = _SPEAKERS.keys() | _TOOLS | _INSTRUCTIONS
+    return isinstance(value, Mapping) and ("role" in value or _role(value) in known)
+
+
 def _role(value: Mapping[str, Any]) -> str:
     found = (str(value[name]).lower() for name in _ROLE if value.get(name) is not None)
     roles = [role for role in found if role != "message"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report import write_report
-from labeler.sentences.keys import letters
+from labeler.sentences.example import letters
 from support.labeled import compared, expects, output, record, reference_output, says
 
 SIZE = 120

@@ -14,7 +14,7 @@ from labeler.data.corrections.applying import apply_corrections, corrected
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, letters
+from labeler.sentences.example import document_key, letters
 from support.judged import correction
 from support.labeled import record
 

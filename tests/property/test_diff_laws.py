@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from labeler.calculators import select_metrics
 from labeler.comparing.diff import diff_labels
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, response_key
+from labeler.sentences.example import document_key, response_key
 from support.labeled import output, record, verbatim
 
 OF_TRACE = [m.id for m in select_metrics("all") if m.profile.name == "trace"]

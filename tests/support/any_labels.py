@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, letters, response_key
+from labeler.sentences.example import document_key, letters, response_key
 from support.labeled import (
     claims_output,
     compared,

@@ -24,8 +24,14 @@ from labeler.labels.answers import (
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.signature import Signature, label_key
-from labeler.sentences.example import KeyedExample, KeyedToolOutput, KeyedTurn, key_sentences
-from labeler.sentences.keys import letters, position
+from labeler.sentences.example import (
+    KeyedExample,
+    KeyedToolOutput,
+    KeyedTurn,
+    key_sentences,
+    letters,
+    position,
+)
 from support.samples import keyed_example, pieces, signature
 
 

@@ -22,7 +22,7 @@ from labeler.comparing.compare import compare
 from labeler.comparing.gates import Gate
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelRecord, Outcome, SentenceScores
-from labeler.sentences.keys import document_key
+from labeler.sentences.example import document_key
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
 from support.registries import keep_entries

@@ -14,7 +14,7 @@ import labeler
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import ComparedClaim, ReferenceClaim, ResponseClaim
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import document_key, letters, response_key
+from labeler.sentences.example import document_key, letters, response_key
 from peers.undefined_run import OF_RAGCHECKER
 from support.command import Command
 from support.labeled import (

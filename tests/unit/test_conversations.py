@@ -48,8 +48,9 @@ class Asked(CountingJudge):
             if not support or task.kind.name == "retrieval":
                 return peeking(task)
             reply = agreeable(task)
+            supported = {"supporting_sentence_keys": support, "fully_supported": True}
             entries = tuple(
-                entry.model_copy(update={"supporting_sentence_keys": support})
+                entry.model_copy(update=supported)
                 for entry in reply.answer.sentence_support_information
             )
             update = {"sentence_support_information": entries}

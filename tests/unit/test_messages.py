@@ -13,8 +13,7 @@ from typer import Context
 from typer.main import get_command
 
 import labeler
-from labeler.cli import app
-from labeler.cli.help import SHORT
+from labeler.cli import SHORT, app
 from labeler.errors import LabelerError
 from labeler.version import install_command
 from support.command import Command

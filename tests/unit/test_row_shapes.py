@@ -293,6 +293,73 @@ def test_the_only_list_that_fits_is_the_rows(form: str, tmp_path: Path) -> None:
     assert all(isinstance(one, Example) for one in found), found
     assert len(found) == (1 if form == "deep" else len(ROWS))
     assert any(f"rows are read from {place!r}" in text for text in rows.notices.values())
+    assert examples(value) == examples(path)
+
+
+def test_turns_before_a_question_of_messages_are_its_history() -> None:
+    """In each form of messages; the row's own history counts more."""
+    said = (("human", "Hi."), ("ai", "Hello."), ("human", "Q?"))
+    for messages in (
+        [{"type": role, "content": text} for role, text in said],
+        [{"role": role, "content": text} for role, text in said],
+    ):
+        row = {"question": messages, "documents": ["D."], "response": "R."}
+        turns = [{"role": "user", "text": "Hi."}, {"role": "assistant", "text": "Hello."}]
+        own = [{"role": "user", "text": "Before."}]
+        for given, expected in ((row, turns), ({**row, "history": own}, own)):
+            (found,) = open_rows([given])
+            assert isinstance(found.content, Example)
+            assert found.content.question == "Q?"
+            assert found.content.history == expected
+
+
+def test_texts_in_quotes_without_anything_between_are_not_split() -> None:
+    """A doubled quote stands for one in SQL, and for nothing in Python and numpy."""
+    (row,) = open_rows([{"question": "Q?", "documents": "['It''s 90 m.']", "response": "R."}])
+    assert isinstance(row.content, LabelFailure)
+    assert "a quote in it is not escaped" in str(row.content.message)
+
+
+@pytest.mark.parametrize(
+    ("response", "is_noted"),
+    [
+        ("AIMessage(content='R.', additional_kwargs={})", True),
+        ("content='R.' additional_kwargs={}", True),
+        ('{"reasoning": "Hm.", "answer": "R."}', True),
+        ("f(x) is 3.", False),
+        ("[1] says so.", False),
+    ],
+)
+def test_a_response_that_is_an_object_as_text_is_noted(response: str, is_noted: bool) -> None:
+    """Its other fields, such as thoughts, would be judged."""
+    rows = open_rows([{"question": "Q?", "documents": ["D."], "response": response}])
+    (row,) = rows
+    assert isinstance(row.content, Example)
+    assert row.content.response == response
+    assert (
+        any("responses that are lists or objects" in text for text in rows.notices.values())
+        is is_noted
+    )
+
+
+def test_answers_in_an_object_with_documents_are_no_rows(tmp_path: Path) -> None:
+    """The documents are those of the question, not those that an answer quotes."""
+    answer = {"data": "R.", "query": "Q?", "documents": []}
+    path = tmp_path / "pipeline.json"
+    found = {"query": "Q?", "documents": [{"content": "D."}], "answers": [answer]}
+    path.write_text(json.dumps(found, indent=1))
+    with pytest.raises(BadRows):
+        labeler.label(path, judge="embedded", store=labeler.MemoryStore())
+    (row,) = open_rows(path, columns={"question": "query", "response": "answers[0].data"})
+    assert isinstance(row.content, Example)
+    assert row.content.documents == ("D.",)
+
+
+def test_a_mapping_with_a_list_of_other_objects_is_a_row() -> None:
+    """Its columns may be named."""
+    row = {"turns": [{"said": "R."}], "docs": ["D.", "E."], "asked": ["Q?"]}
+    columns = {"question": "asked[0]", "documents": "docs", "response": "turns[0].said"}
+    assert len(examples(row, columns=columns)) == 1
 
 
 def test_rows_by_name_have_their_names_as_ids(tmp_path: Path) -> None:
@@ -306,6 +373,8 @@ def test_rows_by_name_have_their_names_as_ids(tmp_path: Path) -> None:
     path.write_text(json.dumps({"a": ROWS, "b": {"c": ROWS}}, indent=1))
     with pytest.raises(UsageError, match=r"several lists of rows: a, b\.c; .* jq \.a"):
         list(open_rows(path))
+    with pytest.raises(UsageError, match=r"several lists of rows: a, b\.c; pass one of them"):
+        open_rows({"a": ROWS, "b": {"c": ROWS}})
 
 
 def test_a_folder_stands_for_its_files_of_rows(tmp_path: Path) -> None:

@@ -23,11 +23,13 @@ from labeler.labeling.options import LabelOptions
 from labeler.labeling.progress import RunCounts
 from labeler.labels.record import LabelFailure
 from labeler.plugins import ray
-from labeler.plugins.ray import Purse, Shard, Work, Worker
+from labeler.plugins.ray import Purse, Shard, ShardStore, Work, Worker
+from labeler.store.disk import DiskStore
 from labeler.version import install_command
 from support.command import Command
 from support.fakes import CountingJudge, agreeable
 from support.parquet_rows import outcomes_in, row, write_rows
+from support.records import sample_failure, sample_record
 
 
 @pytest.fixture(autouse=True)
@@ -252,3 +254,13 @@ def test_without_ray_the_engine_says_what_to_install(
     code, _, err = labeler_command("label", *options)
     assert (code, install_command("ray") in err) == (2, True)
     assert not (tmp_path / "labels").exists()
+
+
+def test_a_label_of_the_whole_store_goes_before_a_failure_of_the_shard(tmp_path: Path) -> None:
+    """In one look-up for both."""
+    found, failed = sample_record(1), sample_failure(1)
+    with DiskStore(tmp_path / "store") as whole, ShardStore(whole, "part") as shard:
+        whole.put(found).result(10)
+        shard.put(failed).result(10)
+        assert shard.outcome(found.key) == found
+        assert shard.failure(found.key) == failed

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from labeler.errors import BadRow
 from labeler.plugins.ragbench.splitter import RAGBENCH
-from labeler.sentences.example import Example, Piece
-from labeler.sentences.keys import (
+from labeler.sentences.example import (
+    Example,
+    Piece,
     document_key,
     index_of,
     is_key,

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import is_key
+from labeler.sentences.example import is_key
 
 Json = dict[str, Any]
 KEY = "sk-SENTINEL-0123456789"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from labeler.data.documents import read_document
 from labeler.data.formats import Raw, Source, plain, plain_row, require_pyarrow, twice
+from labeler.data.presets import has_fields, meaning_of
 from labeler.errors import BadRow, UsageError
 from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Example
@@ -25,6 +26,10 @@ _LISTS = ("test_cases", "goldens", "test_results", "samples")
 """Attributes under which the data sets of other packages hold their rows, in order."""
 _DEEPEST = 64
 """Levels of objects in a row; deeper ones stay as they are, and the row's checks reject them."""
+_LEVELS = 4
+"""Levels of objects in which a list of rows is looked for."""
+_EVALUATIONS = frozenset({"tasks", "evaluations", "documents"})
+"""Lists of a file of evaluations, such as MTRAG's."""
 _VECTORS = ("embedding", "sparse_embedding")
 """Fields of objects that are left out, since labels would keep them."""
 _MOST_PARTS = 1_000_000
@@ -77,7 +82,7 @@ def rows_in(source: Any) -> list[Any] | Table:  # noqa: ANN401 - of any package
         if isinstance(held, list | tuple) and held:
             return list(held)
     if isinstance(source, Mapping):
-        return rows_of_columns(source) or list[Any]([source])
+        return rows_of_columns(source) or _held(source)
     if _is_record(source) and not (
         dataclasses.is_dataclass(source) and isinstance(source, Iterable)
     ):
@@ -89,6 +94,18 @@ def rows_in(source: Any) -> list[Any] | Table:  # noqa: ANN401 - of any package
     raise UsageError(
         "rows are files, a data frame, or examples, mappings or objects with fields, not "
         f"{type(source).__name__}"
+    )
+
+
+def _held(source: Mapping[str, Any]) -> list[Any]:
+    """Return the rows that a mapping holds as a file does; else itself, whose columns are mapped.
+
+    Raises:
+        UsageError: several lists hold rows.
+    """
+    _, rows = rows_within("", source)
+    return (
+        rows if all(isinstance(row, Mapping) and has_fields(row) for row in rows[:1]) else [source]
     )
 
 
@@ -213,6 +230,86 @@ def _json_or_none(value: object) -> object:
     except (TypeError, ValueError, RecursionError):
         return None
     return found
+
+
+def rows_within(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return the rows in an object, and the path to their list, if that is not obvious.
+
+    Args:
+        name: the file that holds the object; empty for an object of Python.
+        value: the object.
+
+    Raises:
+        UsageError: several lists hold rows.
+    """
+    if value.keys() >= _EVALUATIONS and all(_are_objects(value[one]) for one in _EVALUATIONS):
+        return "", _joined(**{one: value[one] for one in _EVALUATIONS})
+    if value and all(isinstance(row, dict) and has_fields(row) for row in value.values()):
+        return "", [{"id": name, **row} for name, row in value.items()]
+    if has_fields(value):
+        return "", rows_of_columns(value) or list[Any]([value])
+    return _list_of_rows(name, value)
+
+
+def _list_of_rows(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    lists = dict(_lists(value, ""))
+    fitting = [path for path, rows in lists.items() if has_fields(rows[0])]
+    meant = {(meaning_of(str(column)) or ("",))[0] for column, part in value.items() if part}
+    if meant >= {"question", "documents"}:  # answers in it are those to this question
+        return "", [value]
+    if len(fitting) > 1:
+        remedy = (
+            f"write one of them to a file of its own, such as jq .{fitting[0]} {name} > rows.json"
+            if name
+            else "pass one of them"
+        )
+        raise UsageError(
+            f"{name or 'the mapping'} has several lists of rows: {', '.join(fitting)}; {remedy}"
+        )
+    if fitting:
+        return fitting[0] if len(value) > 1 or "." in fitting[0] else "", lists[fitting[0]]
+    if table := rows_of_columns(value):
+        return "", table
+    if len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
+        return next(iter(lists.items()))
+    if len(empty := [one for one, part in value.items() if part == []]) == 1 and not lists:
+        return empty[0], []
+    return "", [value]
+
+
+def _lists(value: Mapping[str, Any], prefix: str, levels: int = _LEVELS) -> Iterator[Any]:
+    """Yield the lists of objects in an object, each with its path."""
+    for name, part in value.items():
+        if _are_objects(part):
+            yield f"{prefix}{name}", part
+        elif isinstance(part, Mapping) and levels > 1:
+            yield from _lists(part, f"{prefix}{name}.", levels - 1)
+
+
+def _are_objects(part: object) -> bool:
+    return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
+
+
+def _joined(
+    tasks: list[dict[str, Any]],
+    evaluations: list[dict[str, Any]],
+    documents: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the rows of an evaluation file, such as MTRAG's: each answer with its task."""
+    texts = {str(document.get("document_id")): document for document in documents}
+    known = {str(task.get("task_id")): task for task in tasks}
+    rows = []
+    for evaluation in evaluations:
+        row = {**known.get(str(evaluation.get("task_id")), {}), **evaluation}
+        conversation, mark, turn = str(row.get("task_id")).partition("<::>")
+        named = {"conversation_id": conversation, "turn": turn} if mark else {}
+        given = row.get("contexts")
+        contexts = [
+            {**texts.get(str(one.get("document_id")), {}), **one} if isinstance(one, dict) else one
+            for one in (given if isinstance(given, list) else ())
+        ]
+        rows.append({**row, **named, "contexts": contexts})
+    return rows
 
 
 def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from typing import IO
 
 from labeler.data.formats import MOST_COLUMNS, Raw, read_json_lines, twice
-from labeler.data.formats.objects import rows_of_columns
+from labeler.data.formats.objects import rows_within
 from labeler.data.lines import (
     BOM,
     LONGEST_LINE,
@@ -25,7 +25,6 @@ from labeler.data.lines import (
     parse_object,
     pieces,
 )
-from labeler.data.presets import has_fields
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.characters import unescape_formula
 
@@ -36,10 +35,6 @@ _NAMED = re.compile(rb'"?sep=([,;\t|])"?\s*$', re.IGNORECASE)
 _PIECE = 1 << 20
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _OUTSIDE = re.compile(rb'["{}\[\],]')
-_DEEPEST = 4
-"""Levels of objects in which a list of rows is looked for."""
-_EVALUATIONS = frozenset({"tasks", "evaluations", "documents"})
-"""Lists of a file of evaluations, such as MTRAG's."""
 _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 """The rest of a string, up to its closing quote or to a backslash at the end of a piece."""
 
@@ -234,79 +229,10 @@ def _document(name: str) -> Iterator[Raw]:
         value = parse_object(Line(name, content))
     except BadRow as error:
         raise UsageError(str(error)) from error
-    place, rows = _rows(name, value)
+    place, rows = rows_within(name, value)
     notice = f"{name}: rows are read from {place!r} ({len(rows):,})" if place else ""
     for number, row in enumerate(rows, start=1):
         yield Raw(f"{name}:row {number}", row, notice=notice)
-
-
-def _rows(name: str, value: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the rows in an object, and the path to their list, if that is not obvious.
-
-    Raises:
-        UsageError: several lists hold rows.
-    """
-    if value.keys() >= _EVALUATIONS and all(_are_objects(value[one]) for one in _EVALUATIONS):
-        return "", _joined(**{one: value[one] for one in _EVALUATIONS})
-    if value and all(isinstance(row, dict) and has_fields(row) for row in value.values()):
-        return "", [{"id": name, **row} for name, row in value.items()]
-    if has_fields(value):
-        return "", rows_of_columns(value) or [value]
-    return _list_of_rows(name, value)
-
-
-def _list_of_rows(name: str, value: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    lists = dict(_lists(value, ""))
-    fitting = [path for path, rows in lists.items() if has_fields(rows[0])]
-    if len(fitting) > 1:
-        raise UsageError(
-            f"{name} has several lists of rows: {', '.join(fitting)}; write one of them to a file "
-            f"of its own, such as jq .{fitting[0]} {name} > rows.json"
-        )
-    if fitting:
-        return fitting[0] if len(value) > 1 or "." in fitting[0] else "", lists[fitting[0]]
-    if table := rows_of_columns(value):
-        return "", table
-    if len(lists) == 1 and not any(isinstance(part, str) for part in value.values()):
-        return next(iter(lists.items()))
-    if len(empty := [one for one, part in value.items() if part == []]) == 1 and not lists:
-        return empty[0], []
-    return "", [value]
-
-
-def _lists(value: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> Iterator[Any]:
-    """Yield the lists of objects in an object, each with its path."""
-    for name, part in value.items():
-        if _are_objects(part):
-            yield prefix + name, part
-        elif isinstance(part, Mapping) and levels > 1:
-            yield from _lists(part, f"{prefix}{name}.", levels - 1)
-
-
-def _are_objects(part: object) -> bool:
-    return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
-
-
-def _joined(
-    tasks: list[dict[str, Any]],
-    evaluations: list[dict[str, Any]],
-    documents: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """Return the rows of an evaluation file, such as MTRAG's: each answer with its task."""
-    texts = {str(document.get("document_id")): document for document in documents}
-    known = {str(task.get("task_id")): task for task in tasks}
-    rows = []
-    for evaluation in evaluations:
-        row = {**known.get(str(evaluation.get("task_id")), {}), **evaluation}
-        conversation, mark, turn = str(row.get("task_id")).partition("<::>")
-        named = {"conversation_id": conversation, "turn": turn} if mark else {}
-        given = row.get("contexts")
-        contexts = [
-            {**texts.get(str(one.get("document_id")), {}), **one} if isinstance(one, dict) else one
-            for one in (given if isinstance(given, list) else ())
-        ]
-        rows.append({**row, **named, "contexts": contexts})
-    return rows
 
 
 def _numbered(name: str, entries: Iterator[bytes]) -> Iterator[Raw]:

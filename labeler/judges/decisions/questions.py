@@ -38,8 +38,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.record import SentenceScores
 from labeler.labels.signature import read_resource
-from labeler.sentences.example import Frozen, KeyedExample
-from labeler.sentences.keys import position
+from labeler.sentences.example import Frozen, KeyedExample, position
 
 Decision = float | dict[str, float]
 """The probability of yes, or the probabilities of a choice by option."""

@@ -24,8 +24,7 @@ from labeler.judges.tokens import request_tokens_at_least
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
 from labeler.labels.record import ReplyFacts, Usage
-from labeler.sentences.example import Frozen, KeyedExample
-from labeler.sentences.keys import position
+from labeler.sentences.example import Frozen, KeyedExample, position
 from labeler.version import __version__
 
 SMALLEST_CONTEXT = 256

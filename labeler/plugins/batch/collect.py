@@ -95,6 +95,9 @@ def collect_batches(
         price: returns the price of a model's tokens in a batch, if it is known.
         notice: called with events and with lines that make no sense.
 
+    Returns:
+        What became of each batch and its rows.
+
     Raises:
         FatalJudgeError: the provider denies access; answers collected before are stored.
         StoreError: the store or a batch cannot be read or written.

@@ -301,6 +301,9 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
         client: asks the provider about batches at its address. Other batches, and all without a
             client, are shown as of the last collection or submission.
 
+    Returns:
+        One state for each batch, oldest first; none in a store without batches.
+
     Raises:
         FatalJudgeError: the provider denies access.
         StoreError: the state of a batch cannot be read.

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from labeler import api
-from labeler.cli.files import reject_overwrite
+from labeler.cli.options import reject_overwrite
 from labeler.cli.review import Labels
 from labeler.cli.terminal import notify, plural
 from labeler.data.label_files import replaced

@@ -17,7 +17,7 @@ import typer
 from pydantic import ValidationError
 
 from labeler import api
-from labeler.cli.files import reject_own_input
+from labeler.cli.options import reject_own_input
 from labeler.cli.review import SHOWN, Labels, more_lines, report_truncated
 from labeler.cli.terminal import notify, plural
 from labeler.data.corrections import Correction, Judgment, Opinion, Queue, differences

@@ -16,7 +16,7 @@ import typer
 from pydantic import ValidationError
 
 from labeler.cli import options
-from labeler.cli.files import check_label_target
+from labeler.cli.options import check_label_target
 from labeler.cli.terminal import SOME_FAILED
 from labeler.data.formats import read_source
 from labeler.data.label_files import parts_of
@@ -27,8 +27,7 @@ from labeler.labels.answers import VerbatimLabel, VerbatimSupport
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.signature import Signature, label_key, load_schema
-from labeler.sentences.example import KeyedExample
-from labeler.sentences.keys import document_key, response_key
+from labeler.sentences.example import KeyedExample, document_key, response_key
 from labeler.sentences.splitting import SPLITTERS, key_example
 
 JUDGE = "ragbench"

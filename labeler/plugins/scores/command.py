@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
-from labeler.cli.files import check_label_target
 from labeler.cli.label import RunReport, announce_grace, exit_code, write_run
+from labeler.cli.options import check_label_target
 from labeler.cli.terminal import BUDGET_REACHED, notify, print_json
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.options import JudgeOptions

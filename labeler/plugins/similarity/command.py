@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
-from labeler.cli.files import check_label_target
 from labeler.cli.label import RunReport, announce_grace, write_run
+from labeler.cli.options import check_label_target
 from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, notify
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions, ServerOptions

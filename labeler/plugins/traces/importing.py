@@ -21,7 +21,7 @@ import msgspec
 import typer
 
 from labeler.cli import options
-from labeler.cli.files import check_label_target, watching
+from labeler.cli.options import check_label_target, watching
 from labeler.cli.terminal import SOME_FAILED, notify, plural
 from labeler.data.formats import read_source
 from labeler.data.label_files import is_table, replaced

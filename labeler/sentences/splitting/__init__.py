@@ -21,6 +21,7 @@ from labeler.catalog import Catalog
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.conversation import read_conversation
 from labeler.sentences.example import (
+    REFERENCE_PREFIX,
     Example,
     KeyedExample,
     KeyedToolOutput,
@@ -28,7 +29,6 @@ from labeler.sentences.example import (
     Piece,
     key_sentences,
 )
-from labeler.sentences.keys import REFERENCE_PREFIX
 
 Split = Callable[[str], list[Piece]]
 
