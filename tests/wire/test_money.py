@@ -183,6 +183,8 @@ def test_thoughts_that_only_the_total_counts_are_paid_for(
     with Provider(lambda _: changes(lambda value: value.update(usage=counts))) as provider:
         judge = judge_of(provider, price=given_price("1,2"))
         (record,) = labeler.label(rows(1), judge=judge, store=MemoryStore())
+    assert isinstance(record, LabelRecord)
+    assert record.reply.usage is not None
     assert record.reply.usage.completion_tokens == answer
 
 
