@@ -181,9 +181,7 @@ def test_thoughts_that_only_the_total_counts_are_paid_for(
     """As xAI counts them; tokens of a cache next to the prompt's are not thoughts."""
     counts = {"prompt_tokens": 800, "completion_tokens": 10, "total_tokens": 860, **apart}
     with Provider(lambda _: changes(lambda value: value.update(usage=counts))) as provider:
-        judge = judge_of(provider, price=given_price("1,2"))
-        (record,) = labeler.label(rows(1), judge=judge, store=MemoryStore())
-    assert isinstance(record, LabelRecord)
+        (record,) = records(run(provider, rows(1), judge={"price": given_price("1,2")}))
     assert record.reply.usage is not None
     assert record.reply.usage.completion_tokens == answer
 
