@@ -164,7 +164,8 @@ class DiskStore(LabelStore):
         If the file cannot be written now, queued values are lost, and their futures and the notice
         report it. That takes twice ``lock_timeout`` at most, unless the disk hangs.
         """
-        self._finalizer()
+        _close(self._writer, self._leases, self._database)
+        self._finalizer.detach()  # not before: an interrupted close is repeated at the exit
 
 
 def _close(writer: Writer | None, leases: LockFiles, database: Database) -> None:
@@ -321,7 +322,8 @@ class Writer:
             self._is_closed = True
             self._changed.notify()
         if threading.current_thread() is not self._thread:
-            self._thread.join()
+            while self._thread.is_alive():  # an interrupted join takes it for ended, to Python 3.12
+                time.sleep(_DELAY)
 
     def _run(self) -> None:
         while rows := self._next_rows():

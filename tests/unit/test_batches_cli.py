@@ -18,7 +18,7 @@ from labeler.errors import StoreError, UsageError
 from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch import PendingKeys
-from labeler.plugins.batch.folder import Batch, batches, locked, pending_keys
+from labeler.plugins.batch.folder import Batch, RemoteBatch, batches, locked, pending_keys
 from labeler.plugins.batch.requests import BatchRequest, place, read_request, write_batches
 from labeler.store import MemoryStore
 from support import samples
@@ -433,3 +433,10 @@ def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -
         [NAME],
         [NAME],
     ]
+
+
+@pytest.mark.parametrize("problems", [None, 5, "text", {"code": "x"}])
+def test_problems_that_are_no_list_are_left_out(problems: object) -> None:
+    """A server may write anything about a batch that it rejects."""
+    answer = {"id": "b", "status": "failed", "errors": {"data": problems}}
+    assert RemoteBatch.model_validate_json(json.dumps(answer)).problems == ()

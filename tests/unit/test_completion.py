@@ -310,3 +310,13 @@ def test_the_richest_profile_decides_what_is_shown_first() -> None:
     assert [m.id for m in headline_metrics(few)] == ["answer_relevancy", "relevance"]
     assert [m.id for m in headline_metrics(select_metrics("citation_f1"))] == ["citation_f1"]
     assert max(map(len, HEADLINES.values())) == 6
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"), [("data: [DONE]", None), ("data:[DONE]", None), ("", "garbled")]
+)
+def test_a_stream_ends_with_its_mark(end: str, kind: str | None) -> None:
+    """The space after the name of a line is optional; a stream without the mark broke off."""
+    chunk = json.dumps({"choices": [{"delta": {"content": '{"a":'}}]})
+    error = parse_completion(f"data:{chunk}\n\n{end}\n\n".encode()).error
+    assert (error and error.kind) == kind

@@ -248,6 +248,34 @@ def test_a_program_that_ends_with_a_full_disk_ends(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
+_INTERRUPTED = """
+import os, signal, sqlite3, sys, threading
+from support.records import sample_record
+from labeler.store.disk import DiskStore
+store = DiskStore(sys.argv[1], lock_timeout=30)
+other = sqlite3.connect(sys.argv[1] + "/cache.db", isolation_level=None, check_same_thread=False)
+other.execute("BEGIN IMMEDIATE")
+for n in range(3):
+    store.put(sample_record(n))
+threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+threading.Timer(1.0, other.execute, ["ROLLBACK"]).start()
+try:
+    store.close()
+except KeyboardInterrupt:
+    print("interrupted")
+    {then}
+"""
+
+
+@pytest.mark.parametrize("then", ["store.close()", "pass"])
+def test_an_interrupted_close_is_repeated(tmp_path: Path, then: str) -> None:
+    """The next close, or the end of the program, saves what waits."""
+    with start(_INTERRUPTED.format(then=then), tmp_path / "s") as process:
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+    with DiskStore(tmp_path / "s") as store:
+        assert len(store) == 3
+
+
 def test_a_rollback_that_fails_too_hides_no_reason(
     store: DiskStore, told: queue.Queue[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,11 +101,12 @@ def _streamed(text: str) -> dict[str, Any]:
     """Return the completion that an event stream makes; of several choices the first."""
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": {}}
-    event = ""
+    event, is_done = "", False
     for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
         content = line.removeprefix("data:").strip()
         if line.startswith("event:"):
             event = line.removeprefix("event:").strip()
+        is_done |= content == "[DONE]"
         if not (line.startswith("data:") and content.startswith("{")):
             continue
         chunk = _DECODER.raw_decode(content)[0]
@@ -117,7 +118,7 @@ def _streamed(text: str) -> dict[str, Any]:
             if isinstance(part, dict) and not part.get("index"):
                 _add(choice["message"], part.pop("delta", None))
                 choice |= {name: value for name, value in part.items() if value is not None}
-    if "data: [DONE]" not in text:
+    if not is_done:
         choice.setdefault("finish_reason", ENDLESS)
     return {**whole, "choices": [choice]}
 

@@ -39,6 +39,7 @@ from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, 
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.completion import object_of, text_of
 from labeler.judges.openai.error_rules import plain_code
+from labeler.judges.openai.reading import list_of
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.options import ServerOptions
 from labeler.labels.record import Usage
@@ -103,8 +104,9 @@ class RemoteBatch(Frozen, extra="ignore", strict=True, validate_by_name=True):
 
     @field_validator("problems", mode="before")
     @classmethod
-    def _codes(cls, problems: list[Any]) -> tuple[str, ...]:
-        words = [one if isinstance(one, str) else object_of(one).get("code") for one in problems]
+    def _codes(cls, problems: object) -> tuple[str, ...]:
+        listed = list_of(problems)
+        words = [one if isinstance(one, str) else object_of(one).get("code") for one in listed]
         codes = (plain_code(text_of(word)) or "no code" for word in words)
         return tuple(dict.fromkeys(codes))[:_MOST_PROBLEMS]
 
