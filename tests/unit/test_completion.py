@@ -104,29 +104,30 @@ def test_a_body_of_any_shape_is_read(value: object) -> None:
 
 
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 
 
 @pytest.mark.parametrize(
     ("message", "content"),
     [
         ({"content": TEXTS}, "ab"),
-        ({"content": None, "tool_calls": [CALL]}, "{}"),
-        ({"content": "text", "tool_calls": [CALL]}, "{}"),
+        ({"content": None, "tool_calls": [CALL]}, "[2]"),
+        ({"content": "text", "tool_calls": [CALL]}, "[2]"),
         ({"content": [*TEXTS, {"type": "image_url"}]}, ""),
         ({"content": [{"type": "text", "text": {"value": "a"}}, "b", {"text": "c"}]}, "abc"),
         ({"content": {"type": "output_text", "text": "a"}}, "a"),
         ({"content": {"a": 1}}, '{"a": 1}'),
-        ({"content": None, "tool_calls": [CALL, CALL]}, "{}"),
+        ({"content": None, "tool_calls": [CALL, CALL]}, "[2]"),
         ({"content": None, "tool_calls": [CALL, {"function": {"arguments": '{"a": 1}'}}]}, ""),
         ({"content": None, "tool_calls": [{"function": {"arguments": {"a": 1}}}]}, '{"a": 1}'),
-        ({"content": None, "tool_calls": [CALL, {"function": {"arguments": "{\n}"}}]}, "{\n}"),
-        ({"content": None, "tool_calls": [{"name": "f", "arguments": "{}"}]}, "{}"),
+        ({"content": None, "tool_calls": [CALL, {"function": {"arguments": "[2\n]"}}]}, "[2\n]"),
+        ({"content": None, "tool_calls": [{"name": "f", "arguments": "[2]"}]}, "[2]"),
         ({"content": [{"type": "text", "content": "a"}, {"content": "b"}]}, "ab"),
-        ({"content": None, "function_call": {"arguments": "{}"}}, "{}"),
+        ({"content": None, "function_call": {"arguments": "[2]"}}, "[2]"),
         ({"content": "", "reasoning_content": 'I think. {"a": 1}'}, '{"a": 1}'),
         ({"content": None, "reasoning": 'Perhaps {"a": 1}, or {"a": 2}?'}, ""),
         ({"content": 7}, ""),
+        ({"content": "text", "tool_calls": [{"function": {"arguments": "{}"}}]}, "text"),
         ({}, ""),
     ],
 )
