@@ -186,11 +186,9 @@ class ShardStore(DiskStore):
         self._whole = whole
 
     def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
-        for name in names:  # a label of either goes before a failure
-            found = super()._find(name) or self._whole._find(name)  # noqa: SLF001 - of the same class
-            if found:
-                return found
-        return None
+        stores = (super(), self._whole)  # a label of either goes before a failure
+        found = (store._find(name) for name in names for store in stores)  # noqa: SLF001 - of the same class
+        return next(filter(None, found), None)
 
     def __iter__(self) -> Iterator[AnyRecord]:
         return chain(super().__iter__(), self._whole)
@@ -297,10 +295,7 @@ def label_on_machines(
         raise UsageError(f"--engine ray writes a folder: give one as -o FOLDER, got {output!r}")
     _ray()
     if (own := prompt_file(given.prompt)) is not None:
-        raise UsageError(
-            f"--prompt {own} is not for --engine ray, whose workers have no such file: use "
-            "--instructions"
-        )
+        raise UsageError(f"--prompt {own}: workers of Ray have no such file; use --instructions")
     # A worker on another machine has no files of prices and instructions.
     price, instructions = given.find_price(), read_instructions(given.instructions) or None
     given = replace(given, price=price, prices=None, instructions=instructions)

@@ -364,12 +364,8 @@ def corrected_signature(
             "judge's own labels"
         )
     facts = {CORRECTIONS: fact} | ({} if selection is None else {JUDGED: str(selection)})
-    return signature.model_copy(
-        update={
-            "sampling": {**signature.sampling, **facts},
-            "response_schema": _trace_schema(signature.response_schema),
-        }
-    )
+    sampling, schema = signature.sampling | facts, _trace_schema(signature.response_schema)
+    return signature.model_copy(update={"sampling": sampling, "response_schema": schema})
 
 
 def _trace_schema(schema: Artifact) -> Artifact:
