@@ -45,6 +45,11 @@ _GATE = re.compile(r"\w\s*[<>=]=?\s*[\d.]")
 """A gate that is written as in words, such as ``adherence>=0.8``."""
 _GATE_OPTION = re.compile(r"Option '(--min|--max|--max-drop)' requires")
 """The message about a gate without a text."""
+_GATE_EXAMPLES = {
+    "--min": "adherence=0.9",
+    "--max": "hallucination_rate=0.1",
+    "--max-drop": "adherence=0.02",
+}
 _PIPE_CLOSED = "the reader left before all was written"
 
 
@@ -287,7 +292,7 @@ def _plain(error: TyperException) -> str:
     if "unexpected extra argument" in text and _GATE.search(text):
         return f"{text}; a gate is an option: --min METRIC=NUMBER, or --max METRIC=NUMBER"
     if gate := _GATE_OPTION.match(text):
-        return f"{text} Write METRIC=NUMBER, such as {gate[1]} adherence=0.9"
+        return f"{text} Write METRIC=NUMBER, such as {gate[1]} {_GATE_EXAMPLES[gate[1]]}"
     return text
 
 

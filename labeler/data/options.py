@@ -268,7 +268,7 @@ class RowsOptions:
             source = [source]
         from labeler.data.formats.objects import python_source, rows_in  # noqa: PLC0415 - loads pydantic
 
-        rows = list(source) if type(source) is list else rows_in(source)
+        rows = list(source) if type(source) is list else rows_in(source, self.chosen_columns())
         if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
             return self._rows(file_sources(rows), names=[str(path) for path in rows])
         if self.id_columns:

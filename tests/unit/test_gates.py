@@ -307,6 +307,7 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
         (("--max", "adherence=1"), "higher is better, so a highest mean passes bad labels"),
         ((), "no gate is given"),
         (("--min",), "requires an argument. Write METRIC=NUMBER, such as --min adherence=0.9"),
+        (("--max",), "such as --max hallucination_rate=0.1"),
         (("--min", "adherence"), "has no number: write METRIC=NUMBER"),
         (("--min", "adherence="), "its number is missing: write METRIC=NUMBER"),
         (("--min", "adherence=.9", "--max", "adherence=.8"), "no mean is at least 0.9 and at most"),

@@ -362,6 +362,23 @@ def test_a_mapping_with_a_list_of_other_objects_is_a_row() -> None:
     assert len(examples(row, columns=columns)) == 1
 
 
+@pytest.mark.parametrize("documents", [[], [{"question": "Q2?", "answer": "D."}]])
+def test_a_mapping_with_named_columns_is_a_row(documents: list[dict[str, str]]) -> None:
+    """Its documents may be missing, or pairs of questions and answers."""
+    row = {"asked": "Q?", "hits": documents, "said": "R."}
+    columns = {"question": "asked", "documents": "hits[].answer", "response": "said"}
+    texts = [one["answer"] for one in documents]
+    assert examples(row, columns=columns) == [("Q?", texts, "R.")]
+
+
+def test_a_mapping_with_an_empty_list_is_a_row() -> None:
+    """It fails as such: no row is lost without a word."""
+    with pytest.raises(BadRows):
+        labeler.label(
+            {"x": "Q?", "documents": [], "y": "R."}, judge="embedded", store=labeler.MemoryStore()
+        )
+
+
 def test_rows_by_name_have_their_names_as_ids(tmp_path: Path) -> None:
     """An object of rows; one with an empty list has none, and two lists are refused by name."""
     path = tmp_path / "rows.json"

@@ -15,6 +15,7 @@ from itertools import chain
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
+from labeler.data.columns import Columns
 from labeler.data.documents import read_document
 from labeler.data.formats import Raw, Source, plain, plain_row, require_pyarrow, twice
 from labeler.data.presets import has_fields, meaning_of
@@ -64,12 +65,16 @@ def _raw(where: str, row: object) -> Raw:
         return Raw(where, error)
 
 
-def rows_in(source: Any) -> list[Any] | Table:  # noqa: ANN401 - of any package
+def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Table:  # noqa: ANN401 - of any package
     """Return the rows in an object from Python.
 
     They are those of a table, of a data set of another package, or of a mapping of columns, the
     items of an iterable, or the object itself as one row. Tables are data frames of polars and
     pandas, Hugging Face data sets, and objects that export an Arrow stream, such as pyarrow tables.
+
+    Args:
+        source: the object.
+        columns: the columns that the user chose. A mapping that has a named one is a row.
 
     Raises:
         UsageError: the object holds no rows, a data set has several splits, two columns have one
@@ -82,7 +87,7 @@ def rows_in(source: Any) -> list[Any] | Table:  # noqa: ANN401 - of any package
         if isinstance(held, list | tuple) and held:
             return list(held)
     if isinstance(source, Mapping):
-        return rows_of_columns(source) or _held(source)
+        return rows_of_columns(source) or _held(source, columns)
     if _is_record(source) and not (
         dataclasses.is_dataclass(source) and isinstance(source, Iterable)
     ):
@@ -97,16 +102,17 @@ def rows_in(source: Any) -> list[Any] | Table:  # noqa: ANN401 - of any package
     )
 
 
-def _held(source: Mapping[str, Any]) -> list[Any]:
-    """Return the rows that a mapping holds as a file does; else itself, whose columns are mapped.
+def _held(source: Mapping[str, Any], columns: Columns | None) -> list[Any]:
+    """Return the rows that a mapping holds as a file does; else itself as a row.
 
     Raises:
         UsageError: several lists hold rows.
     """
+    if columns is not None and columns.named & columns.used(source).keys():
+        return [source]
     _, rows = rows_within("", source)
-    return (
-        rows if all(isinstance(row, Mapping) and has_fields(row) for row in rows[:1]) else [source]
-    )
+    are_rows = bool(rows) and isinstance(rows[0], Mapping) and has_fields(rows[0])
+    return rows if are_rows else [source]
 
 
 def _is_record(value: object) -> bool:
