@@ -186,8 +186,8 @@ class ShardStore(DiskStore):
         self._whole = whole
 
     def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
-        stores = (super(), self._whole)  # a label of either goes before a failure
-        found = (store._find(name) for name in names for store in stores)  # noqa: SLF001 - of the same class
+        finders = (super()._find, self._whole._find)  # noqa: SLF001 - of the same class
+        found = (find(name) for name in names for find in finders)  # a label goes before a failure
         return next(filter(None, found), None)
 
     def __iter__(self) -> Iterator[AnyRecord]:
