@@ -262,7 +262,7 @@ def _list_of_rows(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
     fitting = [path for path, rows in lists.items() if has_fields(rows[0])]
     meant = {(meaning_of(str(column)) or ("",))[0] for column, part in value.items() if part}
     if meant >= {"question", "documents"}:  # answers in it are those to this question
-        return "", rows_of_columns(value) or [value]
+        return "", rows_of_columns(value) or list[Any]([value])
     if len(fitting) > 1:
         remedy = (
             f"write one of them to a file of its own, such as jq .{fitting[0]} {name} > rows.json"
