@@ -181,11 +181,7 @@ def fields_of_turns(
             lacks=["question"],
         )
     fields: dict[str, Any] = {"question": read[question].text}
-    tools: list[dict[str, Any]] = [
-        ({"name": one.name} if one.name else {}) | {"text": one.text}
-        for one in read
-        if one.role == "tool"
-    ]
+    tools: list[dict[str, Any]] = [one.as_value() for one in read if one.role == "tool"]
     if not answered:
         fields["response"] = read[answer].text
         given = found[answer][0]
@@ -197,7 +193,7 @@ def fields_of_turns(
         if more.get("retrieval_context"):
             fields["documents"] = more["retrieval_context"]
     history = [
-        {"role": one.role, "text": one.text}
+        one.as_value()
         for place, one in enumerate(read[:answer])
         if one.role != "tool" and place != question
     ]

@@ -351,12 +351,12 @@ def _earlier_turns(row: Mapping[str, Any]) -> dict[str, Any]:
     from labeler.data.inputs_outputs import conversation  # noqa: PLC0415 - of objects only
 
     talk = conversation(question)
-    turns = [{"role": one.role, "text": one.text} for one in talk.history]
-    tools = [
-        ({"name": one.name} if one.name else {}) | {"text": one.text} for one in talk.tool_outputs
-    ]
-    lists = {"history": turns, "tool_outputs": tools}
-    return {name: found for name, found in lists.items() if found and not row.get(name)}
+    lists = {"history": talk.history, "tool_outputs": talk.tool_outputs}
+    return {
+        name: [one.as_value() for one in found]
+        for name, found in lists.items()
+        if found and not row.get(name)
+    }
 
 
 def _said(value: object, found_in: str) -> object:

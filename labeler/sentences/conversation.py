@@ -60,6 +60,12 @@ class Message(NamedTuple):
     name: str | None = None
     is_beside_results: bool = False
 
+    def as_value(self) -> dict[str, str]:
+        """Return a turn as rows hold it in ``history``, or a tool output as in ``tool_outputs``."""
+        if self.role != "tool":
+            return {"role": self.role, "text": self.text}
+        return ({"name": self.name} if self.name else {}) | {"text": self.text}
+
 
 class Conversation(NamedTuple):
     """What precedes a response besides question and documents."""

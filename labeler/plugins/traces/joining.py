@@ -203,7 +203,7 @@ def _row(node: _Node) -> dict[str, Any]:
         "question": node.question,
         "documents": documents,
         "response": node.response,
-        "history": [{"role": turn.role, "text": turn.text} for turn in node.talk.history],
+        "history": [turn.as_value() for turn in node.talk.history],
         "tool_outputs": tools,
         "metadata": _metadata(node, spans),
     }
@@ -244,7 +244,7 @@ def _tool_results(node: _Node, spans: Iterable[Span]) -> list[dict[str, str]]:
     inputs = (span.inputs for span in _later(spans) if span.kind == "llm")
     talks = chain([node.talk], map(conversation, inputs))
     found = next((talk.tool_outputs for talk in talks if talk.tool_outputs), ())
-    return [{**({"name": one.name} if one.name else {}), "text": one.text} for one in found]
+    return [one.as_value() for one in found]
 
 
 def _output(outputs: object) -> str:
