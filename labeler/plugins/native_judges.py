@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
-from labeler.judges.limits import seconds_until
 from labeler.judges.native import NativeAnswers, set_only, texts_of
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.request import Form, Request, schema_name
@@ -66,23 +64,10 @@ _ANTHROPIC_ANSWERS = NativeAnswers(
 
 
 def limits_of(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return Anthropic's rate limits under the names that OpenAI gives them, resets in seconds."""
+    """Return Anthropic's rate limits under the names that OpenAI gives them, and the date."""
     found = ((_LIMIT.fullmatch(name.lower()), value) for name, value in headers.items())
-    return {
-        f"x-ratelimit-{limit[2]}-{limit[1]}": (
-            _seconds(value, headers) if limit[2] == "reset" else value
-        )
-        for limit, value in found
-        if limit
-    }
-
-
-def _seconds(moment: str, headers: Mapping[str, str]) -> str:
-    """Return the seconds until a moment; "" if it is none."""
-    try:
-        return f"{seconds_until(datetime.fromisoformat(moment), headers):.3f}"
-    except (ValueError, TypeError):  # a date without a zone cannot be subtracted
-        return ""
+    limits = {f"x-ratelimit-{limit[2]}-{limit[1]}": value for limit, value in found if limit}
+    return limits | {"date": headers.get("date", "")}
 
 
 class AnthropicJudge(HostedJudge):

@@ -44,8 +44,6 @@ from labeler.sentences.example import Frozen
 
 _LEAST_TOLERANCE, _FEWEST_DIGITS = 0.05, 2
 """A distribution's sum may be off by this in any case; digits after the point that servers show."""
-
-
 _ROUNDED = 1e-6
 """A probability may be off by this: servers add up numbers of 32 bits."""
 
