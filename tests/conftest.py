@@ -36,8 +36,8 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 # Each of the commands that tests start would otherwise compile the whole package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Whoever starts the tests in the background has Ctrl-C ignored, and under nohup a terminal that
-# closes; so have all commands that are started from here: those that test it could not be told.
+# Started in the background, this process ignores Ctrl-C, and under nohup a closing terminal. The
+# commands that it starts would inherit that, and tests of these signals would fail.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -58,7 +58,7 @@ def test_the_error_is_that_of_the_matrix_formula() -> None:
 
 
 def test_records_of_one_question_are_left_out_together() -> None:
-    """Each record four times is no more than once; the order changes nothing."""
+    """Each record four times says as much as once; the order changes nothing."""
     rng = np.random.default_rng(4)
     x, y = rng.uniform(40, 4000, 20).tolist(), rng.normal(3, 1, 20).tolist()
     once, often = fitted(x, y), fit_slope(x * 4, y * 4, groups=[*range(20)] * 4)
@@ -134,8 +134,8 @@ def test_length_prints_a_slope(labeler_command: Command, tmp_path: Path) -> None
     list(write_outcomes(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)), path))
     code, out, _ = labeler_command("length", path)
     assert (code, "+11.000" in out) == (0, True)
-    _, told, _ = labeler_command("length", path, "--json")
-    assert json.loads(told)[0]["slope"] == pytest.approx(11.0)
+    _, printed, _ = labeler_command("length", path, "--json")
+    assert json.loads(printed)[0]["slope"] == pytest.approx(11.0)
     list(write_outcomes([label_record()], path))
     code, _, err = labeler_command("length", path)
     assert (code, "holds no scores: 'labeler score' makes some" in err) == (2, True)

@@ -212,7 +212,7 @@ def test_a_fault_of_all_rows_is_found_before_anything_is_written(tmp_path: Path)
 
 def test_rows_of_other_columns_are_read_as_on_one_machine(tmp_path: Path) -> None:
     """By the preset that fits, by columns that are named, with other ids; one notice says so."""
-    told: list[str] = []
+    notices: list[str] = []
     rows = [row(number) for number in range(12)]
     ragas = [
         {"user_input": one["question"], "retrieved_contexts": one["documents"], "response": "Oak."}
@@ -220,8 +220,8 @@ def test_rows_of_other_columns_are_read_as_on_one_machine(tmp_path: Path) -> Non
     ]
     pq.write_table(pa.Table.from_pylist(ragas), tmp_path / "ragas.parquet")
     assert label(tmp_path / "ragas.parquet", work(tmp_path)).origins == {"judge": 12}
-    ray.plan([str(tmp_path / "ragas.parquet")], work(tmp_path), told.append)
-    assert ["--preset ragas" in text for text in told] == [True]
+    ray.plan([str(tmp_path / "ragas.parquet")], work(tmp_path), notices.append)
+    assert ["--preset ragas" in text for text in notices] == [True]
     mine = [{"n": n, "q": one["question"], **one} for n, one in enumerate(rows)]
     file = tmp_path / "mine.parquet"
     pq.write_table(pa.Table.from_pylist(mine).drop_columns(["question"]), file)

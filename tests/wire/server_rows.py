@@ -66,7 +66,7 @@ async def routed(_: Call, wire: Wire) -> None:
 
 
 def used_up(reset: str, prefix: str = "x_ratelimit") -> dict[str, str]:
-    """Headers of a limit of which nothing is left."""
+    """Headers of a limit that is used up."""
     return {f"{prefix}_limit": "9", f"{prefix}_remaining": "0", f"{prefix}_reset": reset}
 
 
