@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.errors import FatalJudgeError, StoreError
+from labeler.errors import FatalJudgeError
 from labeler.judges import concurrency
 from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
@@ -40,7 +40,6 @@ from wire.runs import (
     labeling,
     process,
     reasons,
-    records,
     row_file,
     rows,
     run,
@@ -361,21 +360,6 @@ def test_a_store_that_is_locked_for_long_is_waited_for(tmp_path: Path) -> None:
     assert set(provider.paid.values()) == {1}
 
 
-def test_a_damaged_record_is_told_and_not_bought_again(tmp_path: Path) -> None:
-    """The run stops before it asks for anything; the others are still there."""
-    with Provider() as provider:
-        with DiskStore(tmp_path / "s") as store:
-            damaged = records(run(provider, rows(5), store=store))[2].key
-        with closing(sqlite3.connect(tmp_path / "s" / "cache.db")) as connection, connection:
-            connection.execute(
-                "UPDATE Cache SET value = substr(value, 1, 40) WHERE key = ?", (damaged,)
-            )
-        with pytest.raises(StoreError, match=damaged):
-            run(provider, rows(5), store=tmp_path / "s")
-        assert len(provider.calls) == 5
-    assert stored(tmp_path / "s") == 5
-
-
 # Clocks and sizes
 
 
@@ -414,12 +398,3 @@ def test_a_large_document_does_not_hold_the_others_up() -> None:
     with Provider(count_tokens=True) as provider:
         outcomes = run(provider, [*rows(2, 1), large, *rows(2, 3)], tokens_per_minute=85_000)
     assert reasons(outcomes) == ["label"] * 5
-
-
-def test_a_document_that_the_server_will_never_take_costs_its_record_alone() -> None:
-    """That the request is too large is said by a 429 too, and no reason to wait."""
-    large = {**rows(1)[0], "id": "large", "documents": [LARGE * 4]}
-    with Provider(rates=Rates(tokens_per_minute=200_000)) as provider:
-        outcomes = run(provider, [*rows(2, 1), large, *rows(2, 3)])
-    assert reasons(outcomes) == [*["label"] * 2, "context_length", *["label"] * 2]
-    assert len(provider.calls) == 5
