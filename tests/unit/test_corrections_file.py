@@ -222,12 +222,7 @@ def test_two_processes_add_at_once(file: CorrectionsFile) -> None:
 
 # -- what is not ours -----------------------------------------------------------------------------
 
-NOTHING: dict[str, Any] = {
-    "relevant": [],
-    "utilized": [],
-    "support": {},
-    "overall_supported": True,
-}
+NOTHING: dict[str, Any] = {"relevant": [], "utilized": [], "support": {}, "overall_supported": True}
 HOSTILE: dict[str, dict[str, Any]] = {
     "another kind": {"kind": "label"},
     "a later version": {"version": 2},

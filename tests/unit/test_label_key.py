@@ -182,12 +182,7 @@ def test_a_fact_that_is_added_later_changes_no_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [
-        {"reference": None},
-        {"reference": ()},
-        {"history": (), "tool_outputs": ()},
-    ],
+    "parts", [{"reference": None}, {"reference": ()}, {"history": (), "tool_outputs": ()}]
 )
 def test_an_absent_part_is_not_in_the_key(parts: dict[str, Any]) -> None:
     """Neither by name nor as an empty list, so that a part added later changes no key."""

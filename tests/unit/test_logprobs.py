@@ -95,12 +95,7 @@ AS_WORKED = {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
         # Where the vocabulary has ten, one is one and ten is ten.
         (answer({"10": 0.6, "1": 0.1, "9": 0.3}), 10, TEN, {1: 0.1, 9: 0.3, 10: 0.6}),
         # The second digit tells ten from one, and its probability is that after the first.
-        (
-            answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}),
-            10,
-            TEN,
-            {1: 0.2, 9: 0.2, 10: 0.6},
-        ),
+        (answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}), 10, TEN, {1: 0.2, 9: 0.2, 10: 0.6}),
         # The end after the first digit is weighed against a second one.
         (
             [*answer({"1": 0.8, "9": 0.2}, tail=""), _token({"}": 0.9, "0}": 0.1})],

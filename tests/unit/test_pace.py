@@ -158,10 +158,7 @@ def test_places_grow_one_by_one(between: float) -> None:
     assert level.limit == pytest.approx(16 * min(2 ** (between / 0.25), 3), abs=1)
 
 
-@pytest.mark.parametrize(
-    ("burst", "headers", "jitter"),
-    [(10, True, 0.0), (50, False, 0.5)],
-)
+@pytest.mark.parametrize(("burst", "headers", "jitter"), [(10, True, 0.0), (50, False, 0.5)])
 def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
     """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
     load, seconds = loaded(3000, rate=50, burst=burst, headers=headers, jitter=jitter)

@@ -49,11 +49,7 @@ def usage(prompt: int, output: int = 0, *, cached: int = 0, written: int = 0) ->
 
 
 TIERED = Price(
-    (
-        rates("1", "4", "0.1", "1"),
-        rates("2", "6", "0.2", "2")._replace(above=1000),
-    ),
-    "a test",
+    (rates("1", "4", "0.1", "1"), rates("2", "6", "0.2", "2")._replace(above=1000)), "a test"
 )
 
 
@@ -82,10 +78,7 @@ def test_each_kind_of_token_has_its_own_price(price: Price, used: Usage, cost: s
     assert price.cost(used) == Decimal(cost)
 
 
-@pytest.mark.parametrize(
-    ("own", "delta"),
-    [(3000, "-0.0012"), (5400, "0"), (6000, "0.0003")],
-)
+@pytest.mark.parametrize(("own", "delta"), [(3000, "-0.0012"), (5400, "0"), (6000, "0.0003")])
 def test_a_cache_that_is_written_pays_up_to_a_length(own: int, delta: str) -> None:
     """A prefix of 1,500 saves 0.9 of itself, the rest costs a quarter more: even at 5,400."""
     plain = WRITES_COST_MORE.cost(usage(1500 + own))
@@ -280,10 +273,7 @@ GOOD = {"input": "1", "output": "2"}
             {"as_of": "2026-11-01", "models": ["m"]},
             r"Expected `object`, got `array` - at `\$.models`",
         ),
-        (
-            {"as_of": "2026-11-01", "models": {"m": GOOD}, "x": 1},
-            "unknown field `x`",
-        ),
+        ({"as_of": "2026-11-01", "models": {"m": GOOD}, "x": 1}, "unknown field `x`"),
         ({"as_of": "2026-11-01", "models": {"n": GOOD}}, "models has no 'm'; it has 'n'"),
         ({"as_of": "2026-11-01", "models": {"m": 1}}, r"models\['m'\]: Expected `object`"),
         ({"as_of": "2026-11-01", "models": {"m": {"input": 1}}}, "missing required field `output`"),

@@ -19,11 +19,7 @@ from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores, read_scores, score
 from labeler.plugins.scores.collected import compare_raters
 from labeler.plugins.scores.criteria import CRITERIA, Criterion, choose_criteria, read_criteria
-from labeler.plugins.scores.records import (
-    ScoreOutcome,
-    ScoreRecord,
-    StepsRecord,
-)
+from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore

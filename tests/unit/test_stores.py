@@ -136,10 +136,7 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
 def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> None:
     """Label and failure of one key stand side by side, in whatever order they came."""
     record, failure = sample_record(1), sample_failure(1)
-    puts: list[Callable[[], Future[bool]]] = [
-        lambda: store.put(record),
-        lambda: store.put(failure),
-    ]
+    puts: list[Callable[[], Future[bool]]] = [lambda: store.put(record), lambda: store.put(failure)]
     for put in reversed(puts) if failure_first else puts:
         put().result(10)
     assert store.get(record.key) == store.outcome(record.key) == record

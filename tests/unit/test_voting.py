@@ -95,9 +95,7 @@ def test_a_tie_is_a_no() -> None:
 
 def test_supporters_who_name_different_keys_are_still_believed() -> None:
     """No key is named by most of them: those that most often occur are taken."""
-    record = elect(
-        *(output(support={"a": [key], "b": ["0b"]}) for key in ("0a", "0b", "1a")),
-    )
+    record = elect(*(output(support={"a": [key], "b": ["0b"]}) for key in ("0a", "0b", "1a")))
     assert supports(record.label)["a"] == ("0a", "0b", "1a")
 
 
