@@ -75,16 +75,13 @@ def test_tokens_are_those_that_the_provider_charged(label: Label) -> None:
     assert f"{provider.tokens.completion} completion tokens" in said
 
 
-def test_the_cost_is_told_with_the_source_of_its_price(label: Label) -> None:
-    """10,000 prompt tokens of which 40 were cached, and 10 of an answer, four times."""
+def test_the_cost_is_told_with_its_source_or_as_unknown(label: Label) -> None:
+    """Not taken for nothing; one model is not worth a line."""
+    # 10,000 prompt tokens of which 40 were cached, and 10 of an answer, four times.
     with Provider() as provider:
         told = label(provider, "--price", "100,400,10")
     # 9,960 x 100 + 40 x 10 + 10 x 400 = 1,000,400 millionths of a dollar each
     assert "; $4.0016 by " in told.line(r"4 requests")
-
-
-def test_an_unknown_price_is_said_to_be_unknown(label: Label) -> None:
-    """Not taken for nothing. One model is not worth a line: each label holds its name anyway."""
     with Provider() as provider:
         told = label(provider)
     assert told.line(r"4 requests").endswith("; price unknown")
