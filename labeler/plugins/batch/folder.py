@@ -282,7 +282,7 @@ class Batch(Frozen, frozen=False):
         return found
 
     def keys_of(self, is_selected: Callable[[BatchRequest], bool]) -> set[bytes]:
-        """Return the label keys of selected requests, of which none may be damaged."""
+        """Return the label keys of selected requests; a damaged one is an error."""
         path, found = self.file("asked"), set[bytes]()
         for line in read_lines(path) if path.exists() else ():
             try:
