@@ -17,13 +17,7 @@ import pytest
 
 import labeler
 from labeler.api import MemoryStore, iter_labels
-from labeler.errors import (
-    FatalJudgeError,
-    JudgeError,
-    StoreError,
-    UnstorableRecord,
-    UsageError,
-)
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnstorableRecord, UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling import tasks

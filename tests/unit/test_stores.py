@@ -37,7 +37,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LabelStore
 # Promises of every store.
 
 
-def test_a_record_comes_back_equal(store: LabelStore) -> None:
+def test_records_come_back_equal_and_in_the_order_of_their_keys(store: LabelStore) -> None:
     """What is put is got, to the last character; putting it again makes the store no longer."""
     assert len(store) == 0
     records = [sample_record(n) for n in (1, 2, 1)]
@@ -46,10 +46,6 @@ def test_a_record_comes_back_equal(store: LabelStore) -> None:
         assert store.get(record.key) == record
     assert len(store) == 2
     assert store.get("0" * 64) is None
-
-
-def test_iteration_is_in_key_order(store: LabelStore) -> None:
-    """Records come in the order of their keys, whatever order they were put in."""
     records = [sample_record(n) for n in range(20)]
     for saved in [store.put(record) for record in records]:
         saved.result(10)
@@ -144,10 +140,7 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
 def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> None:
     """Label and failure of one key stand side by side, in whatever order they came."""
     record, failure = sample_record(1), sample_failure(1)
-    puts: list[Callable[[], Future[bool]]] = [
-        lambda: store.put(record),
-        lambda: store.put(failure),
-    ]
+    puts: list[Callable[[], Future[bool]]] = [lambda: store.put(record), lambda: store.put(failure)]
     for put in reversed(puts) if failure_first else puts:
         put().result(10)
     assert store.get(record.key) == store.outcome(record.key) == record
