@@ -41,9 +41,9 @@ class Form:
     """Words of a model that cannot call any."""
     path: re.Pattern[str]
     """Path of a request for an answer; its group is the model, where the body names none."""
-    finishes: Mapping[str, str]
+    finishes: ClassVar[Mapping[str, str]]
     """Reasons of the end, by those of a chat completion."""
-    call: Json
+    call: ClassVar[Json]
     """A block of an answer that calls the tool."""
 
     def is_asked(self, call: Call) -> bool:

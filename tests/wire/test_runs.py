@@ -401,3 +401,12 @@ def test_a_large_document_does_not_hold_the_others_up() -> None:
     with Provider(count_tokens=True) as provider:
         outcomes = run(provider, [*rows(2, 1), large, *rows(2, 3)], tokens_per_minute=85_000)
     assert reasons(outcomes) == ["label"] * 5
+
+
+def test_a_document_that_the_server_will_never_take_costs_its_record_alone() -> None:
+    """That the request is too large is said by a 429 too, and no reason to wait."""
+    large = {**rows(1)[0], "id": "large", "documents": [LARGE * 4]}
+    with Provider(rates=Rates(tokens_per_minute=200_000)) as provider:
+        outcomes = run(provider, [*rows(2, 1), large, *rows(2, 3)])
+    assert reasons(outcomes) == [*["label"] * 2, "context_length", *["label"] * 2]
+    assert len(provider.calls) == 5
