@@ -196,6 +196,10 @@ ANSWERS = {
     "no last chunk": Row(sent(chunked(b""), then_close=True)),
     "a second value after the first": Row(raw_body(lambda body: body + b'{"error": "x"}')),
     "a byte order mark": Row(raw_body(lambda body: b"\xef\xbb\xbf" + body)),
+    **{
+        name: Row(raw_body(lambda body, name=name: body.decode().encode(name)))
+        for name in ("UTF-16", "UTF-16-LE", "UTF-32-BE")
+    },
     "a huge number": Row(raw_body(lambda b: b.replace(b'ed": 1', b'ed": ' + b"9" * 5000))),
     "choices twice": Row(raw_body(lambda body: body[:-1] + b', "choices": null}')),
     "choices out of order": Row(edited(out_of_order)),
