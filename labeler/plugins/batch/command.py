@@ -18,7 +18,6 @@ from labeler.cli.terminal import (
     announce,
     counted,
     notify,
-    plural,
     print_json,
     print_sections,
 )
@@ -38,7 +37,7 @@ from labeler.plugins.batch.submission import (
     submit_batch,
 )
 from labeler.sentences.characters import visible
-from labeler.sentences.display import Column, Grid, Section
+from labeler.sentences.display import Column, Grid, Section, plural
 
 _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
