@@ -35,7 +35,7 @@ that came from a cache, so nothing follows from it."""
 def cut_prompt(reported: int, texts: Sequence[str]) -> ObservedError | None:
     """Return an error if a server reports far fewer input tokens than these texts have."""
     # A word takes two characters with its space, so words seldom need to be counted.
-    if reported < SMALLEST_CONTEXT or reported >= sum(len(text) + 1 for text in texts) / 4:
+    if reported < SMALLEST_CONTEXT or reported >= (sum(map(len, texts)) + len(texts)) / 4:
         return None
     sent = request_tokens_at_least(texts)
     if reported >= sent / 2:

@@ -317,7 +317,7 @@ def fact_of(value: object) -> str | None:
 
 
 def _tokens(listed: object) -> tuple[Token, ...]:
-    tokens = [_token(one) for one in list_of(listed)[:_MOST_READ]]
+    tokens = [*map(_token, list_of(listed)[:_MOST_READ])]
     return () if None in tokens else tuple(filter(None, tokens))
 
 

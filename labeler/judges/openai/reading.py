@@ -221,13 +221,13 @@ def flat(answer: dict[str, Any]) -> str | bytes:
     Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out are
     empty. Anything else stays as it is, for the reader to reject.
     """
-    lists = (value for value in answer.values() if isinstance(value, list))
-    for entry in (one for each in lists for one in each if isinstance(one, dict)):
-        decision = entry.get("decision")
-        if isinstance(decision, dict) and not entry.keys() & decision.keys():
-            del entry["decision"]
-            empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
-            entry.update({**dict.fromkeys(empty, ()), **decision})
+    for value in answer.values():
+        for entry in list_of(value):
+            decision = at(entry, "decision")
+            if isinstance(decision, dict) and not entry.keys() & decision.keys():
+                del entry["decision"]
+                empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
+                entry.update({**dict.fromkeys(empty, ()), **decision})
     try:
         return to_json(answer, inf_nan_mode="constants")
     except ValueError:  # a lone surrogate, or nested deeper than it writes
