@@ -21,7 +21,6 @@ from wire.decider import Decider, Json, overlap
 
 SHARE = 0.2
 """Share of the requests that end with a fault."""
-KILLS = 5
 _PRICE = Decimal(100)
 """US dollars per million tokens of input."""
 _EACH = Decimal("0.05")
@@ -89,6 +88,7 @@ def decisions(scale: Scale, folder: Path) -> Iterator[Finding]:
 def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
     rows = write_rows(folder / "rows.jsonl", records(scale.few))
     draw = random.Random(scale.seed)  # noqa: S311 - not for secrets
+    kills = max(1, scale.kills // 4)
     budget = max(scale.few * _EACH, _LEAST)
     with _FaultyDecider(scale.latency, draw) as server:
         places = (folder / "store", folder / "labels.jsonl")
@@ -96,7 +96,7 @@ def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
         command = Labeling(server.url, rows, *places, scale.concurrency, priced, name)
         first = command.run("--budget", budget)
         spent = server.tokens * _PRICE / 1_000_000
-        lost = [_killed(server, command, scale.few) for _ in range(KILLS)]
+        lost = [_killed(server, command, scale.few, kills + 1) for _ in range(kills)]
         command.run()
         ended = command.run("--retry-failed")
         calls = len(server.requests)
@@ -109,7 +109,7 @@ def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
         "no more, exit 4",
         0 < spent <= budget and first.code == 4,  # noqa: PLR2004 - the documented code
     )
-    yield exactly(f"`{name}`: processes killed while they worked", len(killed), KILLS)
+    yield exactly(f"`{name}`: processes killed while they worked", len(killed), kills)
     yield complete(read(command.out), scale.few, ended, f"`{name}`: labeled, each once")
     most = max(killed, default=0)
     yield at_most(f"`{name}`: good answers lost with one kill", most, scale.concurrency)
@@ -120,10 +120,14 @@ def _killed_runs(name: str, scale: Scale, folder: Path) -> Iterator[Finding]:
     yield Finding(f"`{name}`: answers with a fault, of {len(server.faults)} kinds", faults)
 
 
-def _killed(server: _FaultyDecider, command: Labeling, count: int) -> int | None:
-    """Start, kill, and count the good answers that were not stored; ``None`` if it ended."""
+def _killed(server: _FaultyDecider, command: Labeling, count: int, parts: int) -> int | None:
+    """Kill a command after one of so many parts of the good answers that are still to come.
+
+    Returns:
+        How many of its answers were not stored; ``None`` if the command ended before.
+    """
     good, stored = server.good.total(), _stored(command.store)
-    enough = good + max(1, (count - stored) // (KILLS + 1))
+    enough = good + max(1, (count - stored) // parts)
     process = command.start()
     wait_until(lambda: process.poll() is not None or server.good.total() >= enough)
     process.kill()

@@ -10,11 +10,12 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.options import Labels, outcomes_at, reject_overwrite
-from labeler.cli.terminal import SOME_FAILED, notify, plural, print_json, print_lines
+from labeler.cli.terminal import SOME_FAILED, notify, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import AskOptions, ExamOptions
+from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.audit import SecondJudge
@@ -54,9 +55,7 @@ def certify(
         bool,
         typer.Option("--population", help="Certify the stream that the records were drawn from."),
     ] = False,
-    doubt: Annotated[
-        str | None, typer.Option(help="Model of 'labeler doubt -o' that forecasts answers.")
-    ] = None,
+    doubt: options.Doubt = None,
     level: Annotated[
         float | None, typer.Option(help="Level of the interval, between 0 and 1.")
     ] = None,
@@ -75,21 +74,23 @@ def certify(
     wanted = {name: value for name, value in goal.items() if value is not None}
     if answers is not None:
         return _continue(labels, path, answers, wanted, doubt=doubt, output=output)
-    if output is not None:
-        raise UsageError(
-            f"-o {output} is for a certificate, which needs people's answers: add --answers "
-            "ANSWERS.csv, or leave out -o to plan what they read (--plan PLAN.csv names the plan)"
-        )
-    _plan(labels, path, wanted, doubt)
+    _plan(labels, path, wanted, doubt=doubt, output=output)
     return 0
 
 
-def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> None:
+def _plan(
+    labels: str, path: str, wanted: dict[str, Any], *, doubt: str | None, output: str | None
+) -> None:
     """Write the first plan."""
     from labeler.evidence.certificate import Goal
     from labeler.evidence.plan import make_plan
     from labeler.evidence.plan_files import write_plan
 
+    if output is not None:
+        raise UsageError(
+            f"-o {output} is for a certificate, which needs people's answers: add --answers "
+            "ANSWERS.csv, or leave out -o to plan what they read (--plan PLAN.csv names the plan)"
+        )
     reject_overwrite([labels], path)
     if Path(path).exists():
         raise UsageError(
@@ -142,7 +143,7 @@ def _continue(
         raise UsageError(f"{answers}: {error}") from error
     write_plan(found, path)
     if not found.is_finished:
-        more = f"the {len(found.sentences)} sentences that were added to {path}"
+        more = f"{plural(len(found.sentences), 'sentence')} that {path} asks for now"
         print_lines([f"{found.conclusion}. Next: {more}"])
         return SOME_FAILED
     certificate = found.issue()
@@ -151,7 +152,7 @@ def _continue(
     else:
         certificate.save(output)
         print_lines([certificate.conclusion])
-        notify(f"{output}: certificate of {certificate.checked} sentences")
+        notify(f"{output}: certificate of {plural(certificate.checked, 'sentence')}")
     return SOME_FAILED if certificate.failed_goal else 0
 
 
@@ -205,19 +206,19 @@ def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = Fals
     second time.
     """
     from labeler.evidence.copies import KINDS
-    from labeler.evidence.exam import exam as take_exam
+    from labeler.evidence.exam import sample_rows, take_exam
 
-    asked = _asked(given)
-    most = given.n * (1 + len(KINDS)) * (1 if given.against is None else 2)
+    asked = ExamOptions(**_asked(given))
+    chosen = sample_rows(rows, asked)
+    most = (len(chosen) + given.n * len(KINDS)) * (1 if given.against is None else 2)
     notify(f"at most {most:,} requests; stored answers are free")
-    _print(take_exam(rows, **asked), as_json=as_json)
+    _print(take_exam(chosen, asked), as_json=as_json)
 
 
 def make_anchors(
     labels: Labels,
     *,
     number: Annotated[int, typer.Option("-n", min=2, help="Number of records to keep.")] = 80,
-    seed: Annotated[int, typer.Option(help="Another seed chooses other records.")] = 0,
     output: Annotated[
         str, typer.Option("--output", "-o", help="File of anchors to write.")
     ] = "anchors.jsonl",
@@ -232,7 +233,7 @@ def make_anchors(
             f"{output} exists already, maybe with paid answers: name another file (-o FILE), or "
             "delete it first"
         )
-    anchors = choose_anchors(api.read_labels(labels), number, seed=seed)
+    anchors = choose_anchors(api.read_labels(labels), number)
     anchors.save(output)
     notify(
         f"{output}: {len(anchors.records)} records of {labels}; "

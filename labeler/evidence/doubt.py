@@ -18,14 +18,14 @@ import numpy as np
 from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
+from labeler.comparing.human_labels import judgments_in, majorities
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError, path_in
 from labeler.evidence.looks import Floats, fit_logistic, sigmoid
-from labeler.evidence.plan_files import majorities, read_labels
 from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Column, Display, Displayed, Grid, number
+from labeler.sentences.display import Column, Display, Displayed, Grid, number, plural
 
 _FEW = 30
 """Corrections from which the model is worth more than its priors."""
@@ -178,8 +178,8 @@ class Doubt(Displayed):
             title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
             title += f", by {self.corrections:,} corrections"
         elif self.corrections:
-            title = f"{len(ranked):,} verdicts, the most doubtful first, by {self.corrections} "
-            title += "corrections: too few to say how many are wrong"
+            title = f"{len(ranked):,} verdicts, the most doubtful first, by "
+            title += f"{plural(self.corrections, 'correction')}: too few to say how many are wrong"
         columns = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
         rows = [(one.id, one.sentence, one.said, number(one.doubt, ".3f")) for one in ranked]
         return Display(title, Grid([*columns, Column("doubt")], rows), notes)
@@ -205,7 +205,7 @@ def fit_doubt(
     records, place = _labels(outcomes), ""
     if isinstance(corrections, str | Path):
         place = f"{corrections}: "
-        corrections = majorities(read_labels(corrections, records), "supported")
+        corrections = majorities(judgments_in(corrections, records), "supported")
     said = _checked(corrections or {}, records)
     facts = [fact for one in records for fact in facts_of(one, second_opinion)]
     judged = [one for one in facts if one.item in said]

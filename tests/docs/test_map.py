@@ -13,14 +13,10 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "labeler"
 
 
-def test_packages_are_all_named_and_no_others() -> None:
-    """The table of packages is that of the folder."""
+def test_packages_and_top_modules_are_all_named() -> None:
+    """And the table has no other package."""
     named = re.findall(r"^\| `(\w+)/` \|", MAP, re.MULTILINE)
     assert sorted(named) == sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py"))
-
-
-def test_top_modules_are_all_named() -> None:
-    """And there are few of them."""
     modules = {p.name for p in PACKAGE.glob("*.py")} - {"__init__.py"}
     assert all(f"`{name}`" in MAP for name in modules)
 

@@ -90,22 +90,14 @@ def test_generated_parts_are_up_to_date(page: Path) -> None:
     assert updated(page) == text
 
 
-def test_every_reason_of_undefined_values_is_explained() -> None:
-    """And the page is right about gates."""
+def test_every_reason_failure_and_exit_code_is_explained() -> None:
+    """With what gates count, and the codes that a signal makes."""
     listed = re.findall(
         r"^\| `(\w+)` \| (yes|no) \| ", METRIC_PAGE.read_text("utf-8"), re.MULTILINE
     )
     assert {reason: counts == "yes" for reason, counts in listed} == UNDEFINED_REASONS
-
-
-def test_every_failure_of_a_judge_is_explained() -> None:
-    """What the table leaves together has the same reason, meaning and remedy."""
     for rule in RULES:
         assert f"| `{rule.reason}` | " in FAILURE_PAGE
-
-
-def test_every_exit_code_is_explained() -> None:
-    """Those of the code, and those that a signal makes."""
     stops = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
     signals = [128 + number for number in stops]
     codes = [0, SOME_FAILED, WRONG_USE, BUDGET_REACHED, TRY_LATER, *signals]

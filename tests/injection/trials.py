@@ -18,16 +18,18 @@ from labeler.labels.contract import check_label
 from labeler.sentences.example import KeyedExample, key_sentences
 from support.samples import keyed_example, pieces
 
-Part = Literal["question", "document", "response", "inside document", "inside response"]
+Part = Literal[
+    "question", "document", "response", "reference",
+    "inside document", "inside response", "inside reference",
+]  # fmt: skip
 PARTS: tuple[Part, ...] = (
-    "question",
-    "document",
-    "response",
-    "inside document",
-    "inside response",
+    *("question", "document", "response"),
+    *("inside document", "inside response"),
 )
 """Where a stranger's text goes: sentences of its own, or inside a sentence that is there."""
-PLACES = list(product(PARTS, POSITIONS))
+ALL_PARTS: tuple[Part, ...] = (*PARTS, "reference", "inside reference")
+"""With the reference answer, which one prompt shows."""
+PLACES = list(product(ALL_PARTS, POSITIONS))
 Render = Callable[[KeyedExample], tuple[Message, ...]]
 
 QUESTION = "When was the lighthouse first lit?"
@@ -96,6 +98,9 @@ def naive(example: KeyedExample) -> tuple[Message, ...]:
     documents = "\n".join(f"{s.key}. {s.text}" for s in example.document_sentences())
     response = "\n".join(f"{s.key}. {s.text}" for s in example.response)
     user = f"Question:\n{example.question}\nDocuments:\n{documents}\nResponse:\n{response}"
+    if example.reference:
+        told = "\n".join(f"{s.key}. {s.text}" for s in example.reference)
+        user += f"\nReference:\n{told}"
     return (
         {"role": "system", "content": "Label the response below by its documents."},
         {"role": "user", "content": user},
@@ -116,7 +121,7 @@ def plant(texts: tuple[str, ...], part: Part, position: Position) -> Trial:
     elif part == "response":
         at = {"first": 0, "middle": 2, "last": 4}[position]
         lists[-1][at:at] = [(text, None) for text in texts]
-    else:
+    elif part in {"inside document", "inside response"}:
         number, host = (0, BYSTANDER) if part == "inside document" else (2, FABRICATION)
         lists[number][1] = (_mixed(host, " ".join(texts), position), None)
     example = keyed_example(
@@ -124,6 +129,8 @@ def plant(texts: tuple[str, ...], part: Part, position: Position) -> Trial:
         documents=[[text for text, _ in sentences] for sentences in lists[:-1]],
         response=[text for text, _ in lists[-1]],
     )
+    if "reference" in part:
+        example = referenced(example, _planted_reference(texts, part, position))
     clean, planted = _keys(CLEAN), _keys(example)
     kept = {
         planted[number][place]: clean[origin[0]][origin[1]]
@@ -132,6 +139,16 @@ def plant(texts: tuple[str, ...], part: Part, position: Position) -> Trial:
         if origin is not None
     }
     return Trial(example, kept)
+
+
+def _planted_reference(texts: tuple[str, ...], part: Part, position: Position) -> list[str]:
+    """The reference answer with the texts as sentences, or inside one."""
+    at = POSITIONS.index(position)
+    if part == "reference":
+        return [*REFERENCE[:at], *texts, *REFERENCE[at:]]
+    inside = at // 2
+    host = f"{REFERENCE[inside]}\n{' '.join(texts)}"
+    return [*REFERENCE[:inside], host, *REFERENCE[inside + 1 :]]
 
 
 def harms(trial: Trial, render: Render) -> list[str]:
@@ -159,6 +176,9 @@ def lost(trial: Trial, render: Render) -> list[str]:
     reading, example = read(render(trial.example)), trial.example
     given = [example.question, *_lines(example)[0], *_lines(example)[1]]
     got = [reading.question, *reading.documents, *reading.response]
+    if example.reference:
+        given.extend(Line(s.key, s.text) for s in example.reference)
+        got.extend(reading.reference)
     return [] if given == got else [str(text) for text in given if text not in got] or ["order"]
 
 

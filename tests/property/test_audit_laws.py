@@ -43,10 +43,7 @@ WORDS = (
 ANY_TEXT = st.one_of(
     st.text(max_size=80),
     st.text(alphabet=string.ascii_lowercase + string.digits + " .,'()[]%-", max_size=80),
-    st.lists(
-        st.sampled_from(WORDS),
-        max_size=20,
-    ).map(" ".join),
+    st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join),
 )
 
 

@@ -56,43 +56,27 @@ def people(judged: LabelRecord, said: Sequence[Judgment]) -> list[Correction]:
 
 
 @given(labels())
-def test_without_corrections_the_decisions_are_the_judges(judged: LabelRecord) -> None:
-    """And all else of the label."""
+def test_nobody_and_whoever_agrees_change_no_decision(judged: LabelRecord) -> None:
+    """However many agree."""
     assert corrected(judged, []).label == judged.label
+    begun = judgment_of(judged.label)
+    for count in (1, 2, 3):
+        made = corrected(judged, people(judged, [begun] * count))
+        assert not differences(made.label, begun)
 
 
 @given(labels(), SAID)
-def test_every_corrected_label_is_sound(judged: LabelRecord, said: list[Judgment]) -> None:
-    """It keeps the contract, and a label file takes it."""
+def test_corrected_labels_are_sound_and_follow_the_majority(
+    judged: LabelRecord, said: list[Judgment]
+) -> None:
+    """Decision by decision; a file that holds everything twice makes the same labels."""
     made = corrected(judged, people(judged, said))
     assert check_label(made.label, made.example).violations == ()
     assert made.violations == ()
     assert made.fault() is None
-
-
-@given(labels(), SAID, st.randoms(use_true_random=False))
-def test_the_order_of_people_is_irrelevant(
-    judged: LabelRecord, said: list[Judgment], chance: random.Random
-) -> None:
-    """Key and signature included."""
-    some = people(judged, said)
-    shuffled = chance.sample(some, len(some))
-    assert corrected(judged, shuffled) == corrected(judged, some)
-
-
-@given(labels(), SAID)
-def test_to_say_it_twice_is_to_say_it_once(judged: LabelRecord, said: list[Judgment]) -> None:
-    """A file that holds everything twice makes the same labels."""
     some = people(judged, said)
     once, twice = (list(apply_corrections(lambda: [judged], e)[1]) for e in (some, some + some))
     assert once == twice
-
-
-@given(labels(), SAID)
-def test_each_verdict_is_that_of_the_majority_or_the_judges(
-    judged: LabelRecord, said: list[Judgment]
-) -> None:
-    """Decision by decision, counted anew."""
     before, after = verdicts_of(judged), verdicts_of(corrected(judged, people(judged, said)))
     votes = {
         "relevant": [[key in each.relevant for each in said] for key in DOCUMENTS],
@@ -106,20 +90,21 @@ def test_each_verdict_is_that_of_the_majority_or_the_judges(
             assert verdict == (own if yes == no else yes > no)
 
 
+@given(labels(), SAID, st.randoms(use_true_random=False))
+def test_the_order_of_people_is_irrelevant(
+    judged: LabelRecord, said: list[Judgment], chance: random.Random
+) -> None:
+    """Key and signature included."""
+    some = people(judged, said)
+    shuffled = chance.sample(some, len(some))
+    assert corrected(judged, shuffled) == corrected(judged, some)
+
+
 @given(labels(), judgments())
 def test_one_persons_word_is_taken(judged: LabelRecord, said: Judgment) -> None:
     """The corrected label differs from what the person said in nothing."""
     made = corrected(judged, people(judged, [said]))
     assert not differences(made.label, said)
-
-
-@given(labels())
-def test_to_agree_changes_no_decision(judged: LabelRecord) -> None:
-    """However many do."""
-    begun = judgment_of(judged.label)
-    for count in (1, 2, 3):
-        made = corrected(judged, people(judged, [begun] * count))
-        assert not differences(made.label, begun)
 
 
 @given(labels(), judgments(), judgments())

@@ -59,7 +59,7 @@ def answers(keys: list[str], size: int) -> st.SearchStrategy[dict[str, Any]]:
 
 @given(pairs())
 def test_backwards_every_flip_and_change_is_reversed(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """B against A loses what A against B gains."""
+    """B against A loses what A against B gains; a label against itself has no flips."""
     a, b = pair
     (there,), (back,) = diff_labels([a], [b], OF_TRACE), diff_labels([b], [a], OF_TRACE)
     opposite = {"gained": "lost", "lost": "gained", "changed": "changed"}
@@ -68,11 +68,6 @@ def test_backwards_every_flip_and_change_is_reversed(pair: tuple[LabelRecord, La
     ]
     for one, other in zip(there.changes, back.changes, strict=True):
         assert one.change == (None if other.change is None else -other.change)
-
-
-@given(pairs())
-def test_a_label_against_itself_has_no_flips(pair: tuple[LabelRecord, LabelRecord]) -> None:
-    """Nothing flipped, nothing changed."""
     found = diff_labels([pair[0]], [pair[0]], metrics="all")
     assert (found.flipped, found.records) == (0, ())
 

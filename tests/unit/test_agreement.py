@@ -222,10 +222,8 @@ PAIRS = st.lists(st.tuples(CLASSES, CLASSES), min_size=1, max_size=30)
 
 
 @given(PAIRS)
-def test_no_coefficient_minds_who_is_first_or_what_classes_are_called(
-    pairs: list[tuple[int, int]],
-) -> None:
-    """Raters swapped or classes renamed: the same value or the same reason."""
+def test_coefficients_follow_from_the_pairs_alone(pairs: list[tuple[int, int]]) -> None:
+    """None is above 1, minds the order of raters or names of classes, or counts a gap."""
     names = {0: 7, 1: -3, 2: 0.5}
     for coefficient in COEFFICIENTS:
         one = coefficient(Ratings.of(pairs))
@@ -233,6 +231,18 @@ def test_no_coefficient_minds_who_is_first_or_what_classes_are_called(
             other = coefficient(Ratings.of(changed))
             assert one.undefined == other.undefined
             assert one.value == pytest.approx(other.value)
+    # And no coefficient is above 1.
+    ratings = Ratings.of(pairs)
+    assert (ratings.units, float(ratings.raw or 0)) == (
+        len(pairs),
+        sum(a == b for a, b in pairs) / len(pairs),
+    )
+    assert sum(ratings.prevalence.values()) == pytest.approx(1)
+    found = [coefficient(ratings).value for coefficient in COEFFICIENTS]
+    assert all(one is None or one <= 1 for one in found)
+    gapped: list[Pattern] = [*pairs, (2, GAP)]
+    for coefficient in (cohen_kappa, krippendorff_alpha):
+        assert coefficient(Ratings.of(gapped)) == coefficient(Ratings.of(pairs))
 
 
 @given(st.lists(CLASSES, min_size=2, max_size=30), st.integers(2, 4))
@@ -244,29 +254,6 @@ def test_perfect_agreement_is_one_if_there_are_two_classes(said: list[int], rate
             assert value(found) == pytest.approx(1.0, abs=1e-12)
         else:
             assert (found.value, found.undefined) == (None, "one_class")
-
-
-@given(PAIRS)
-def test_raw_agreement_and_shares_are_those_of_the_data(pairs: list[tuple[int, int]]) -> None:
-    """And no coefficient is above 1."""
-    ratings = Ratings.of(pairs)
-    assert (ratings.units, float(ratings.raw or 0)) == (
-        len(pairs),
-        sum(a == b for a, b in pairs) / len(pairs),
-    )
-    assert sum(ratings.prevalence.values()) == pytest.approx(1)
-    found = [coefficient(ratings).value for coefficient in COEFFICIENTS]
-    assert all(one is None or one <= 1 for one in found)
-
-
-@given(PAIRS)
-def test_a_unit_that_one_rater_left_out_changes_nothing_for_pairs(
-    pairs: list[tuple[int, int]],
-) -> None:
-    """Kappa and alpha look at units with two ratings only."""
-    gapped: list[Pattern] = [*pairs, (2, GAP)]
-    for coefficient in (cohen_kappa, krippendorff_alpha):
-        assert coefficient(Ratings.of(gapped)) == coefficient(Ratings.of(pairs))
 
 
 def test_intervals_of_agreement_are_a_little_wider_than_a_bootstrap() -> None:

@@ -102,11 +102,7 @@ FITS: list[tuple[str, Json, bool]] = [
     ("response_claims", ENTAILED | {"verdict": "neutral"}, False),
     ("response_claims", {"verdict": "neutral"}, True),
     ("response_claims", {"verdict": "contradiction"}, False),
-    (
-        "response_claims",
-        {"contradicting_sentence_keys": ["h1a"], "verdict": "contradiction"},
-        True,
-    ),
+    ("response_claims", {"contradicting_sentence_keys": ["h1a"], "verdict": "contradiction"}, True),
     (
         "response_claims",
         {"contradicting_sentence_keys": ["general"], "verdict": "contradiction"},
@@ -177,10 +173,7 @@ def test_the_embedded_judge_labels_as_it_did() -> None:
         }
         for profile in PROFILES
         for outcome in labeler.label(
-            EXAMPLES,
-            judge="embedded",
-            profile=profile,
-            store=labeler.MemoryStore(),
+            EXAMPLES, judge="embedded", profile=profile, store=labeler.MemoryStore()
         )
         if isinstance(outcome, LabelRecord) and outcome.scores
     }

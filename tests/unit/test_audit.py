@@ -127,15 +127,12 @@ def finding(name: str) -> Finding:
 
 
 def test_doubt_joins_the_weights_of_distinct_checks() -> None:
-    """Half and a quarter leave 3/8; the same check twice counts once."""
+    """The same check twice counts once; an absent check weighs by its severity."""
+    # Half and a quarter leave 3/8; the same check twice counts once.
     half, quarter = finding("overall_against_sentences"), finding("support_shares_no_word")
     assert suspicion_score([]) == 0
     assert suspicion_score([half]) == 0.5
     assert suspicion_score([half, half, quarter]) == 0.625
-
-
-def test_a_finding_of_an_absent_check_weighs_by_its_severity() -> None:
-    """Its module need not be installed where findings are read."""
     assert suspicion_score([finding("of_somebody_else")]) == 0.25
 
 
@@ -236,15 +233,11 @@ FORMULAS = (
 )
 
 
-def test_a_cell_that_reads_as_a_formula_is_guarded() -> None:
+def test_a_cell_that_reads_as_a_formula_is_guarded_and_read_back(tmp_path: Path) -> None:
     """By an apostrophe before it; other cells stay as they are."""
     assert [*map(escape_formula, FORMULAS)] == [f"'{cell}" for cell in FORMULAS]
     for cell in ("", "r1", "0a 0b", "a=b", "1-2", "'quoted'", "0.5"):
         assert escape_formula(cell) == cell
-
-
-def test_a_guarded_id_is_read_back(tmp_path: Path) -> None:
-    """By the reader of people's judgments."""
     file = tmp_path / "people.csv"
     file.write_text(f'id,field,value\n"{escape_formula("=r1")}",overall_supported,yes\n')
     assert read_human_labels(file).labels[0].id == "=r1"

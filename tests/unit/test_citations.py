@@ -86,7 +86,8 @@ def test_a_text_without_its_markers() -> None:
 
 
 def test_numbers_count_from_1_or_from_0() -> None:
-    """From 0 in a record that uses 0; a number without a document is missing."""
+    """From 0 in a record that uses 0; an interval in parentheses is no citation."""
+    # From 0 in a record that uses 0; a number without a document is missing.
     assert read_citations(["A [1, 3].", "B."], 2) == [
         Cited(frozenset([0]), frozenset([3])),
         Cited(),
@@ -95,6 +96,7 @@ def test_numbers_count_from_1_or_from_0() -> None:
         Cited(frozenset([1]), frozenset([2])),
         Cited(frozenset([0])),
     ]
+    assert [len(row) for row in locate_citations(["In ([0, 1]).", "A ([1])."], 3)] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -192,11 +194,6 @@ def test_words_and_pages_around_citations(texts: list[str]) -> None:
     """They belong to the sentence before them, and pages do not count as documents."""
     assert [piece.text for piece in GENERAL.split(" ".join(texts))] == texts
     assert [one.documents for one in read_citations(texts, 9)] == [{0}, {1, 2}]
-
-
-def test_an_interval_in_parentheses_is_none() -> None:
-    """As without them."""
-    assert [len(row) for row in locate_citations(["In ([0, 1]).", "A ([1])."], 3)] == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -209,11 +209,7 @@ NOISY = held(
         wrong("f", ["2a"], on_topic=False),
         wrong("g"),
     ],
-    [
-        expects(["0a"], found=True),
-        expects(["0b", "3a"]),
-        expects(found=True),
-    ],
+    [expects(["0a"], found=True), expects(["0b", "3a"]), expects(found=True)],
 )
 """Relevant chunks are 0 and 3. Seven claims: two correct, one of them from no document; five
 incorrect: two from a relevant chunk, one of them from an irrelevant one as well, two from
@@ -247,11 +243,7 @@ NO_CHUNK = held([right()], [expects()], documents=0)
         (held([wrong()], [expects()]), "claim_f1", Ratio(Fraction(), 1)),
         (held([right()], [expects()]), "claim_f1", Ratio(Fraction(), 1)),
         # No reference claim in the documents: nothing could be passed on, where RAGChecker says 0.
-        (
-            UNBROUGHT,
-            "context_utilization_claims",
-            Ratio.missing("no_reference_claim_in_documents"),
-        ),
+        (UNBROUGHT, "context_utilization_claims", Ratio.missing("no_reference_claim_in_documents")),
         (UNBROUGHT, "context_precision_claims", Ratio(0, 4)),
         # There is no chunk to be relevant or not; every claim is unsupported then.
         (NO_CHUNK, "context_precision_claims", Ratio.missing("no_documents")),

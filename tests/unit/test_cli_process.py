@@ -265,10 +265,7 @@ def on_a_terminal(command: str, folder: Path) -> tuple[int, str]:
 def test_a_progress_bar_keeps_its_hands_off_standard_output(tmp_path: Path) -> None:
     """With the bar on a terminal, labels go where they are sent."""
     label, measure = (shlex.join(process(one)) for one in (EMBEDDED, ["metrics", "-", "--json"]))
-    code, shown = on_a_terminal(
-        f"{label} | tee out.jsonl | {measure} > summary.json",
-        tmp_path,
-    )
+    code, shown = on_a_terminal(f"{label} | tee out.jsonl | {measure} > summary.json", tmp_path)
     assert code == 0
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 14
     assert json.loads((tmp_path / "summary.json").read_text())[0]["defined"] == 14

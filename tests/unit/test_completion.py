@@ -223,18 +223,14 @@ def test_keys_are_written_as_ranges(keys: list[str], ranges: str) -> None:
     assert key_ranges(keys) == ranges
 
 
-def test_a_complaint_stays_short() -> None:
-    """Thousands of wrong keys, or keys as long as a page, do not make a long message."""
+def test_a_complaint_stays_short_and_repeats_no_sentence() -> None:
+    """Neither thousands of wrong keys nor a text in place of a key makes a long message."""
     many = tuple(f"9{'a' * n}" for n in range(1, 1000))
     found = [Violation(kind="unknown_key", field=f"f{n}", keys=many) for n in range(100)]
     text = complaint(found, samples.keyed_example())
     assert "and 979 more" in text
     assert "and 80 more" in text
     assert len(text) < 20_000
-
-
-def test_a_text_in_place_of_a_key_is_not_repeated() -> None:
-    """It may be a sentence of the document."""
     found = [Violation(kind="unknown_key", field="f", keys=("9z", "Paris is nice."))]
     assert brief(found) == "unknown_key in f: '9z', a text"
 

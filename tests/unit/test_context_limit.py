@@ -109,18 +109,14 @@ def test_the_limit_of_a_known_model_is_its_context_less_the_answer() -> None:
         assert limit == (left, "model 'gpt-4o-mini'")
 
 
-def test_the_users_price_and_an_estimate_change_no_limit() -> None:
-    """The table of prices is read all the same."""
+def test_the_table_of_prices_gives_the_limit() -> None:
+    """The user's price and an estimate change none; unknown models have none."""
     limit = context_limit(OpenAIJudge("gpt-4o-mini", api_key=KEY), None)
     priced = OpenAIJudge("gpt-4o-mini", api_key=KEY, price=given_price("1,2"))
     unasked = Unasked(spec_of("gpt-4o-mini", {}))
     assert limit is not None
     assert limit == context_limit(priced, None) == context_limit(unasked, None)
     assert limit == context_limit(unasked, None, price_of("gpt-4o-mini"))
-
-
-def test_a_model_that_no_table_knows_has_no_limit() -> None:
-    """Nor has the embedded judge."""
     own = OpenAIJudge("m", api_key=KEY, base_url="http://127.0.0.1:1/v1")
     assert context_limit(EmbeddedJudge(), None) is context_limit(own, None) is None
 

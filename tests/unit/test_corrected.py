@@ -170,28 +170,16 @@ def test_a_sound_sample_brings_no_warning() -> None:
     assert corrected_proportion(people, judge, alone, random_sample=True).warnings == ()
 
 
-def test_an_unknown_way_of_sampling_is_said() -> None:
-    """Nobody can see from the numbers how the sample was drawn."""
+def test_doubtful_samples_are_warned_of() -> None:
+    """Few labels, one verdict for all, an unknown way of drawing, and a sample unlike the rest."""
     for found in (ppi_mean(PEOPLE, JUDGE, ALONE), proportion(800, 1000, ERRORS)):
         assert warned(found, "not known that the human-judged records were drawn at random")
-
-
-def test_few_labels_are_said() -> None:
-    """Under a hundred human labels the intervals cannot be relied on."""
     few = (9, 8, 9, 9)
     assert warned(ppi_mean(PEOPLE, JUDGE, ALONE), "records with human labels: only 10;")
     assert warned(proportion(8, 10, few), "records with human labels: only 18;")
     assert warned(proportion(8, 10, few), "records to which people said no: only 9;")
-
-
-def test_a_sample_unlike_the_rest_is_said() -> None:
-    """The judge likes the sample much more than the rest: it was hardly drawn at random."""
     found = ppi_mean((1, 0) * 50, (1,) * 90 + (0,) * 10, (1, 0) * 50, random_sample=True)
     assert warned(found, "0.900 on the human-judged records and 0.500 on the others")
-
-
-def test_people_who_say_one_thing_are_said() -> None:
-    """An interval of no width is no certainty."""
     assert warned(ppi_mean((1, 1, 1), (1, 0, 1), (1, 0)), "people gave 1 to all 3 records")
 
 

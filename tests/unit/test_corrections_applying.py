@@ -72,16 +72,12 @@ def test_differences_name_what_flipped_by_field() -> None:
 # -- one person -----------------------------------------------------------------------------------
 
 
-def test_a_sentence_called_supported_without_keys_keeps_the_judges() -> None:
-    """The person had nothing to say against them."""
+def test_support_without_keys_keeps_the_judges_or_is_unnamed() -> None:
+    """The person had nothing to say against them; full support needs some support."""
     assert supported(label(correction(RECORD, judgment(support={"a": [], "b": []})))) == {
         "a": ("0a",),
         "b": ("0b",),
     }
-
-
-def test_support_that_nobody_names_is_said_to_be_unnamed() -> None:
-    """Full support needs some support."""
     judged = record(support={"a": ["0a"], "b": []})
     made = label(correction(judged, judgment(support={"a": ["0a"], "b": []})), of=judged)
     assert supported(made)["b"] == ("supported_without_sentence",)

@@ -141,10 +141,7 @@ APPLY = ("apply", "labels.jsonl")
             (*APPLY, "stray.jsonl", "-o", "c.jsonl"),
             "stray.jsonl: none of its 1 correction speaks of a label of labels.jsonl",
         ),
-        (
-            ("export", "none.jsonl", "-o", "t.json"),
-            "no labels in none.jsonl: it is empty",
-        ),
+        (("export", "none.jsonl", "-o", "t.json"), "no labels in none.jsonl: it is empty"),
         (("apply", "-", "c.jsonl"), "name a file"),
         (("import", "labels.jsonl", "no.json"), "cannot read no.json"),
         (("import", "labels.jsonl", "labels.jsonl"), "not JSON"),

@@ -73,19 +73,15 @@ def test_standard_input_and_output_have_no_file() -> None:
 
 
 def test_what_is_added_is_read_back_in_order(file: CorrectionsFile) -> None:
-    """Each as it was."""
+    """Each as it was; an empty import leaves no file."""
+    assert file.read().events == ()
+    file.append()
+    assert not file.path.exists()
     first, second = correction(RECORD, judgment()), correction(RECORD, judgment(), by="bob")
     file.append(first)
     file.append(second)
     assert file.read().events == (first, second)
     assert file.read().torn == ()
-
-
-def test_looking_and_adding_nothing_create_no_file(file: CorrectionsFile) -> None:
-    """Nobody corrected anything yet; an empty import leaves no trace."""
-    assert file.read().events == ()
-    file.append()
-    assert not file.path.exists()
 
 
 def test_a_packed_file_is_read_and_not_added_to(tmp_path: Path) -> None:
@@ -222,12 +218,7 @@ def test_two_processes_add_at_once(file: CorrectionsFile) -> None:
 
 # -- what is not ours -----------------------------------------------------------------------------
 
-NOTHING: dict[str, Any] = {
-    "relevant": [],
-    "utilized": [],
-    "support": {},
-    "overall_supported": True,
-}
+NOTHING: dict[str, Any] = {"relevant": [], "utilized": [], "support": {}, "overall_supported": True}
 HOSTILE: dict[str, dict[str, Any]] = {
     "another kind": {"kind": "label"},
     "a later version": {"version": 2},
@@ -314,15 +305,11 @@ def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> 
 
 
 def test_the_last_word_of_a_person_on_a_label_counts() -> None:
-    """By the order of the file; clocks may be wrong."""
+    """By the order of the file; who takes a word back says nothing until the next one."""
     first = correction(RECORD, judgment(), at=LATE)
     second = correction(RECORD, judgment(relevant=[]))
     other = correction(RECORD, judgment(), by="bob")
     assert current([first, other, second]) == (other, second)
-
-
-def test_who_takes_a_word_back_says_nothing() -> None:
-    """What was said before it does not come back, what is said after it counts."""
     said, back = correction(RECORD, judgment()), correction(RECORD, withdrawn=True)
     assert current([said, said, back]) == ()
     assert current([said, back, said]) == (said,)

@@ -65,14 +65,10 @@ def test_a_short_answer_is_an_answer(text: str) -> None:
     assert not is_without_content(keyed_example(response=[text]))
 
 
-def test_one_sentence_that_says_something_is_enough() -> None:
-    """The rule is about whole responses: openers stand before many good answers."""
+def test_a_response_without_content_has_no_sentence_with_any() -> None:
+    """Openers are written as they are compared: lower case, without punctuation at the ends."""
     assert is_without_content(keyed_example(response=["Thought process:", "...", "Solution"]))
     assert not is_without_content(keyed_example(response=["Solution:", "42"]))
-
-
-def test_openers_are_written_as_they_are_compared() -> None:
-    """Lower case, single spaces, no punctuation at the ends, or they would never be met."""
     for opener in OPENERS:
         assert is_without_content(keyed_example(response=[opener])), opener
     for heading in HEADINGS:
@@ -151,8 +147,8 @@ def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
         assert values["completeness"] == values["utilization"] == 0.0
 
 
-def test_what_was_overruled_is_counted_and_kept() -> None:
-    """The answer stands beside the label as it was given, and the record is sound."""
+def test_what_was_overruled_is_counted_kept_and_sound() -> None:
+    """The answer stands beside the label as it was given; overruling again changes nothing."""
     (record,) = labeled(":")
     assert record.normalised == {"spelling": 1, SUPPORT: 2, USE: 2}
     assert record.verbatim is not None
@@ -161,6 +157,9 @@ def test_what_was_overruled_is_counted_and_kept() -> None:
     assert record.verbatim.all_relevant_sentence_keys == ("0A",)
     assert check_label(record.label, record.example).violations == ()
     assert record.fault() is None
+    (record,) = labeled(".")
+    again = overrule(record.label, record.example)
+    assert again == (record.label, {})
 
 
 def test_an_answer_keeps_what_a_judge_gave_it() -> None:
@@ -179,13 +178,6 @@ def test_a_judge_that_gave_nothing_is_not_corrected() -> None:
     for outcome in labeler.label(rows, judge="embedded", store=labeler.MemoryStore()):
         assert outcome.kind == "label"
         assert (outcome.normalised, outcome.verbatim) == ({}, None)
-
-
-def test_overruling_twice_is_overruling_once() -> None:
-    """A label that has nothing to lose comes back as it is."""
-    (record,) = labeled(".")
-    again = overrule(record.label, record.example)
-    assert again == (record.label, {})
 
 
 ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}

@@ -122,15 +122,11 @@ def two_sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
 _HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
 
 
-def test_the_change_of_a_mean_is_exact() -> None:
-    """A third of a sentence of three, over three records; and a lost one, over three."""
+def test_all_records_together_have_exact_changes_and_counts() -> None:
+    """A third of a sentence of three, over three records; pairs without a flip count too."""
     found = diff_labels(*two_sides(), metrics="relevance,adherence,adherence_fraction")
     wanted = [Fraction(-1, 9), Fraction(-1, 3), Fraction(-1, 6)]
     assert [row.change for row in found.metrics] == wanted
-
-
-def test_flips_are_counted_out_of_all_decisions() -> None:
-    """One of nine document sentences, one of six response sentences, one of three verdicts."""
     found = diff_labels(*two_sides())
     counts = {count.field: (count.lost, count.decisions, count.records) for count in found.flips}
     assert counts["relevant"] == (1, 9, 1)
@@ -138,6 +134,10 @@ def test_flips_are_counted_out_of_all_decisions() -> None:
     assert counts["overall_supported"] == (1, 3, 1)
     assert "claims" not in counts
     assert found.flipped == 2
+    a, b = two_sides()
+    found = diff_labels(a, b)
+    assert [one.id for one in found] == ["r0", "r1", "r2"]
+    assert found.labels("r0") == (a[0], b[0])
 
 
 def test_records_are_grouped_by_a_column_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,14 +182,6 @@ def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
     a, b = two_sides()
     both = [*a, *b, *(judged(f"r{n}", relevant=["0a"], trial=1) for n in range(3))]
     assert diff_labels(both, both, a_signature="test-1", b_signature="test-2", trial=0).flipped == 2
-
-
-def test_every_pair_can_be_gone_through() -> None:
-    """Also those without a flip, in A's order; both labels come back whole."""
-    a, b = two_sides()
-    found = diff_labels(a, b)
-    assert [one.id for one in found] == ["r0", "r1", "r2"]
-    assert found.labels("r0") == (a[0], b[0])
 
 
 # -- the command ----------------------------------------------------------------------------------

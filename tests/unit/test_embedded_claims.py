@@ -170,15 +170,11 @@ def test_a_contradiction_names_one_sentence() -> None:
     assert (claim.verdict, claim.contradicting_sentence_keys) == ("contradiction", ("0a",))
 
 
-def test_a_sentence_may_be_supported_in_part() -> None:
-    """The clause that is found is entailed, the other is not, and the sentence is not."""
+def test_a_sentence_may_be_supported_in_part_or_claim_nothing() -> None:
+    """The clause that is found is entailed, the other is not; a greeting claims nothing."""
     label = claims_of("The tower is 300 metres tall; penguins built it under moonlight in Brazil.")
     assert [claim.verdict for claim in label.response_claims] == ["entailment", "neutral"]
     assert not label.sentence_support_information[0].fully_supported
-
-
-def test_a_greeting_makes_no_claim() -> None:
-    """It is named among the sentences that make none."""
     label = claims_of("Sure, glad to help!", "The tower is 300 metres tall.")
     assert label.response_sentences_without_claims == ("a",)
     assert [claim.response_sentence_key for claim in label.response_claims] == ["b"]
@@ -239,10 +235,7 @@ _TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" "
     reference=st.none() | st.lists(_TEXT, max_size=3),
 )
 def test_any_text_keeps_the_contract(
-    question: str,
-    documents: list[list[str]],
-    response: list[str],
-    reference: list[str] | None,
+    question: str, documents: list[list[str]], response: list[str], reference: list[str] | None
 ) -> None:
     """The label needs no repair, holds the very trace label, and stays sound when overruled."""
     example = keyed_example(question=question, documents=documents, response=response).model_copy(

@@ -44,20 +44,13 @@ def likeness(embedder: Embedder, text: str) -> float:
 
 
 def test_what_is_spelled_alike_is_alike() -> None:
-    """A form of it is near; another subject is far. Case, width and punctuation mean nothing.
-
-    It knows nothing of meaning, and so is a floor: a question in other words is barely nearer.
-    """
+    """In any script; other words with the same meaning are hardly nearer than other subjects."""
     embedder = LexicalEmbedder()
     for same in (ASKED, "\uff28OW much, does the LAMP cost"):
         assert likeness(embedder, same) == pytest.approx(1.0)
     assert likeness(embedder, NEAR) > 0.7
     assert abs(likeness(embedder, FAR)) < 0.2
     assert likeness(embedder, REWORDED) < likeness(embedder, NEAR) - 0.3
-
-
-def test_other_scripts_are_embedded_too() -> None:
-    """Words are runs of letters of any script."""
     one, other, far = vectors(
         LexicalEmbedder(), "Сколько стоит лампа?", "Сколько стоят лампы?", "Где живут пингвины?"
     )

@@ -184,13 +184,7 @@ SAVED, DEARER, MARKED = Decimal("-0.001728"), Decimal("0.0015055"), Decimal("0.0
         # Every prompt token a quarter dearer, and nothing read.
         (HOW, "1,10,0.1,1.25", SAVED, DEARER, 1920),
         # 2,007 tokens a quarter dearer once; the second prompt reads all of them at a tenth.
-        (
-            with_spec("gpt-5.6"),
-            "1,10,0.1,1.25",
-            MARKED - Decimal("0.0018063"),
-            2 * MARKED,
-            SAME,
-        ),
+        (with_spec("gpt-5.6"), "1,10,0.1,1.25", MARKED - Decimal("0.0018063"), 2 * MARKED, SAME),
         # Unmarked prompts are written and never read: all 6,022 tokens a quarter dearer.
         (with_spec("gpt-5.6", prompt_cache="off"), "1,10,0.1,1.25", None, DEARER, 0),
         (with_spec("gpt-5.6", prompt_cache="key"), "1,10,0.1,1.25", None, DEARER, 0),

@@ -264,28 +264,22 @@ def colours() -> Catalog[object]:
     return catalog
 
 
-def test_an_unknown_name_names_the_nearest_and_all() -> None:
-    """The error says what was asked, what is near, and what there is."""
+def test_a_catalog_gives_things_by_name() -> None:
+    """Dotted entries are imported on use; an error names the nearest name and all."""
     with pytest.raises(
         UnknownName, match=r"unknown colour 'rad'; did you mean 'red'\? have: path, red"
     ):
         colours()["rad"]
-
-
-def test_a_dotted_entry_is_imported_on_use() -> None:
-    """An entry given as text becomes the thing itself, once."""
     import os.path
 
     catalog = colours()
     assert catalog["path"] is os.path.join
     assert list(catalog) == ["red", "path"]
-
-
-def test_third_parties_need_no_registration() -> None:
-    """A look-up takes package.module:name."""
     import json.decoder
 
     assert colours()["json.decoder:JSONDecoder"] is json.decoder.JSONDecoder
+    with pytest.raises(UsageError, match="already registered"):
+        colours().add("red", 2)
 
 
 @pytest.mark.parametrize("name", ["no.such.module:x", "os.path:no_such_name"])
@@ -293,12 +287,6 @@ def test_what_cannot_be_imported_is_an_unknown_name(name: str) -> None:
     """A wrong dotted name gives the catalog's error, not an ImportError."""
     with pytest.raises(UnknownName, match="cannot import colour"):
         colours()[name]
-
-
-def test_a_name_is_taken_once() -> None:
-    """Registering a name twice is a mistake in the program."""
-    with pytest.raises(UsageError, match="already registered"):
-        colours().add("red", 2)
 
 
 def test_every_kind_of_task_and_record_is_there() -> None:

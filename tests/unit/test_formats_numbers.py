@@ -65,12 +65,14 @@ def test_a_metric_row_is_one_row_with_a_column_a_metric() -> None:
     assert to_arrow([missing]).to_pylist()[0]["undefined"] == '{"one":"no_sentences"}'
 
 
-def test_only_metrics_that_some_row_has_have_columns(tmp_path: Path) -> None:
-    """Which they are is known at the end; the rows are read once all the same."""
+def test_columns_of_csv_are_metrics_of_some_row(tmp_path: Path) -> None:
+    """Known at the end, though rows are read once; a file may be packed."""
     write_numbers(iter([HALF, TWO]), {}, tmp_path / "rows.csv")
     write_numbers([HALF], {}, tmp_path / "half.csv")
     assert read_csv(tmp_path / "rows.csv")[1]["two.numerator"] == "1/3"
     assert "two" not in read_csv(tmp_path / "half.csv")[0]
+    write_numbers([HALF], {}, tmp_path / "rows.csv.gz")
+    assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()).startswith(b"id,position")
 
 
 def test_summaries_are_a_row_each(tmp_path: Path) -> None:
@@ -113,12 +115,6 @@ def test_control_characters_are_codes_in_csv(tmp_path: Path) -> None:
     (cells,) = read_csv(tmp_path / "rows.csv")
     code = "<U+001B>[31mred<U+000D><U+0000><U+202E>"
     assert (cells["id"], cells["failed"]) == (code, code)
-
-
-def test_csv_may_be_packed(tmp_path: Path) -> None:
-    """By the end of its name."""
-    write_numbers([HALF], {}, tmp_path / "rows.csv.gz")
-    assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()).startswith(b"id,position")
 
 
 def test_very_many_rows_are_several_row_groups(

@@ -14,12 +14,7 @@ from labeler.calculators.tables import worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages
-from labeler.report.comparison_pages import (
-    MOST_MOVED,
-    moved_ids,
-    moved_record,
-    write_comparison,
-)
+from labeler.report.comparison_pages import MOST_MOVED, moved_ids, moved_record, write_comparison
 from labeler.sentences.display import in_percent, percent
 from support.labeled import claims_output, output, record, says
 from support.pages import read_page
@@ -58,10 +53,7 @@ FAILED = LabelFailure(id="x", reason="refusal", message="It refused.")
         ([], "No labels."),
         ([FAILED], "No labels. 1 row failed."),
         (labels(SUPPORTED), "1 of 1 answer fully supported (100 %)."),
-        (
-            labels(SUPPORTED, NONE),
-            "1 of 2 answers fully supported (50 %). 1 is not: r1.",
-        ),
+        (labels(SUPPORTED, NONE), "1 of 2 answers fully supported (50 %). 1 is not: r1."),
         (
             labels(HALF, SUPPORTED, NONE, HALF),
             "1 of 4 answers fully supported (25 %). 3 are not; worst: r2, r0.",
@@ -250,9 +242,7 @@ def test_a_conclusion_names_why_nothing_is_compared() -> None:
     none = compare(first_bad(4, 0, relevant=()), first_bad(4, 0), "completeness").conclusion
     assert (none.kind, str(none).partition(":")[0]) == ("not compared", "nothing to compare")
     equal = compare(
-        first_bad(4, 0, relevant=["1a"]),
-        first_bad(4, 0),
-        "document_relevance",
+        first_bad(4, 0, relevant=["1a"]), first_bad(4, 0), "document_relevance"
     ).conclusion
     assert "both sides retrieved the same documents" in str(equal)
 

@@ -41,9 +41,7 @@ QUESTION = "How tall is the Kestrel Tower?"
 
 
 def example_of(
-    response: Sequence[str],
-    documents: Sequence[Sequence[str]] = TOWER,
-    question: str = QUESTION,
+    response: Sequence[str], documents: Sequence[Sequence[str]] = TOWER, question: str = QUESTION
 ) -> KeyedExample:
     """A response about the tower, in ready-made sentences."""
     return keyed_example(question=question, documents=documents, response=response)

@@ -242,11 +242,7 @@ def test_a_preset_asks_as_its_provider_expects(
     monkeypatch.setenv("MISTRAL_API_KEY", "sk-0123456789")
     with Provider(modes=[mode]) as provider:
         (outcome,) = labeler.label(
-            rows(1),
-            judge=judge,
-            base_url=provider.url,
-            max_output_tokens=900,
-            store=MemoryStore(),
+            rows(1), judge=judge, base_url=provider.url, max_output_tokens=900, store=MemoryStore()
         )
     (call,) = provider.calls
     assert isinstance(outcome, LabelRecord)

@@ -69,22 +69,14 @@ class Marked(JudgeSpec):
     patience: Annotated[float, NotInKey] = 1.0
 
 
-def test_an_undeclared_field_fails_on_first_use() -> None:
-    """Third parties learn of it too. No one changes a judge while it runs."""
+def test_fields_of_a_judge_enter_the_key_if_they_are_sent() -> None:
+    """A field without a mark fails, an unset one is not sent, and a time-out is in no key."""
     with pytest.raises(TypeError, match=r"Forgetful\.creativity must be marked"):
         Forgetful(judge="x", model="y").sampling()
     assert Forgetful.model_config["frozen"]
-
-
-def test_only_what_is_sent_enters_the_key() -> None:
-    """An unset parameter is not sent and so not there; a time-out never is."""
     spec = Marked(judge="x", model="y", patience=9)
     assert spec.sampling() == {}
     assert Marked(judge="x", model="y", temperature=0.0).sampling() == {"temperature": 0.0}
-
-
-def test_how_a_server_is_reached_is_in_no_key() -> None:
-    """Of a hosted model's settings, these can change a label."""
     fields = OpenAISpec.model_fields.items()
     assert {name for name, field in fields if InKey in field.metadata} == {
         *("judge", "model", "temperature", "top_p", "seed", "reasoning_effort", "extra_body"),
@@ -182,12 +174,7 @@ def test_a_fact_that_is_added_later_changes_no_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [
-        {"reference": None},
-        {"reference": ()},
-        {"history": (), "tool_outputs": ()},
-    ],
+    "parts", [{"reference": None}, {"reference": ()}, {"history": (), "tool_outputs": ()}]
 )
 def test_an_absent_part_is_not_in_the_key(parts: dict[str, Any]) -> None:
     """Neither by name nor as an empty list, so that a part added later changes no key."""

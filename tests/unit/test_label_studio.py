@@ -15,7 +15,7 @@ from labeler.audit import findings_of, suspicion_score
 from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
-from labeler.plugins.label_studio.exporting import labeling_configuration, task_of
+from labeler.plugins.label_studio import labeling_configuration, task_of
 from labeler.plugins.label_studio.importing import Imported, import_answers
 from labeler.review.label_set import Chosen, choose
 from support.judged import EARLY, LATE, correction, judgment
@@ -67,13 +67,17 @@ def result(done: dict[str, Any], name: str) -> dict[str, Any]:
 # -- there and back -------------------------------------------------------------------------------
 
 
-def test_a_suggestion_that_is_taken_as_it_is_agrees() -> None:
-    """Key by key, and special strings that Label Studio cannot show included."""
+def test_a_suggestion_that_is_taken_as_it_is_agrees_once() -> None:
+    """Key by key, with strings that Label Studio cannot show; the same file adds nothing."""
     (made,) = imported(answered(task())).added
     assert made.judgment == judgment_of(RECORD.label)
     assert (made.key, made.id) == (RECORD.key, RECORD.id)
     assert (made.opinion, made.queue, made.blind) == ("agree", "random", False)
     assert made.source == "label-studio"
+    done = answered(task())
+    first = imported(done)
+    again = imported(done, events=first.added)
+    assert (len(first.added), len(again.added), again.known) == (1, 0, 1)
 
 
 def test_turns_and_tool_outputs_stand_above_the_question_and_keep_their_support() -> None:
@@ -104,14 +108,6 @@ def test_texts_are_shown_as_texts() -> None:
     assert "<img src=x onerror=alert(1)> &" in shown
     assert "<U+001B>[31m" in shown
     assert "\\u0000" not in shown
-
-
-def test_the_same_file_again_adds_nothing() -> None:
-    """Not even an hour later."""
-    done = answered(task())
-    first = imported(done)
-    again = imported(done, events=first.added)
-    assert (len(first.added), len(again.added), again.known) == (1, 0, 1)
 
 
 def test_what_was_withdrawn_stays_so() -> None:

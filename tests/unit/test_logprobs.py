@@ -64,12 +64,15 @@ def found(tokens: Sequence[Token], score: int, scale: range = FIVE) -> dict[int,
 WORKED = {"4": 0.6, "1": 0.02, "2": 0.05, "3": 0.2, "5": 0.1}
 
 
-def test_the_worked_example() -> None:
-    """p(1..5) = .02, .05, .2, .6, .1: 3.62 raw, 3.7319588 over their mass of .97."""
+def test_the_weighted_score_is_exact() -> None:
+    """The worked example, and fractions of the floats that came in."""
+    # p(1..5) = .02, .05, .2, .6, .1: 3.62 raw, 3.7319588 over their mass of .97.
     likely = found(answer(WORKED), 4)
     assert likely == {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
     assert sum(p * score for score, p in likely.items()) == pytest.approx(3.62)
     assert float(expected_score(likely)) == pytest.approx(3.7319588, abs=5e-8)
+    assert expected_score({1: 0.25, 5: 0.25}) == 3
+    assert expected_score({2: 1e-300}) == 2
 
 
 FIRST = answer(WORKED, head='{"score": ', tail=', "reasoning": "so"}')
@@ -95,12 +98,7 @@ AS_WORKED = {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
         # Where the vocabulary has ten, one is one and ten is ten.
         (answer({"10": 0.6, "1": 0.1, "9": 0.3}), 10, TEN, {1: 0.1, 9: 0.3, 10: 0.6}),
         # The second digit tells ten from one, and its probability is that after the first.
-        (
-            answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}),
-            10,
-            TEN,
-            {1: 0.2, 9: 0.2, 10: 0.6},
-        ),
+        (answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}), 10, TEN, {1: 0.2, 9: 0.2, 10: 0.6}),
         # The end after the first digit is weighed against a second one.
         (
             [*answer({"1": 0.8, "9": 0.2}, tail=""), _token({"}": 0.9, "0}": 0.1})],
@@ -157,12 +155,6 @@ def test_tokens_that_do_not_hold_the_score_tell_nothing(tokens: list[Token], sco
     assert distribution_of(tokens, score, FIVE) is None
 
 
-def test_the_weighted_score_is_exact() -> None:
-    """It is a fraction of the very floats that came in."""
-    assert expected_score({1: 0.25, 5: 0.25}) == 3
-    assert expected_score({2: 1e-300}) == 2
-
-
 SCORE = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
 
 
@@ -180,15 +172,11 @@ def test_every_kind_reads_back_as_it_was(stored: AnyRecord) -> None:
     assert decode(stored.key, encode(stored)) == stored
 
 
-def test_labels_are_sealed_as_ever() -> None:
-    """Four bytes, a checksum, compressed JSON: what an earlier version wrote is read."""
+def test_a_record_is_sealed_with_its_key() -> None:
+    """Four bytes, a checksum, compressed JSON; a failure is no record."""
     label = sample_record()
     body = zlib.compress(label.model_dump_json().encode(), 1)
     assert encode(label) == b"LBL1" + hashlib.sha256(body).digest() + body
-
-
-def test_a_record_is_of_its_key() -> None:
-    """And a failure is no record."""
     with pytest.raises(DamagedRecord, match=r"it holds the score .* of key"):
         decode("0" * 64, encode(SCORE))
     failure = sample_failure(1)

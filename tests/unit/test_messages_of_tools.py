@@ -30,7 +30,7 @@ CALLS: dict[str, list[Any]] = {
         },
     ],
     "Anthropic, a text": [
-        {"role": "user", "content": [{"type": "tool_result", "content": RESULT}, *text("Go on.")]},
+        {"role": "user", "content": [{"type": "tool_result", "content": RESULT}, *text("Go on.")]}
     ],
     "Anthropic, search results": [
         {
@@ -41,7 +41,7 @@ CALLS: dict[str, list[Any]] = {
                     "content": [{"type": "search_result", "source": "u", "content": text()}],
                 }
             ],
-        },
+        }
     ],
     "Bedrock": [
         {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "input": {}}}]},
@@ -57,7 +57,7 @@ CALLS: dict[str, list[Any]] = {
         {"type": "function_call_output", "call_id": "1", "output": RESULT},
     ],
     "Haystack": [
-        {"role": "tool", "content": [{"tool_call_result": {"result": RESULT, "origin": {}}}]},
+        {"role": "tool", "content": [{"tool_call_result": {"result": RESULT, "origin": {}}}]}
     ],
     "ShareGPT": [
         {"from": "function_call", "value": "{}"},
@@ -68,10 +68,10 @@ CALLS: dict[str, list[Any]] = {
         {"kind": "request", "parts": [{"part_kind": "tool-return", "content": RESULT}]},
     ],
     "Vercel, parts": [
-        {"role": "assistant", "parts": [{"type": "tool-x", "toolCallId": "1", "output": RESULT}]},
+        {"role": "assistant", "parts": [{"type": "tool-x", "toolCallId": "1", "output": RESULT}]}
     ],
     "Vercel, before": [
-        {"role": "assistant", "toolInvocations": [{"toolCallId": "1", "result": RESULT}]},
+        {"role": "assistant", "toolInvocations": [{"toolCallId": "1", "result": RESULT}]}
     ],
     "Gemini": [
         {"role": "model", "parts": [{"functionCall": {"name": "measure", "args": {}}}]},

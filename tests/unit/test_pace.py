@@ -158,10 +158,7 @@ def test_places_grow_one_by_one(between: float) -> None:
     assert level.limit == pytest.approx(16 * min(2 ** (between / 0.25), 3), abs=1)
 
 
-@pytest.mark.parametrize(
-    ("burst", "headers", "jitter"),
-    [(10, True, 0.0), (50, False, 0.5)],
-)
+@pytest.mark.parametrize(("burst", "headers", "jitter"), [(10, True, 0.0), (50, False, 0.5)])
 def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
     """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
     load, seconds = loaded(3000, rate=50, burst=burst, headers=headers, jitter=jitter)
@@ -198,16 +195,12 @@ def test_rate_limits_of_others_do_not_hide_our_own() -> None:
     assert load.server.limited <= 0.1 * 3000
 
 
-def test_errors_of_an_excess_do_not_become_usual() -> None:
-    """Else a run whose level comes down step by step would accept ever more of them."""
+def test_an_excess_halves_a_level_again_and_does_not_become_usual() -> None:
+    """Else a run whose level comes down step by step would accept ever more errors."""
     level = Level(10**9, lambda: 0.0)
     for _ in range(10):
         numbers = [level.sent() for _ in range(100)]
         assert sum(level.limited(number) for number in numbers[:24:4]) == 1
-
-
-def test_a_level_that_is_still_far_too_high_is_halved_again() -> None:
-    """An excess at once after another takes half, a later one a fifth."""
     level = Level(64, lambda: 0.0)
     levels = []
     for clean in (0, 0, 100):
@@ -258,17 +251,18 @@ def test_changes_of_the_level_are_reported_once_a_minute() -> None:
     assert re.search(r"continuing with \d+ requests in flight", reported[0])
 
 
-def test_a_rate_set_by_the_user_is_kept() -> None:
-    """No second goes beyond it by more than the second's worth that may go at once."""
+def test_rates_that_the_user_sets_are_kept_and_reported_once() -> None:
+    """No second of a run goes beyond them by more than may go at once."""
     _, seconds = loaded(1000, limits=Limits(requests_per_minute=1200))
     assert 1000 / seconds <= 20 * 1.1
     assert 1000 / (20 * seconds) >= 0.9
-
-
-def test_tokens_are_a_rate_too() -> None:
-    """100 tokens a request and 60,000 a minute allow ten requests a second after the first 600."""
+    # 100 tokens a request and 60,000 a minute allow ten requests a second after the first 600.
     _, seconds = loaded(1200, limits=Limits(tokens_per_minute=60_000))
     assert 58 <= seconds <= 64
+    load, _ = loaded(12, limits=Limits(tokens_per_minute=600))
+    (notice,) = load.notices
+    assert notice.startswith("the run is at its own limit of requests or tokens a minute")
+    assert loaded(12, limits=Limits(tokens_per_minute=60_000))[0].notices == []
 
 
 def test_one_episode_costs_once() -> None:
@@ -422,14 +416,6 @@ def test_a_wait_that_was_cut_to_a_day_is_said_to_be_longer() -> None:
         return notices
 
     assert served(work)[0].startswith("the server asks to wait 86400 s or longer: going on at 20")
-
-
-def test_a_wait_for_ones_own_limits_is_reported_once() -> None:
-    """A hundred tokens each, and ten seconds for every one after those that may go at once."""
-    load, _ = loaded(12, limits=Limits(tokens_per_minute=600))
-    (notice,) = load.notices
-    assert notice.startswith("the run is at its own limit of requests or tokens a minute")
-    assert loaded(12, limits=Limits(tokens_per_minute=60_000))[0].notices == []
 
 
 def test_a_wait_that_the_headers_ask_for_is_reported_and_may_be_too_long() -> None:

@@ -38,16 +38,21 @@ def test_on_yes_and_no_the_test_is_mcnemars(gained: int, lost: int) -> None:
     assert paired_test([-one for one in differences]) == pytest.approx(p)
 
 
-def test_small_losses_are_no_evidence_while_few_gains_could_undo_them() -> None:
-    """40 times -.05 is 2 records' worth; 80 times is 4, more than the 3.7 of one in 40."""
+def test_small_losses_and_many_gains_have_exact_p_values() -> None:
+    """Few gains could undo small losses; many gains have a p-value above 0."""
+    # 40 times -.05 is 2 records' worth; 80 times is 4, more than the 3.7 of one in 40.
     some, many = [-0.05] * 40 + [0.0] * 10, [-0.05] * 80 + [0.0] * 20
     # (1 + .05)^-n: an exponential weight of 1 against n of .05
     assert paired_test(some) == pytest.approx(2 * 1.05**-40, rel=0.02)
     assert paired_test(many) == pytest.approx(2 * 1.05**-80, rel=0.02)
+    # 2 / 2^5000 is less than any float but 0, and is not 0.
+    p = paired_test([1.0] * 5000)
+    assert isinstance(p, float)
+    assert p > 0
 
 
-def test_a_group_is_one_difference() -> None:
-    """Each question asked five times with one outcome: as much evidence as asked once."""
+def test_groups_are_the_units_of_a_test() -> None:
+    """Pairs without a group are each a unit, next to a group too."""
     once = [0.5, 0.25, 0.75, -0.25, 1.0, 1.0, 0.5]
     often = [difference for difference in once for _ in range(5)]
     groups = [place for place in range(7) for _ in range(5)]
@@ -56,19 +61,11 @@ def test_a_group_is_one_difference() -> None:
     assert isinstance(one, Interval)
     assert isinstance(five, Interval)
     assert (five.low, five.high) == pytest.approx((one.low, one.high))
-
-
-def test_pairs_without_a_group_are_each_their_own() -> None:
-    """``None`` for all is as no groups at all; beside a group it is no second one."""
     differences = [0.5, 0.25, 0.75, -0.25]
     assert paired_test(differences, groups=[None] * 4) == paired_test(differences)
     mixed, named = ["q", "q", None, None], ["q", "q", "r", "s"]
     assert paired_test(differences, groups=mixed) == paired_test(differences, groups=named)
     assert paired_interval(differences, groups=mixed) == paired_interval(differences, groups=named)
-
-
-def test_differences_that_cancel_out_in_their_groups_are_no_evidence() -> None:
-    """There are differences, and no group has one."""
     assert paired_test([1, -1, 0.5, -0.5], groups=[1, 1, 2, 2]) == 1.0
 
 
@@ -97,13 +94,6 @@ def test_wrong_arguments_are_refused() -> None:
             function([0.5, 3.0])
     with pytest.raises(UsageError, match="between 0 and 1"):
         holm([0.5, 1.5])
-
-
-def test_a_p_value_is_never_nought() -> None:
-    """2 / 2^5000 is less than any float but 0, and is not 0."""
-    p = paired_test([1.0] * 5000)
-    assert isinstance(p, float)
-    assert p > 0
 
 
 def test_holm_steps_down() -> None:

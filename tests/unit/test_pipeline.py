@@ -17,13 +17,7 @@ import pytest
 
 import labeler
 from labeler.api import MemoryStore, iter_labels
-from labeler.errors import (
-    FatalJudgeError,
-    JudgeError,
-    StoreError,
-    UnstorableRecord,
-    UsageError,
-)
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnstorableRecord, UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling import tasks
@@ -223,9 +217,8 @@ class Keeper(MemoryStore):
         super().__init__()
         self._saving = save
 
-    def put(self, outcome: AnyOutcome, *, is_checked: bool = False) -> Future[bool]:
+    def put(self, outcome: AnyOutcome) -> Future[bool]:
         """Save it as told."""
-        del is_checked
         return self._saving(self, outcome)
 
 

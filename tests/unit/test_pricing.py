@@ -49,11 +49,7 @@ def usage(prompt: int, output: int = 0, *, cached: int = 0, written: int = 0) ->
 
 
 TIERED = Price(
-    (
-        rates("1", "4", "0.1", "1"),
-        rates("2", "6", "0.2", "2")._replace(above=1000),
-    ),
-    "a test",
+    (rates("1", "4", "0.1", "1"), rates("2", "6", "0.2", "2")._replace(above=1000)), "a test"
 )
 
 
@@ -82,10 +78,7 @@ def test_each_kind_of_token_has_its_own_price(price: Price, used: Usage, cost: s
     assert price.cost(used) == Decimal(cost)
 
 
-@pytest.mark.parametrize(
-    ("own", "delta"),
-    [(3000, "-0.0012"), (5400, "0"), (6000, "0.0003")],
-)
+@pytest.mark.parametrize(("own", "delta"), [(3000, "-0.0012"), (5400, "0"), (6000, "0.0003")])
 def test_a_cache_that_is_written_pays_up_to_a_length(own: int, delta: str) -> None:
     """A prefix of 1,500 saves 0.9 of itself, the rest costs a quarter more: even at 5,400."""
     plain = WRITES_COST_MORE.cost(usage(1500 + own))
@@ -173,12 +166,16 @@ def test_the_table_is_read_as_its_keepers_read_it() -> None:
     assert compared > 60
 
 
-def test_the_source_names_the_entry_that_was_taken() -> None:
-    """An alias is priced by another entry, and the date is the entry's own."""
+def test_the_source_of_a_price_names_its_entry_and_provider() -> None:
+    """An alias is another entry with its own date; the address decides before the name."""
     price = price_of("gpt-5.6")
     assert price is not None
     assert f"genai-prices {genai_prices.__version__}, openai gpt-5.6-sol" in price.source
     assert "verified 20" in price.source
+    price = price_of("gpt-4o", "https://example.openai.azure.com/openai/v1")
+    assert price is not None
+    assert "azure" in price.source
+    assert price.batch_tiers is None
 
 
 @pytest.mark.parametrize(
@@ -195,14 +192,6 @@ def test_what_the_table_cannot_price_by_token_has_no_price(
 ) -> None:
     """Unknown models, models of another provider, private servers, and charges per request."""
     assert price_of(model, base_url) is None
-
-
-def test_a_server_of_another_provider_has_prices_of_its_own() -> None:
-    """The address decides, and a batch discount holds with the model's own provider."""
-    price = price_of("gpt-4o", "https://example.openai.azure.com/openai/v1")
-    assert price is not None
-    assert "azure" in price.source
-    assert price.batch_tiers is None
 
 
 def test_a_price_that_depends_on_the_hour_is_the_dearest() -> None:
@@ -280,10 +269,7 @@ GOOD = {"input": "1", "output": "2"}
             {"as_of": "2026-11-01", "models": ["m"]},
             r"Expected `object`, got `array` - at `\$.models`",
         ),
-        (
-            {"as_of": "2026-11-01", "models": {"m": GOOD}, "x": 1},
-            "unknown field `x`",
-        ),
+        ({"as_of": "2026-11-01", "models": {"m": GOOD}, "x": 1}, "unknown field `x`"),
         ({"as_of": "2026-11-01", "models": {"n": GOOD}}, "models has no 'm'; it has 'n'"),
         ({"as_of": "2026-11-01", "models": {"m": 1}}, r"models\['m'\]: Expected `object`"),
         ({"as_of": "2026-11-01", "models": {"m": {"input": 1}}}, "missing required field `output`"),
@@ -405,19 +391,13 @@ def test_the_lower_bound_holds_for_any_tokenizer(text: str, fewest: int, true: i
     assert request_tokens_at_least([text]) == fewest <= true
 
 
-def test_text_that_is_no_utf8_is_counted_all_the_same() -> None:
-    """A lone surrogate becomes one byte when it is sent."""
+def test_odd_texts_are_counted_too() -> None:
+    """A lone surrogate is sent as one byte, and a run of punctuation in JSON is one token."""
     assert GUESS.at_most("\ud800") == 1
     assert GUESS.count("\ud800") == 1
-
-
-def test_a_run_of_punctuation_in_compact_json_is_one_token() -> None:
-    """Here four runs, of .78 each, round 30 letters at .21."""
+    # Here four runs, of .78 each, round 30 letters at .21.
     assert GUESS.count_json(f'{{"{"a" * 10}":"{"b" * 10}","{"c" * 10}":{{}}}}') == round(9.42)
-
-
-def test_the_guess_at_a_schema_is_near_what_a_tokenizer_counts() -> None:
-    """The published schema has 347 tokens of o200k_base."""
+    # The published schema has 347 tokens of o200k_base.
     assert 330 < GUESS.count_json(load_schema().compact) < 380
 
 

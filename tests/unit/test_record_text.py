@@ -96,9 +96,7 @@ def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
     assert out.count("[bold]red[/bold]") == 3
 
 
-def test_the_conversation_is_shown_before_the_question(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_conversation_is_shown_before_the_question(capsys: pytest.CaptureFixture[str]) -> None:
     """Each turn with its speaker, each tool output, sentence by sentence."""
     print_outcome(record(turns=1, support={"a": ["h0b"]}))
     out = " ".join(capsys.readouterr().out.split())

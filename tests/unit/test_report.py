@@ -78,10 +78,7 @@ def test_the_records_of_a_page_are_those_of_the_file(path: Path) -> None:
     found = records_of(page)
     assert [len(page.blocks[f"chunk-{n}"]) for n in range(3)] == [100, 100, 51]
     assert [each["id"] for each in found] == [outcome.id for outcome in outcomes]
-    assert found[120] == {
-        "id": "f1",
-        "failed": {"reason": "refusal", "message": "No."},
-    }
+    assert found[120] == {"id": "f1", "failed": {"reason": "refusal", "message": "No."}}
     own = json.loads(json.dumps(record_view(records[0], findings=findings_of(records[0]))))
     for name in set(own) - {"metrics", "doubt"}:
         assert found[0][name] == own[name]

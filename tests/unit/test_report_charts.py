@@ -39,16 +39,13 @@ def _floats(node: ET.Element, *names: str) -> tuple[float, ...]:
     return tuple(float(node.attrib[name]) for name in names)
 
 
-def test_shares_fall_into_tenths() -> None:
-    """Ten bins from 0 to 1; the last one holds 1 itself."""
+def test_shares_fall_into_tenths_and_count_once() -> None:
+    """A value at an edge belongs to the bin that begins there, and 1 to the last one."""
+    # Ten bins from 0 to 1; the last one holds 1 itself.
     bins = charts.bins_of([0.05, 0.5, 1.0])
     assert [each.low for each in bins] == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     assert [each.high for each in bins] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
     assert [each.closed for each in bins] == [False] * 9 + [True]
-
-
-def test_a_histogram_counts_each_value_once() -> None:
-    """A value at an edge belongs to the bin that begins there, and the highest to the last."""
     values = [0.0, 0.09, 0.1, 0.3, 0.3, 0.7, 0.9, 0.99, 1.0]
     assert [count for _, count in charts.count_bins(values)] == [2, 1, 0, 2, 0, 0, 0, 1, 0, 3]
 

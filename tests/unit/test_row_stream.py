@@ -185,10 +185,7 @@ def test_rows_that_all_lack_a_field_stop_python() -> None:
     judge = CountingJudge(agreeable)
     with pytest.raises(BadRows) as caught:
         labeler.label(others(20, documents="passages"), judge=judge, store=labeler.MemoryStore())
-    for part in (
-        "none of 20 rows has 'documents'",
-        "Pass columns={'documents': 'passages'}",
-    ):
+    for part in ("none of 20 rows has 'documents'", "Pass columns={'documents': 'passages'}"):
         assert part in str(caught.value)
     assert not judge.asked
 

@@ -45,9 +45,11 @@ def only(tmp_path: Path, **changes: Any) -> Example:
 
 
 def test_a_row_becomes_an_example(tmp_path: Path) -> None:
-    """Other columns become metadata, beside what the row calls metadata itself."""
+    """Other columns become metadata; numbers that JSON lacks are null."""
     content = only(tmp_path, reference="Z.", domain="x", metadata={"run": 3})
     assert (content.reference, content.metadata) == ("Z.", {"domain": "x", "run": 3})
+    content = only(tmp_path, score=float("nan"), scores=[float("-inf"), 1])
+    assert content.metadata == {"score": None, "scores": [None, 1]}
 
 
 @pytest.mark.parametrize(
@@ -98,12 +100,6 @@ def test_a_bad_line_fails_alone(tmp_path: Path, content: bytes, reason: str, say
     assert isinstance(good.content, Example)
 
 
-def test_numbers_that_json_lacks_are_null(tmp_path: Path) -> None:
-    """Python writes them where another evaluator failed."""
-    content = only(tmp_path, score=float("nan"), scores=[float("-inf"), 1])
-    assert content.metadata == {"score": None, "scores": [None, 1]}
-
-
 def test_a_failed_row_keeps_its_name_and_columns(tmp_path: Path) -> None:
     """So that it counts in the group that it belongs to."""
     (row,) = row_file(tmp_path, line(response=None, domain="x"))
@@ -124,13 +120,15 @@ def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
 
 
 def test_compressed_rows_are_read(tmp_path: Path) -> None:
-    """A file that ends in .gz is unpacked on the way; a broken one says so."""
+    """A broken file and a missing one are named."""
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(line()))
     assert len([*RowStream(open_rows(path))]) == 1
     path.write_bytes(gzip.compress(line())[:-9])
     with pytest.raises(UsageError, match="cannot read"):
         len([*RowStream(open_rows(path))])
+    with pytest.raises(UsageError, match=r"cannot read .*nowhere\.jsonl"):
+        len([*RowStream(open_rows(tmp_path / "nowhere.jsonl"))])
 
 
 def test_standard_input_and_pipes_are_read_once_and_kept(
@@ -145,12 +143,6 @@ def test_standard_input_and_pipes_are_read_once_and_kept(
     for rows in (open_rows("-"), open_rows(pipe)):
         assert len([*RowStream(rows)]) == len([*RowStream(rows)]) == 2
     writer.join()
-
-
-def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
-    """It names the file."""
-    with pytest.raises(UsageError, match=r"cannot read .*nowhere\.jsonl"):
-        len([*RowStream(open_rows(tmp_path / "nowhere.jsonl"))])
 
 
 def test_a_repeated_row_keeps_its_place_and_its_id(tmp_path: Path) -> None:

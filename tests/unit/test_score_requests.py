@@ -13,11 +13,7 @@ from labeler.labels.contract import Violation
 from labeler.labels.record import parse_outcome
 from labeler.labels.signature import label_key, load_schema
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
-from labeler.plugins.scores.records import (
-    ScoreAnswer,
-    ScoreRecord,
-    StepsAnswer,
-)
+from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord, StepsAnswer
 from labeler.plugins.scores.tasks import steps_task
 from support.fakes import CountingJudge, scoring
 from support.scored import criterion, record, request

@@ -19,11 +19,7 @@ from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores, read_scores, score
 from labeler.plugins.scores.collected import compare_raters
 from labeler.plugins.scores.criteria import CRITERIA, Criterion, choose_criteria, read_criteria
-from labeler.plugins.scores.records import (
-    ScoreOutcome,
-    ScoreRecord,
-    StepsRecord,
-)
+from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
@@ -312,8 +308,8 @@ def written(folder: Path, text: str, name: str = "mine.toml") -> Path:
     return path
 
 
-def test_a_file_says_all_of_a_criterion(tmp_path: Path) -> None:
-    """Every field, as it is written."""
+def test_a_file_says_all_of_a_criterion_or_has_defaults(tmp_path: Path) -> None:
+    """One to five, a pass from the middle on, and steps that the judge is to write."""
     assert read_criteria(written(tmp_path, TONE)) == [
         criterion(
             criteria="Is the response kind?",
@@ -324,10 +320,6 @@ def test_a_file_says_all_of_a_criterion(tmp_path: Path) -> None:
             anchors={0: "Rude.", 10: "Warm throughout."},
         )
     ]
-
-
-def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
-    """One to five, a pass from the middle on, and steps that the judge is to write."""
     short = '[[criterion]]\nname = "tone"\ncriteria = "Kind?"\nshows = ["response"]\n'
     (found,) = read_criteria(written(tmp_path, short))
     assert (found.low, found.high, found.threshold, found.steps) == (1, 5, 3, None)
@@ -396,22 +388,14 @@ def test_a_file_of_another_form_is_refused(
 
 
 def test_names_files_and_criteria_may_stand_together(tmp_path: Path) -> None:
-    """Parted by commas in one text, or in a list; the order is kept."""
+    """In one text or a list, in order, each name once; an unknown name lists what there is."""
     path = written(tmp_path, TONE)
     names = f"rubric_faithfulness, {path}"
     assert [one.name for one in choose_criteria(names)] == ["rubric_faithfulness", "tone"]
     both = choose_criteria([path, criterion(name="other"), "rubric_context_recall"])
     assert [one.name for one in both] == ["tone", "other", "rubric_context_recall"]
-
-
-def test_a_name_is_given_once(tmp_path: Path) -> None:
-    """Two criteria of one name would be one metric."""
     with pytest.raises(UsageError, match="criterion 'tone' is given twice"):
         choose_criteria([written(tmp_path, TONE), written(tmp_path, TONE, "again.toml")])
-
-
-def test_an_unknown_name_lists_what_there_is() -> None:
-    """As everywhere."""
     with pytest.raises(UnknownName, match=r"unknown criterion 'rubric_x'; .*rubric_faithfulness"):
         choose_criteria("rubric_x")
     with pytest.raises(UsageError, match=r"no criterion is given; have: rubric_faithfulness, "):

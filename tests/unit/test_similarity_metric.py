@@ -369,52 +369,32 @@ def test_the_cosine_is_that_of_numpy(size: int) -> None:
         assert cosine(one, other) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_cosine_of_a_vector_with_itself_is_one_and_with_its_opposite_minus_one() -> None:
-    """Rounding takes it no further than that."""
+def test_the_cosine_at_its_limits() -> None:
+    """Of equal, opposite, turned, zero, tiny and huge vectors; other sizes are an error."""
     for seed in range(50):
         one = drawn(seed, 17)
         other = tuple(-3.0 * number for number in one)
         assert cosine(one, one) == pytest.approx(1.0, abs=1e-12)
         assert cosine(one, other) == pytest.approx(-1.0, abs=1e-12)
         assert -1.0 <= (cosine(one, other) or 0.0) <= (cosine(one, one) or 0.0) <= 1.0
-
-
-def test_the_order_of_dimensions_changes_nothing() -> None:
-    """The sum is rounded once."""
     one, other = drawn(1, 300), drawn(2, 300)
     shuffled = list(range(300))
     random.Random(3).shuffle(shuffled)  # noqa: S311 - no secret
     turned = [tuple(vector[place] for place in shuffled) for vector in (one, other)]
     assert cosine(*turned) == pytest.approx(cosine(one, other) or math.nan, rel=1e-15)
-
-
-def test_a_vector_of_zeros_is_like_nothing() -> None:
-    """It has no direction, not even with itself."""
     assert cosine((0.0, 0.0), (1.0, 2.0)) is None
     assert cosine((0.0, 0.0), (0.0, 0.0)) is None
-
-
-def test_tiny_and_huge_vectors_have_a_cosine() -> None:
-    """Their squares are neither lost nor infinite."""
     tiny, huge = as_vector([1e-38, 1e-38]), as_vector([3e38, 3e38])
     assert cosine(tiny, tiny) == pytest.approx(1.0)
     assert cosine(huge, tiny) == pytest.approx(1.0)
-
-
-def test_vectors_of_two_sizes_are_not_compared() -> None:
-    """An error, not a number over what they share."""
     with pytest.raises(ValueError, match="of 2 and of 3 numbers"):
         cosine((1.0, 2.0), (1.0, 2.0, 3.0))
 
 
-def test_a_vector_comes_back_bit_by_bit() -> None:
-    """What single precision can hold is kept as it is."""
+def test_a_vector_has_single_precision_bit_by_bit() -> None:
+    """A server that writes decimals and one that sends bytes give the same vector."""
     vector = drawn(7, 1536)
     assert as_vector(encoded(vector)) == vector
-
-
-def test_numbers_are_rounded_to_single_precision() -> None:
-    """A server that writes decimals and one that sends bytes give the same vector."""
     assert as_vector([0.1, 1]) == struct.unpack("<2f", struct.pack("<2f", 0.1, 1.0))
 
 

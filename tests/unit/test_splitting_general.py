@@ -171,15 +171,11 @@ def test_sentences(table: dict[str, str]) -> None:
         assert [text[one.start : one.end] for one in pieces] == [one.text for one in pieces], name
 
 
-def test_a_blank_text_has_no_sentence() -> None:
-    """White space is nothing to label."""
-    assert [GENERAL.split(text) for text in ("", " ", "\r\n\t\u2028\u3000\n")] == [[]] * 3
-
-
-def test_the_rules_see_plain_spaces_alone() -> None:
-    """Whatever Python calls white space is a plain space to them, at the same offset."""
+def test_white_space_is_a_plain_space() -> None:
+    """At the same offset, whatever Python calls white space; it is nothing to label."""
     white = "".join(char for code in range(0x110000) if (char := chr(code)).isspace())
     assert flatten(f"a{white}b") == f"a{' ' * len(white)}b"
+    assert [GENERAL.split(text) for text in ("", " ", "\r\n\t\u2028\u3000\n")] == [[]] * 3
 
 
 def _bounded_texts(text: str) -> list[str]:

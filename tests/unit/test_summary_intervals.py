@@ -127,10 +127,7 @@ UNANSWERED = record(id="u", relevant=[])
     ],
 )
 def test_bounds_give_rows_without_a_value_the_worst_and_the_best(
-    outcomes: list[Outcome],
-    metric: str,
-    mean: float | None,
-    bounds: tuple[float, float] | None,
+    outcomes: list[Outcome], metric: str, mean: float | None, bounds: tuple[float, float] | None
 ) -> None:
     """They cost nothing; intervals are found only where they are asked for."""
     row = summary(outcomes, metric)

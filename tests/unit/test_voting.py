@@ -83,29 +83,23 @@ def test_the_whole_response_follows_from_its_sentences() -> None:
     assert label.overall_supported_explanation.startswith("[0 of 3 votes] No vote on the whole")
 
 
-def test_a_tie_is_a_no() -> None:
-    """Two voters who differ support nothing that they differ on."""
+def test_ties_and_missing_votes_are_a_no() -> None:
+    """Voters who differ support nothing; two of three may decide if they agree."""
     record = elect(
         output(relevant=["0a"], support={"a": ["0a"], "b": ["0b"]}),
         output(relevant=["0b"], support={"a": ["0a"], "b": []}),
     )
     assert record.label.all_relevant_sentence_keys == ()
     assert supports(record.label) == {"a": ("0a",), "b": ()}
+    yes, no = output(relevant=["0a"]), output(relevant=[])
+    assert elect(yes, yes, voters=3).label.all_relevant_sentence_keys == ("0a",)
+    assert elect(yes, no, voters=3).label.all_relevant_sentence_keys == ()
 
 
 def test_supporters_who_name_different_keys_are_still_believed() -> None:
     """No key is named by most of them: those that most often occur are taken."""
-    record = elect(
-        *(output(support={"a": [key], "b": ["0b"]}) for key in ("0a", "0b", "1a")),
-    )
+    record = elect(*(output(support={"a": [key], "b": ["0b"]}) for key in ("0a", "0b", "1a")))
     assert supports(record.label)["a"] == ("0a", "0b", "1a")
-
-
-def test_who_gave_no_label_votes_no() -> None:
-    """Two of three may decide, and both must agree."""
-    yes, no = output(relevant=["0a"]), output(relevant=[])
-    assert elect(yes, yes, voters=3).label.all_relevant_sentence_keys == ("0a",)
-    assert elect(yes, no, voters=3).label.all_relevant_sentence_keys == ()
 
 
 def test_explanations_are_those_of_the_winning_side() -> None:
