@@ -327,7 +327,6 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
             configurations.
     """
     count_of("n", n, least=FEWEST)
-    count_of("seed", seed)
     kinds = defaultdict[tuple[bool, bool], Sample[LabelRecord]](partial(Sample, n))
     for one in of_one_judge(outcomes):
         if answers_of(one) is not None:
