@@ -12,6 +12,7 @@ from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.registry import select_metrics
 from labeler.calculators.tally import tally
+from labeler.catalog import with_named_keywords
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.example import Sentence
@@ -177,6 +178,7 @@ def _uniform(values: list[Any]) -> list[Any]:
     ]
 
 
+@with_named_keywords
 class Framed:
     """Outcomes that become data frames."""
 
