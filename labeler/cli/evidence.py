@@ -10,11 +10,12 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.options import Labels, outcomes_at, reject_overwrite
-from labeler.cli.terminal import SOME_FAILED, notify, plural, print_json, print_lines
+from labeler.cli.terminal import SOME_FAILED, notify, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import AskOptions, ExamOptions
+from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.audit import SecondJudge
@@ -142,7 +143,7 @@ def _continue(
         raise UsageError(f"{answers}: {error}") from error
     write_plan(found, path)
     if not found.is_finished:
-        more = f"the {len(found.sentences)} sentences that were added to {path}"
+        more = f"{plural(len(found.sentences), 'sentence')} that {path} asks for now"
         print_lines([f"{found.conclusion}. Next: {more}"])
         return SOME_FAILED
     certificate = found.issue()
@@ -151,7 +152,7 @@ def _continue(
     else:
         certificate.save(output)
         print_lines([certificate.conclusion])
-        notify(f"{output}: certificate of {certificate.checked} sentences")
+        notify(f"{output}: certificate of {plural(certificate.checked, 'sentence')}")
     return SOME_FAILED if certificate.failed_goal else 0
 
 
@@ -205,12 +206,13 @@ def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = Fals
     second time.
     """
     from labeler.evidence.copies import KINDS
-    from labeler.evidence.exam import exam as take_exam
+    from labeler.evidence.exam import sample_rows, take_exam
 
-    asked = _asked(given)
-    most = given.n * (1 + len(KINDS)) * (1 if given.against is None else 2)
+    asked = ExamOptions(**_asked(given))
+    chosen = sample_rows(rows, asked)
+    most = (len(chosen) + given.n * len(KINDS)) * (1 if given.against is None else 2)
     notify(f"at most {most:,} requests; stored answers are free")
-    _print(take_exam(rows, **asked), as_json=as_json)
+    _print(take_exam(chosen, asked), as_json=as_json)
 
 
 def make_anchors(

@@ -25,7 +25,6 @@ from labeler.cli.terminal import (
     counted,
     next_command,
     notify,
-    plural,
     print_display,
     print_json,
     print_sections,
@@ -40,6 +39,7 @@ from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.starting import label_rows
 from labeler.labels.answering import UNKNOWN_TOKENS
 from labeler.labels.answers import AUTO, PROFILES
+from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow

@@ -45,7 +45,6 @@ from labeler.cli.terminal import (
     notify,
     notify_repeated,
     notify_selected,
-    plural,
     print_catalog,
     print_declared,
     print_json,
@@ -55,7 +54,7 @@ from labeler.cli.terminal import (
 from labeler.data.lines import STDIO
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import AnsweringModel, AnsweringModels
-from labeler.sentences.display import arrow
+from labeler.sentences.display import arrow, plural
 from labeler.version import __version__
 
 

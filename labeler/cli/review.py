@@ -16,14 +16,14 @@ from labeler.calculators import select_metrics
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import in_words
 from labeler.cli.options import check_label_target, outcomes_at
-from labeler.cli.terminal import Interrupted, notify, plural
+from labeler.cli.terminal import Interrupted, notify
 from labeler.comparing.human_labels import MeanChange, mean_changes
 from labeler.data.corrections.applying import Applied, Ignored, apply_corrections
 from labeler.data.corrections.file import CorrectionsFile, corrections_path, read_corrections
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
-from labeler.sentences.display import number
+from labeler.sentences.display import number, plural
 
 if TYPE_CHECKING:
     from labeler.review.session import PlanReading, ReviewSession, ReviewSettings

@@ -14,7 +14,7 @@ import typer
 from labeler import api
 from labeler.cli import options
 from labeler.cli.options import check_label_target
-from labeler.cli.terminal import SOME_FAILED, notify, plural
+from labeler.cli.terminal import SOME_FAILED, notify
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.data.label_files import SHARDS, is_store
 from labeler.data.lines import rewrite_without
@@ -37,6 +37,7 @@ from labeler.labels.answers import DEFAULT_PROFILE, family_of, version_of
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import read_resource, resource_names, retrieval_example
 from labeler.sentences.characters import visible
+from labeler.sentences.display import plural
 from labeler.sentences.splitting import SPLITTERS, key_example
 
 if TYPE_CHECKING:

@@ -191,11 +191,6 @@ def notify_selected(labels: Iterable[str | None]) -> None:
         notify(warning)
 
 
-def plural(count: int, noun: str) -> str:
-    """Return a count and its noun, such as ``1 part`` or ``2 parts``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
 def counted(counts: Mapping[str, int]) -> str:
     """Return `` (refusal 2, contract 1)``, or an empty string if there are no counts."""
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())

@@ -34,19 +34,24 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, PositiveInt, ValidationError
 
-from labeler.calculators.intervals import Interval
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import METRICS, plain_name
-from labeler.calculators.significance import Undefined, mean_difference, paired_interval
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
-from labeler.evidence.copies import Asking, Sample, as_example, asked_like
+from labeler.evidence.copies import (
+    Asking,
+    Difference,
+    Sample,
+    as_example,
+    asked_like,
+    paired_difference,
+)
 from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import shown
-from labeler.sentences.display import Column, Display, Displayed, Grid, figure
+from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural
 
 KINDS = {"support": "supported", "relevance": "relevant", "use": "utilized"}
 """Kinds of verdicts, and their fields in a label."""
@@ -211,11 +216,15 @@ class Anchors(Displayed):
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
+        requests = dict[object, list[_Answer]]()
+        for place, (one, own) in enumerate(zip(self.records, answers, strict=True)):
+            # Records of one question may rest on one request for relevance: it counts once.
+            requests.setdefault(one.retrieval.key if one.retrieval else place, own)
+        of_kinds: dict[str, list[list[Verdicts | None]]] = {}
+        for kind in KINDS:
+            independent = requests.values() if kind == "relevance" else answers
+            of_kinds[kind] = [[one[kind] if one else None for one in own] for own in independent]
         level = look_level(self.looks) / len(KINDS)
-        of_kinds = {
-            kind: [[one[kind] if one else None for one in each] for each in answers]
-            for kind in KINDS
-        }
         last = self.rounds[-1]
         counts = [_differing(each[0], each[-1]) for each in answers]
         moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
@@ -229,23 +238,18 @@ class Anchors(Displayed):
             models=tuple(dict.fromkeys(one.signature.model for one in labels)),
         )
 
-    def shift(self, metric: str) -> tuple[float | Undefined, Interval | Undefined]:
+    def shift(self, metric: str) -> Difference | None:
         """Return what the judge's change alone does to a metric's mean, with its interval.
 
-        Args:
-            metric: id of a metric.
-
         Returns:
-            Mean difference of the last answers from the first ones over the records that have the
-            metric in both; undefined without such records.
+            Mean difference of the last answers from the first ones; ``None`` if no record has the
+            metric in both.
 
         Raises:
             UnknownName: there is no such metric.
         """
         first, last = ([_value(one, metric) for one in self.rounds[place]] for place in (0, -1))
-        pairs = zip(first, last, strict=True)
-        differences = [b - a for a, b in pairs if a is not None and b is not None]
-        return mean_difference(differences), paired_interval(differences)
+        return paired_difference(last, first)
 
     def explained(self, metric: str = "adherence_fraction") -> str:
         """Return, in words, what the judge alone does to a metric, for next to a comparison.
@@ -254,14 +258,13 @@ class Anchors(Displayed):
             UnknownName: there is no such metric.
             UsageError: nothing was asked yet.
         """
-        result, (mean, interval) = self.result(), self.shift(metric)
-        name = plain_name(METRICS[metric])
-        if isinstance(mean, Undefined) or isinstance(interval, Undefined):
+        result, shift, name = self.result(), self.shift(metric), plain_name(METRICS[metric])
+        if shift is None or shift.interval is None:
             return f"{result.sentence} Its effect on {name} cannot be measured by these anchors."
-        low, high = (figure(one, signed=True) for one in (interval.low, interval.high))
+        mean, low, high = (figure(one, signed=True) for one in (shift.value, *shift.interval))
         return (
             f"{result.sentence} On {len(self.records)} anchors the judge alone moved {name} by "
-            f"{figure(mean, signed=True)} ({low} to {high})."
+            f"{mean} ({low} to {high})."
         )
 
     def save(self, path: str | Path) -> None:
@@ -304,9 +307,8 @@ class Anchors(Displayed):
         return cls(rounds, path, header.pending)
 
     def _display(self) -> Display:
-        checks = f"{self.looks} check{'s' * (self.looks != 1)}"
-        title = f"{len(self.records)} anchors, {checks}: check(judge=…) asks the same judge again"
-        return Display(title)
+        size, checks = len(self.records), plural(self.looks, "check")
+        return Display(f"{size} anchors, {checks}: check(judge=…) asks the same judge again")
 
 
 def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0) -> Anchors:

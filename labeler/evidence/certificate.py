@@ -135,7 +135,9 @@ class Certificate(Displayed):
     def conclusion(self) -> str:
         """The certificate in words."""
         goal, (low, high) = self.goal, self.interval
-        of = "the stream of these records" if goal.population else f"these {self.records:,} records"
+        of = "this record" if self.records == 1 else f"these {self.records:,} records"
+        if goal.population:
+            of = "the stream of these records"
         verdict = ""
         if goal.at_least is not None:
             verdict = "at least" if low >= goal.at_least else "too close to tell from"
@@ -143,7 +145,7 @@ class Certificate(Displayed):
         between = f"{in_percent(low, 1)} to {percent(high, 1)}, level {goal.level:.6g}"
         return (
             f"{plain_name(METRICS[goal.metric])}: {verdict}{percent(self.value, 1)} ({between}) "
-            f"for {of}; {self.checked:,} sentences read."
+            f"for {of}; {self.checked:,} sentence{'s' * (self.checked != 1)} read."
         )
 
     def as_json(self) -> dict[str, Any]:

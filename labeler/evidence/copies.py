@@ -7,15 +7,17 @@ from the random generator alone, so the same records give the same copies, with 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from labeler.calculators.significance import Undefined, paired_interval
 from labeler.data.options import DEFAULT_STORE
 from labeler.labeling.options import dollars
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences, profile_of
@@ -286,6 +288,32 @@ class Sample(Generic[T]):
 
     def _least(self) -> list[tuple[str, T]]:
         return sorted(self._found.items())[: self._n]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean difference between two series of values of the same copies or records.
+
+    Attributes:
+        value: first minus second, over those that have both values.
+        interval: its 95 % interval; ``None`` for fewer than 2.
+    """
+
+    value: float
+    interval: tuple[float, float] | None
+
+
+def paired_difference(
+    first: Iterable[float | None], second: Iterable[float | None]
+) -> Difference | None:
+    """Return the mean difference of two series; ``None`` if no place has both values."""
+    pairs = zip(first, second, strict=True)
+    found = [a - b for a, b in pairs if a is not None and b is not None]
+    if not found:
+        return None
+    ends = paired_interval(found)
+    interval = None if isinstance(ends, Undefined) else (ends.low, ends.high)
+    return Difference(math.fsum(found) / len(found), interval)
 
 
 def as_example(example: KeyedExample, name: str | None = None) -> Example:

@@ -25,7 +25,7 @@ from labeler.evidence.plan_files import majorities, read_labels
 from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Column, Display, Displayed, Grid, number
+from labeler.sentences.display import Column, Display, Displayed, Grid, number, plural
 
 _FEW = 30
 """Corrections from which the model is worth more than its priors."""
@@ -178,8 +178,8 @@ class Doubt(Displayed):
             title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
             title += f", by {self.corrections:,} corrections"
         elif self.corrections:
-            title = f"{len(ranked):,} verdicts, the most doubtful first, by {self.corrections} "
-            title += "corrections: too few to say how many are wrong"
+            title = f"{len(ranked):,} verdicts, the most doubtful first, by "
+            title += f"{plural(self.corrections, 'correction')}: too few to say how many are wrong"
         columns = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
         rows = [(one.id, one.sentence, one.said, number(one.doubt, ".3f")) for one in ranked]
         return Display(title, Grid([*columns, Column("doubt")], rows), notes)

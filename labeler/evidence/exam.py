@@ -13,7 +13,7 @@ from itertools import chain, islice, zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from labeler.calculators.significance import Undefined, paired_interval, wilson_ends
+from labeler.calculators.significance import wilson_ends
 from labeler.data.options import keywords
 from labeler.errors import UsageError
 from labeler.evidence.copies import (
@@ -23,10 +23,12 @@ from labeler.evidence.copies import (
     HARMLESS,
     KINDS,
     Asking,
+    Difference,
     Kind,
     Sample,
     Target,
     as_example,
+    paired_difference,
     targets_of,
 )
 from labeler.judges.opening import open_judge
@@ -39,7 +41,6 @@ from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
-    from labeler.data.rows import Rows
 
 _ENOUGH = {DAMAGED: 0.8, EVIDENCE: 0.5}
 """Share of right verdicts below which a kind is a blind spot. Removed evidence may be elsewhere in
@@ -78,19 +79,6 @@ class Rate:
     is_blind_spot: bool = False
 
 
-@dataclass(frozen=True)
-class Difference:
-    """How much more often the first judge is right about a kind than the other one.
-
-    Attributes:
-        value: mean difference over the copies that both labeled.
-        interval: its 95 % interval; ``None`` for fewer than 2 copies.
-    """
-
-    value: float
-    interval: tuple[float, float] | None
-
-
 @dataclass(frozen=True, repr=False)
 class Exam(Displayed):
     """A judge's table of blind spots.
@@ -101,7 +89,8 @@ class Exam(Displayed):
         rates: one for each kind.
         against: name of the other judge; empty without one.
         against_rates: its rates, on the same copies.
-        differences: one for each kind; ``None`` without copies that both labeled.
+        differences: how much more often the first judge is right, for each kind; ``None`` without
+            copies that both labeled.
     """
 
     judge: str
@@ -182,14 +171,14 @@ def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str
     return [share, f"{low} to {high} %"]
 
 
-def _sampled(rows: Rows, n: int) -> list[Example]:
-    """Return n rows, chosen by their content alone; rows are read once.
+def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
+    """Return the rows of an exam, chosen by their content alone; rows are read once.
 
     Raises:
         UsageError: no row can be read.
     """
-    sample, failed = Sample[Example](n), ""
-    for row in rows:
+    sample, failed = Sample[Example](options.n), ""
+    for row in options.open(rows):
         one = row.content
         if isinstance(one, LabelFailure):
             failed = failed or f": {one.message}"
@@ -227,7 +216,11 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
         >>> found["foreign"].copies
         5
     """
-    chosen = _sampled(options.open(rows), options.n)
+    return take_exam(sample_rows(rows, options), options)
+
+
+def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
+    """Return the result for chosen rows; see :func:`exam`."""
     shared = [one.name for kind in (AskOptions, TaskOptions) for one in fields(kind)]
     every = [{name: getattr(options, name) for name in (*shared, "splitter")}]
     if options.against is not None:
@@ -241,7 +234,7 @@ def exam(rows: RowSource, options: ExamOptions) -> Exam:
     names, rates = [_name(one) for one in judged], [_rates(one) for one in verdicts]
     if options.against is None:
         return Exam(names[0], len(targets), rates[0])
-    differences = tuple(_difference(*(one[kind] for one in verdicts)) for kind in KINDS)
+    differences = tuple(paired_difference(*(one[kind] for one in verdicts)) for kind in KINDS)
     return Exam(names[0], len(targets), rates[0], names[1], rates[1], differences)
 
 
@@ -278,15 +271,14 @@ class _Copy(NamedTuple):
 def _copies(targets: Sequence[Target], n: int) -> Iterator[_Copy]:
     """Yield up to n copies of each kind."""
     for kind in KINDS:
-        every = (_copy(kind, target, targets) for target in targets)
-        yield from islice(filter(None, every), n)
+        made = ((one, kind.copy(one, targets, _random(kind, one))) for one in targets)
+        for one, copy in islice(((one, copy) for one, copy in made if copy is not None), n):
+            name = f"{one.record.id}#{one.key}#{kind.name}"
+            yield _Copy(kind, one, as_example(copy, name))
 
 
-def _copy(kind: Kind, target: Target, targets: Sequence[Target]) -> _Copy | None:
-    random = Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
-    copy = kind.copy(target, targets, random)
-    name = f"{target.record.id}#{target.key}#{kind.name}"
-    return None if copy is None else _Copy(kind, target, as_example(copy, name))
+def _random(kind: Kind, target: Target) -> Random:
+    return Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
 
 
 _Verdicts: TypeAlias = dict[Kind, list[bool | None]]
@@ -321,13 +313,3 @@ def _rates(verdicts: _Verdicts) -> tuple[Rate, ...]:
                 is_blind = one.interval[1] < _ENOUGH.get(one.group, noise[0])
                 found[name] = replace(one, is_blind_spot=is_blind)
     return tuple(found.values())
-
-
-def _difference(ours: Sequence[bool | None], theirs: Sequence[bool | None]) -> Difference | None:
-    pairs = zip(ours, theirs, strict=True)
-    found = [float(a) - float(b) for a, b in pairs if a is not None and b is not None]
-    if not found:
-        return None
-    ends = paired_interval(found)
-    interval = None if isinstance(ends, Undefined) else (ends.low, ends.high)
-    return Difference(sum(found) / len(found), interval)

@@ -20,7 +20,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Column, Display, Displayed, Grid, number
+from labeler.sentences.display import Column, Display, Displayed, Grid, number, plural
 
 FEWEST_CHECKS = 50
 """Sentences that a certificate rests on at least, unless all are read."""
@@ -281,7 +281,7 @@ class Plan(Displayed):
             )
         return (
             f"not yet: about {self.needed} more. {goal.metric} is {self.value:.3f} ({low:.3f} to "
-            f"{high:.3f}) after {len(self.answers)} sentences"
+            f"{high:.3f}) after {plural(len(self.answers), 'sentence')}"
         )
 
     def _display(self) -> Display:

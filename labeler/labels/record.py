@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, filterfalse
@@ -151,17 +152,14 @@ class Record(Frozen, Generic[AnswerT]):
         """Return the judge's answer as JSON; by this, copies differ from other answers."""
         return self.answer.model_dump_json(warnings=False)
 
-    def fault(self, *, is_checked: bool = False) -> str | None:
+    def fault(self) -> str | None:
         """Return why the record cannot be what was stored, or ``None`` for a sound one.
 
         Finds damage and careless edits. A careful forger can make an edited file sound again.
-
-        Args:
-            is_checked: whether only the key is in question, because the answer was just checked.
         """
         if self.compute_key() != self.key:
             return f"its key is not that of its {self.keyed_by}"
-        return None if is_checked else self._content_fault()
+        return self._content_fault()
 
     def _content_fault(self) -> str | None:
         """Return what contradicts itself in a record with the right key."""
@@ -294,6 +292,14 @@ class LabelFailure(Frozen):
     signature: Signature | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
+    def fault(self) -> str | None:
+        """Return why the failure cannot be stored: it has no label's key."""
+        if _KEY.fullmatch(self.key or ""):
+            return None
+        return f"its key is {self.key!r:.80}, a label's key is 64 hexadecimal digits"
+
+
+_KEY = re.compile("[0-9a-f]{64}")
 
 RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record", group="records")
 """Record classes by kind, imported on first use."""

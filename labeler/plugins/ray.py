@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeler.cli.label import RunReport, exit_code
-from labeler.cli.terminal import notify, plural
+from labeler.cli.terminal import notify
 from labeler.data.formats import Raw
 from labeler.data.formats.arrow_files import arrow_errors, raw_rows
 from labeler.data.formats.parquet_files import READ_LIMITS, ParquetRows
@@ -48,6 +48,7 @@ from labeler.labeling.progress import RunCounts, RunEvents
 from labeler.labeling.run import Run, require_bounds
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import AnyRecord
+from labeler.sentences.display import plural
 from labeler.store.disk import DiskStore
 from labeler.version import install_command
 

@@ -218,6 +218,11 @@ def _text_width(text: str) -> int:
     return cell_len(text)
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count and its noun, such as ``1 part`` or ``2 parts``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def number(value: object, form: str = ".4f") -> str:
     """Return a number as a cell; a dash if it is undefined."""
     return format(float(value), form) if isinstance(value, int | float | Fraction) else NONE

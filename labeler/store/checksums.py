@@ -12,7 +12,6 @@ the key again from the sentences and the signature.
 from __future__ import annotations
 
 import hashlib
-import re
 import zlib
 
 from pydantic import ValidationError
@@ -29,7 +28,6 @@ FAILURE = "failure:"
 
 _LEVEL = 1
 _HEADER = len(MAGIC) + 32
-_KEY = re.compile("[0-9a-f]{64}")
 
 
 class DamagedRecord(Exception):
@@ -41,22 +39,16 @@ def name_of(outcome: AnyOutcome) -> str:
     return FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
 
 
-def encode(value: AnyOutcome, *, is_checked: bool = False) -> bytes:
-    """Encode a valid value as checksummed bytes.
-
-    Args:
-        value: a record or failure.
-        is_checked: its answer keeps the contract, and its JSON can be read back.
+def encode(value: AnyOutcome) -> bytes:
+    """Encode a record or failure as checksummed bytes.
 
     Raises:
-        UnstorableRecord: the value contradicts itself, contains a lone surrogate or an object
-            without a JSON form, or is too large or too deeply nested to be read back.
+        UnstorableRecord: it contains a lone surrogate or an object without a JSON form, or is too
+            large or too deeply nested to be read back.
     """
     try:
-        require_valid(value, is_checked=is_checked)
         text = value.model_dump_json().encode()
-        if not is_checked:  # refuses deep nesting and integers of thousands of digits, as a read
-            from_json(text)
+        from_json(text)  # rejects deep nesting and integers of thousands of digits, as a read does
     except (ValueError, RecursionError) as error:
         raise UnstorableRecord(
             f"{value.kind} {value.id!r} cannot be stored as JSON: {error}; remove lone surrogates, "
@@ -71,18 +63,16 @@ def encode(value: AnyOutcome, *, is_checked: bool = False) -> bytes:
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
-def require_valid(value: AnyOutcome, *, is_checked: bool = False) -> None:
-    """Reject a value whose key is not its own, or whose answer breaks the contract.
+def require_valid(value: AnyOutcome) -> None:
+    """Reject a value that has a fault; see :meth:`labeler.labels.record.Record.fault`.
 
     Raises:
-        UnstorableRecord: see :meth:`labeler.labels.record.Record.fault`.
+        UnstorableRecord: its key is not its own, or its answer breaks the contract.
     """
-    if not isinstance(value, LabelFailure):
-        fault = value.fault(is_checked=is_checked)
-    elif _KEY.fullmatch(value.key or ""):
-        fault = None
-    else:
-        fault = f"its key is {value.key!r:.80}, a label's key is 64 hexadecimal digits"
+    try:
+        fault = value.fault()
+    except UnicodeError as error:
+        fault = f"{error}; remove lone surrogates from its texts"
     if fault:
         raise UnstorableRecord(f"{value.kind} {value.id!r} cannot be stored: {fault}")
 

@@ -15,7 +15,7 @@ import sqlite3
 import stat
 import threading
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -25,6 +25,8 @@ from labeler.errors import StoreError, UsageError
 from labeler.store.checksums import FAILURE, DamagedRecord
 
 FORMAT = 1
+LOCK_TIMEOUT = 30.0
+"""Seconds to wait for another process that is writing: to open, to read and to close."""
 SETTINGS: dict[str, int | str] = {
     # Marks the file as a label store, in the header field that SQLite reserves for that.
     "sqlite_application_id": int.from_bytes(b"LBLS"),
@@ -86,13 +88,14 @@ def translated_errors(directory: Path) -> Iterator[None]:
 def _translated(directory: Path, error: sqlite3.Error) -> StoreError | UsageError:
     if isinstance(error, sqlite3.ProgrammingError):
         return closed_error(directory)
-    longer = ", or wait longer with lock_timeout=SECONDS" if is_locked(error) else ""
-    return StoreError(f"label store {directory}: {described(error)}{longer}")
+    return StoreError(f"label store {directory}: {described(error)}")
 
 
-def described(error: sqlite3.Error) -> str:
-    """Return SQLite's message, its error code and the remedy."""
+def described(error: BaseException) -> str:
+    """Return an error's message and kind, and the remedy if SQLite raised it."""
     code = error_code(error)
+    if not code:
+        return f"{type(error).__name__}: {error}"
     remedies = (text for start, text in _REMEDIES.items() if code.startswith(start))
     return f"{error} ({code}); {next(remedies, 'see the SQLite message')}"
 
@@ -100,11 +103,6 @@ def described(error: sqlite3.Error) -> str:
 def error_code(error: BaseException | None) -> str:
     """Return the name of SQLite's error code; empty for another error."""
     return getattr(error, "sqlite_errorname", "")
-
-
-def is_locked(error: BaseException | None) -> bool:
-    """Return True if another connection's lock caused the error."""
-    return error_code(error).startswith("SQLITE_BUSY")
 
 
 def closed_error(directory: Path) -> UsageError:
@@ -189,20 +187,14 @@ class Database:
     Args:
         directory: of the store.
         access: ``write`` also checks what only matters to diskcache, and waits until the file can
-            be written; ``alone`` locks out everyone else too, to delete rows.
-        lock_timeout: seconds to wait for another process.
+            be written; ``alone`` locks out everyone else too, to delete rows, and never waits.
 
     Raises:
         StoreError: the directory is not private to its owner, or the file is not a label store of
             this format, or cannot be read.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        access: Literal["read", "write", "alone"] = "read",
-        lock_timeout: float = 30.0,
-    ) -> None:
+    def __init__(self, directory: Path, access: Literal["read", "write", "alone"] = "read") -> None:
         self.directory = directory
         require_private(directory)
         self._lock = threading.Lock()
@@ -210,7 +202,7 @@ class Database:
             self._connection = sqlite3.connect(
                 f"{(directory / FILE).as_uri()}?mode={_mode(directory, access)}",
                 uri=True,
-                timeout=lock_timeout,
+                timeout=0 if access == "alone" else LOCK_TIMEOUT,
                 isolation_level=None,
                 check_same_thread=False,
             )
@@ -292,10 +284,10 @@ class Database:
     def _changed(self, fault: str) -> StoreError:
         return _changed(self.directory, f"{fault}; something else wrote to it")
 
-    def named(self, names: Sequence[str]) -> list[Row]:
-        """Return the rows of names, as far as there are any, in any order."""
-        places = ", ".join("?" * len(names))
-        return self._rows(f"raw = 1 AND key IN ({places})", *names)
+    def named(self, name: str) -> Row | None:
+        """Return the row of a name, if there is one."""
+        found = self._rows("raw = 1 AND key = ?", name)
+        return found[0] if found else None
 
     def row(self, rowid: int) -> Row:
         """Return a row by its number.
@@ -310,7 +302,7 @@ class Database:
 
     def _rows(self, condition: str, *values: str | int) -> list[Row]:
         select = "SELECT key, raw, mode, filename, value FROM Cache WHERE"
-        return [Row(*row) for row in self.all(f"{select} {condition}", *values)]
+        return [*map(Row._make, self.all(f"{select} {condition}", *values))]
 
     def records(self) -> Iterator[Row]:
         """Yield the rows of all records by key."""

@@ -29,7 +29,8 @@ from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
-from labeler.store.checksums import DamagedRecord, decode, encode, name_of
+from labeler.store import database
+from labeler.store.checksums import DamagedRecord, decode, encode
 from labeler.store.database import (
     SETTINGS,
     Database,
@@ -56,8 +57,6 @@ class DiskStore(LabelStore):
     Args:
         directory: taken literally; created with mode 700 if missing.
         create: ``False`` opens an existing file for reading only.
-        lock_timeout: seconds to wait for another process that is writing: to open, to read and to
-            close. Queued values wait as long as the store is open.
         notice: called on the writer's thread when values have to wait because the file cannot be
             written, and when that ends; by default logged as a warning.
 
@@ -79,7 +78,6 @@ class DiskStore(LabelStore):
         directory: str | Path,
         *,
         create: bool = True,
-        lock_timeout: float = 30.0,
         notice: Callable[[str], None] | None = None,
     ) -> None:
         self.directory = Path(directory).absolute()
@@ -90,11 +88,11 @@ class DiskStore(LabelStore):
                 f"there is no label store in {directory}; give the directory that labels were "
                 "saved to"
             )
-        self._database = Database(self.directory, "write" if create else "read", lock_timeout)
+        self._database = Database(self.directory, "write" if create else "read")
         self._writer: Writer | None = None
         try:
             if create:
-                self._writer = Writer(self.directory, lock_timeout, notice or _LOG.warning)
+                self._writer = Writer(self.directory, notice or _LOG.warning)
         except BaseException:
             self._database.close()
             raise
@@ -111,10 +109,9 @@ class DiskStore(LabelStore):
             )
         return self._writer
 
-    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
-        found = self._database.named(names)
-        first = next((row for name in names for row in found if row.key == name), None)
-        return first and self._decoded(first)
+    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
+        row = self._database.named(name)
+        return None if row is None else self._decoded(row)
 
     def _decoded(self, row: Row) -> Any:  # noqa: ANN401 - as in the base
         try:
@@ -122,10 +119,9 @@ class DiskStore(LabelStore):
         except DamagedRecord as error:
             raise damaged(self.directory, row.name, error) from error
 
-    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
-        data = encode(outcome, is_checked=is_checked)
+    def _save(self, name: str, outcome: AnyOutcome) -> Future[bool]:
         replaces = isinstance(outcome, LabelFailure)
-        return self._opened().put(name_of(outcome), data, replaces=replaces)
+        return self._opened().put(name, encode(outcome), replaces=replaces)
 
     def lease(self, key: str) -> Lease | None:
         """Reserve a key so that nobody else pays for its label; ``None`` if someone else holds it.
@@ -162,7 +158,7 @@ class DiskStore(LabelStore):
         """Save everything queued and release leases and files; calling it again has no effect.
 
         If the file cannot be written now, queued values are lost, and their futures and the notice
-        report it. That takes twice ``lock_timeout`` at most, unless the disk hangs.
+        report it. That takes a minute at most, unless the disk hangs.
         """
         _close(self._writer, self._leases, self._database)
         self._finalizer.detach()  # not before: an interrupted close is repeated at the exit
@@ -198,7 +194,7 @@ def _create(directory: Path) -> None:
 def _place_new_file(directory: Path) -> None:
     """Move a complete file into place, even if several processes do so at once or are killed."""
     with TemporaryDirectory(prefix=".new-", suffix=partial_suffix(), dir=directory) as temporary:
-        Writer(Path(temporary), 0, _LOG.warning).close()
+        Writer(Path(temporary), _LOG.warning).close()
         created = Path(temporary, STORE_FILE)
         try:
             os.link(created, directory / STORE_FILE)
@@ -246,8 +242,6 @@ class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """Keep the file that a replaced row names: no label store wrote that name."""
 
 
-_GROUP = 500
-"""Most rows in one transaction: all of them share one flush to the disk."""
 _DELAY = 0.005
 """Seconds that a row waits for more rows, because a flush costs the same for one as for many."""
 _FIRST_PAUSE = 0.05
@@ -274,7 +268,6 @@ class Writer:
 
     Args:
         directory: of the store, whose file was checked; without one, diskcache makes it.
-        lock_timeout: seconds to wait for another process's lock before the notice is given.
         notice: called on the writer's thread when labels have to wait, when that ends, or when
             labels are lost.
 
@@ -282,11 +275,11 @@ class Writer:
         StoreError: the file cannot be written.
     """
 
-    def __init__(self, directory: Path, lock_timeout: float, notice: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path, notice: Callable[[str], None]) -> None:
         self._directory, self._notice = directory, notice
         with translated_errors(directory):
             self._cache: Any = diskcache.Cache(
-                str(directory), timeout=lock_timeout, disk=BytesDisk, **SETTINGS
+                str(directory), timeout=database.LOCK_TIMEOUT, disk=BytesDisk, **SETTINGS
             )
             self._cache.close()  # this thread's connection; the writer's thread opens its own
         self._queue: list[_Queued] = []
@@ -337,7 +330,7 @@ class Writer:
         if not self._is_closed:
             time.sleep(_DELAY)
         with self._changed:
-            rows, self._queue = self._queue[:_GROUP], self._queue[_GROUP:]
+            rows, self._queue = self._queue, []
         return rows
 
     def _save(self, rows: list[_Queued]) -> None:
@@ -351,9 +344,9 @@ class Writer:
             except Exception as error:  # noqa: BLE001 - every waiting future must receive it
                 # If COMMIT fails, diskcache does not roll back: it opens another connection.
                 self._disconnect()
-                reason = _first_sqlite_error(error)
-                text = described(reason) if reason else f"{type(error).__name__}: {error}"
-            if not error_code(reason).startswith(_TRANSIENT):
+                fault = _first_sqlite_error(error) or error
+                text = described(fault)
+            if not error_code(fault).startswith(_TRANSIENT):
                 return self._fail(rows, f"{text}; these records were not saved")
             if is_last:
                 return self._give_up(rows, text)

@@ -21,7 +21,7 @@ from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import retrieval_of
 from labeler.store.checksums import DamagedRecord, decode_fully, misplaced, name_of
-from labeler.store.database import Database, damaged, is_locked
+from labeler.store.database import Database, damaged, error_code
 from labeler.store.disk import DiskStore
 
 _QUEUED = 1000
@@ -80,14 +80,12 @@ class Imported:
     failures: int = 0
     differing: list[str] = field(default_factory=list)
 
-    def put(
-        self, outcomes: Iterable[AnyOutcome], store: DiskStore, *, are_checked: bool = False
-    ) -> None:
+    def put(self, outcomes: Iterable[AnyOutcome], store: DiskStore) -> None:
         """Put outcomes into a store, and count them; a key that it holds keeps its outcome."""
         left = iter(outcomes)
         while group := [*islice(left, _QUEUED)]:
             saving = [
-                (outcome, store.put(outcome, is_checked=are_checked))
+                (outcome, store.put(outcome))
                 for outcome in group
                 if not (isinstance(outcome, LabelFailure) and store.failure(str(outcome.key)))
             ]
@@ -160,7 +158,7 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
             result.stores += 1
             with closing(Database(source.absolute())) as opened:
                 found_in = (outcome for _, outcome in result.rows(opened))
-                result.put(found_in, store, are_checked=True)
+                result.put(found_in, store)
     return result
 
 
@@ -285,9 +283,9 @@ def exclusive_file(directory: Path) -> Database:
         StoreError: someone else has it open, or it is not a store that may be written.
     """
     try:
-        return Database(directory.absolute(), "alone", lock_timeout=0)
+        return Database(directory.absolute(), "alone")
     except StoreError as error:
-        if not is_locked(error.__cause__):
+        if not error_code(error.__cause__).startswith("SQLITE_BUSY"):
             raise
         raise StoreError(
             f"{directory} is in use by a run, a review or another command: end it, then "

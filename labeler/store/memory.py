@@ -45,12 +45,12 @@ class LabelStore(ABC):
     """
 
     @abstractmethod
-    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
-        """Return the outcome of the first stored name (:func:`name_of`), or ``None``."""
+    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
+        """Return the outcome that is stored under a name (:func:`name_of`), or ``None``."""
 
     @abstractmethod
-    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
-        """Save a record if it is the first of its key, or the latest failure of a key."""
+    def _save(self, name: str, outcome: AnyOutcome) -> Future[bool]:
+        """Save a valid record if it is the first of its key, or the latest failure of a key."""
 
     @abstractmethod
     def lease(self, key: str) -> Lease | None:
@@ -94,9 +94,10 @@ class LabelStore(ABC):
         Raises:
             StoreError: the stored bytes are damaged or were tampered with.
         """
-        return self._find(key, FAILURE + key)
+        record = self.get(key)
+        return self.failure(key) if record is None else record
 
-    def put(self, outcome: AnyOutcome, *, is_checked: bool = False) -> Future[bool]:
+    def put(self, outcome: AnyOutcome) -> Future[bool]:
         """Save a record or a failure; the future is done once it is durable.
 
         A key that is stored already keeps its first record; the result is true if that is this
@@ -108,14 +109,10 @@ class LabelStore(ABC):
         The future's exception is an :class:`UnstorableRecord` if only this record is at fault, and
         a :class:`StoreError` if the store is damaged, must not be written, or was closed before
         the write succeeded.
-
-        Args:
-            outcome: a record or failure.
-            is_checked: whether its answer was just checked against its sentences; else it is
-                checked here.
         """
         try:
-            return self._save(outcome, is_checked=is_checked)
+            require_valid(outcome)
+            return self._save(name_of(outcome), outcome)
         except UnstorableRecord as error:
             failed = Future[bool]()
             failed.set_exception(error)
@@ -150,13 +147,11 @@ class MemoryStore(LabelStore):
             raise UsageError("the label store is closed; make a new one")
         return self._held
 
-    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
-        held = self._outcomes()
-        return next((held[name] for name in names if name in held), None)
+    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
+        return self._outcomes().get(name)
 
-    def _save(self, outcome: AnyOutcome, *, is_checked: bool) -> Future[bool]:
-        held, name, saved = self._outcomes(), name_of(outcome), Future[bool]()
-        require_valid(outcome, is_checked=is_checked)
+    def _save(self, name: str, outcome: AnyOutcome) -> Future[bool]:
+        held, saved = self._outcomes(), Future[bool]()
         if isinstance(outcome, LabelFailure):
             held[name] = outcome
         saved.set_result(held.setdefault(name, outcome) is outcome)

@@ -18,8 +18,17 @@ from labeler.errors import StoreError, UsageError
 from labeler.judges.openai.request import OpenAISpec
 from labeler.labeling.cache import LabelCache
 from labeler.plugins.batch import PendingKeys
-from labeler.plugins.batch.folder import Batch, RemoteBatch, batches, locked, pending_keys
-from labeler.plugins.batch.requests import BatchRequest, place, read_request, write_batches
+from labeler.plugins.batch.folder import (
+    Batch,
+    BatchRequest,
+    RemoteBatch,
+    batches,
+    locked,
+    pending_keys,
+    place,
+    read_request,
+    write_batches,
+)
 from labeler.store import MemoryStore
 from support import samples
 from support.command import Command

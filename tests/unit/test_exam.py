@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import labeler
-from labeler.calculators.intervals import Interval
 from labeler.errors import UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
@@ -316,6 +315,22 @@ def test_changed_judge_is_found_and_the_same_one_is_not() -> None:
     assert found.changed
 
 
+def test_records_that_share_a_request_for_relevance_count_once() -> None:
+    """Their verdicts on relevance are one answer, so the test must not take them for two."""
+    documents, store = ("A kite flies.", "A stone falls."), labeler.MemoryStore()
+    rows = [
+        labeler.Example(id=text, question="What?", documents=documents, response=text)
+        for text in ("It flies.", "It falls.", "Both.")
+    ]
+    labels = labeler.label(rows, judge="embedded", relevance="blind", store=store)
+    changes = labels.anchors(n=3).check(judge="embedded", store=store).changes
+    assert {kind: one.verdicts for kind, one in changes.items()} == {
+        "support": 3,
+        "relevance": 2,
+        "use": 6,
+    }
+
+
 def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:
     """Anchors that are read again have the same answers, result and records."""
     anchors = labels_of(noisy(), 20).anchors(n=10)
@@ -398,10 +413,10 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
     """The shift of a mean between first and last answers, with its interval."""
     anchors = labels_of(noisy(flips=0.0), 40).anchors(n=40)
     anchors.check(judge=noisy(flips=0.0, change=1.0), store=labeler.MemoryStore())
-    mean, interval = anchors.shift("adherence_fraction")
-    assert isinstance(mean, float)
-    assert isinstance(interval, Interval)
-    assert interval.low < mean < interval.high
+    found = anchors.shift("adherence_fraction")
+    assert found is not None
+    assert found.interval is not None
+    assert found.interval[0] < found.value < found.interval[1]
     assert "the judge alone moved answer sentences supported by " in anchors.explained()
 
 

@@ -514,6 +514,15 @@ REFUSED: dict[str, Callable[[BytesDisk], object]] = {
 }
 
 
+def test_diskcache_stores_bytes_as_they_are(tmp_path: Path) -> None:
+    """Keys are text as it is; values are inline bytes of no file, which mode 1 marks."""
+    disk = BytesDisk(str(tmp_path))
+    assert disk.put("a key") == ("a key", True)
+    assert disk.store(b"a value", read=False) == (0, 1, None, b"a value")
+    disk.remove(str(tmp_path))
+    assert tmp_path.exists()
+
+
 @pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED.keys())
 def test_diskcache_may_only_write_bytes(tmp_path: Path, use: Callable[[BytesDisk], object]) -> None:
     """Behind all the checks, the disk class itself refuses everything but text keys and bytes."""

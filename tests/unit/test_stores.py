@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labeler.data.lines import partial_suffix
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import DamagedRecord, decode, encode, name_of
@@ -63,9 +64,16 @@ def test_the_first_record_of_a_key_stays(store: LabelStore) -> None:
 def test_a_record_under_a_foreign_key_is_refused(store: LabelStore) -> None:
     """A key that is not the record's own reaches the future as an error, and nothing is stored."""
     record = sample_record(1).model_copy(update={"key": "f" * 64})
-    for is_checked in (False, True):
-        with pytest.raises(StoreError, match="label_key"):
-            store.put(record, is_checked=is_checked).result(10)
+    with pytest.raises(StoreError, match="label_key"):
+        store.put(record).result(10)
+    assert len(store) == 0
+
+
+def test_a_record_whose_key_cannot_be_computed_is_unstorable(store: LabelStore) -> None:
+    """A lone surrogate in a question is the record's own fault, in every store."""
+    example = keyed_example(1).model_copy(update={"question": "\ud800"})
+    with pytest.raises(UnstorableRecord, match="lone surrogates"):
+        store.put(sample_record(1).model_copy(update={"example": example})).result(10)
     assert len(store) == 0
 
 
@@ -244,6 +252,44 @@ def test_reading_makes_no_store(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("")
     with pytest.raises(UsageError, match="is a file"):
         DiskStore(tmp_path / "s")
+    with pytest.raises(StoreError, match=r"cannot be made: .*Not a directory"):
+        DiskStore(tmp_path / "s" / "below")
+
+
+@pytest.mark.parametrize("error", [None, FileExistsError(), OSError("no hard links here")])
+def test_a_new_store_is_whole_and_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError | None
+) -> None:
+    """Without hard links too, and where another process was first; nothing else is left over."""
+
+    def link(source: Path, target: Path) -> None:
+        if isinstance(error, FileExistsError):
+            target.write_bytes(source.read_bytes())
+        raise error or AssertionError
+
+    if error:
+        monkeypatch.setattr("os.link", link)
+    folder = tmp_path / "s"
+    DiskStore(folder).close()
+    assert [file.name for file in folder.iterdir()] == ["cache.db"]
+    assert stat.S_IMODE(folder.stat().st_mode) == (0o700 if os.name == "posix" else 0o777)
+    with DiskStore(folder) as store:
+        assert store.put(sample_record()).result(10)
+
+
+def test_leftovers_of_killed_processes_are_cleared(tmp_path: Path) -> None:
+    """Opening a store removes what a killed creation left in it, and nothing of the living."""
+    DiskStore(tmp_path / "s").close()
+    gone = subprocess.run(
+        [sys.executable, "-c", "from labeler.data.lines import partial_suffix as p; print(p())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    (tmp_path / "s" / f".new-x{gone}").mkdir()
+    (tmp_path / "s" / f".new-y{partial_suffix()}").mkdir()
+    DiskStore(tmp_path / "s").close()
+    assert [one.name for one in (tmp_path / "s").glob(".new-*")] == [f".new-y{partial_suffix()}"]
 
 
 def test_a_store_opened_for_reading_takes_no_records(tmp_path: Path) -> None:

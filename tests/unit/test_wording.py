@@ -16,7 +16,7 @@ from labeler.judges.decisions.questions import decision_prompt
 from labeler.judges.prompting import MOST_CHARACTERS, load_prompt
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelRecord
-from labeler.plugins.batch.requests import BatchRequest
+from labeler.plugins.batch.folder import BatchRequest
 from support.fakes import CountingJudge, agreeable
 from support.samples import keyed_example
 

@@ -26,12 +26,11 @@ from labeler.judges.pricing import given_price
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.plugins.batch import client, requests
+from labeler.plugins.batch import client, delete_requests, folder
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection
 from labeler.plugins.batch.folder import Batch, RemoteBatch, pending_keys
 from labeler.plugins.batch.folder import batches as folders
-from labeler.plugins.batch.requests import delete_requests
 from labeler.plugins.batch.submission import Submission
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import RowSelection
@@ -177,13 +176,13 @@ def test_large_work_is_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int, parts: int
 ) -> None:
     """No file has more lines or bytes than allowed, and every row comes back."""
-    monkeypatch.setattr(requests, f"MOST_{name}", limit)
+    monkeypatch.setattr(folder, f"MOST_{name}", limit)
     with Provider() as provider:
         done = submit(provider, tmp_path, rows(10))
         files = [len(file.content) for file in provider.files.all.values()]
         assert (done.parts, len(files), done.lines, sum(files)) == (parts, parts, 10, done.size)
-        assert max(files) <= requests.MOST_BYTES
-        assert max(len(file_lines(provider, n)) for n in range(parts)) <= requests.MOST_LINES
+        assert max(files) <= folder.MOST_BYTES
+        assert max(len(file_lines(provider, n)) for n in range(parts)) <= folder.MOST_LINES
         assert collect(provider, tmp_path).results.labeled == 10
 
 
@@ -191,7 +190,7 @@ def test_a_row_that_no_file_can_hold_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One enormous row does not keep the others back."""
-    monkeypatch.setattr(requests, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(folder, "MOST_BYTES", 20_000)
     huge = {**rows(1, 1)[0], "documents": ["word " * 10_000]}
     with Provider() as provider:
         done = submit(provider, tmp_path, [*rows(1), huge])
@@ -434,7 +433,7 @@ def test_a_part_that_finds_the_queue_full_waits_for_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is handed in again, under a name of its own, when nothing else is under way."""
-    monkeypatch.setattr(requests, "MOST_LINES", 1)
+    monkeypatch.setattr(folder, "MOST_LINES", 1)
     courses = [completes(3), fails("token_limit_exceeded"), fails("token_limit_exceeded")]
     with Provider(batches=courses) as provider:
         submit(provider, tmp_path, rows(3))
@@ -864,7 +863,7 @@ def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request for what is open, none for what is collected."""
-    monkeypatch.setattr(requests, "MOST_LINES", 2)
+    monkeypatch.setattr(folder, "MOST_LINES", 2)
 
     def seen() -> list[tuple[int, str, str]]:
         return [(view.lines, view.state, view.next) for view in labeler.batch_status(tmp_path, at)]
@@ -989,7 +988,7 @@ def test_nobody_else_can_read_a_batch(tmp_path: Path) -> None:
     """Its folder is private, as the store is."""
     with Provider() as provider:
         submit(provider, tmp_path / "store", rows(1))
-    for folder in (tmp_path / "store" / "batches", folders(tmp_path / "store")[0].path):
-        assert folder.stat().st_mode & 0o777 == 0o700
-    held = "".join(p.read_text("utf-8", "replace") for p in folder.iterdir())
+    for path in (tmp_path / "store" / "batches", folders(tmp_path / "store")[0].path):
+        assert path.stat().st_mode & 0o777 == 0o700
+    held = "".join(p.read_text("utf-8", "replace") for p in path.iterdir())
     assert KEY not in held

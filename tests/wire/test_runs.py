@@ -339,7 +339,9 @@ def narrow(arguments: list[str]) -> list[str]:
     return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *process(arguments)]
 
 
-def test_a_store_that_is_locked_for_long_is_waited_for(tmp_path: Path) -> None:
+def test_a_store_that_is_locked_for_long_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is stored can be had meanwhile, and answers that come are saved in the end."""
     unlock: list[sqlite3.Connection] = []
 
@@ -347,7 +349,8 @@ def test_a_store_that_is_locked_for_long_is_waited_for(tmp_path: Path) -> None:
         if "locked" in text:
             unlock.pop().execute("ROLLBACK")
 
-    with Provider() as provider, DiskStore(tmp_path, lock_timeout=0.2, notice=told) as store:
+    monkeypatch.setattr("labeler.store.database.LOCK_TIMEOUT", 0.2)
+    with Provider() as provider, DiskStore(tmp_path, notice=told) as store:
         run(provider, rows(3), store=store)
         with closing(
             sqlite3.connect(tmp_path / "cache.db", isolation_level=None, check_same_thread=False)

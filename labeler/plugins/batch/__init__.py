@@ -3,8 +3,9 @@
 Every step is saved in the store's folder before its result is awaited. A process that ends at any
 moment loses nothing and pays for nothing twice: run the same command again.
 
-Every run with a store looks up label keys that open batches may still answer. Reading batches loads
-what made their requests, so this module does it only where there are some.
+This module has what other packages ask of batches: every run with a store looks up label keys that
+open batches may still answer. Reading batches loads what made their requests, so it is done only
+where there are some.
 """
 
 from __future__ import annotations
@@ -12,25 +13,30 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from labeler.errors import StoreError
+from labeler.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from labeler.plugins.batch.folder import BatchRequest
+    from labeler.store.maintenance import RowSelection
 
 FOLDER = "batches"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}(-\d{4,})+", re.ASCII)
 
 
-def names_in(store: Path) -> list[str]:
-    """Return the names of a store's batches.
+def names_in(folder: Path) -> list[str]:
+    """Return the names of the batches in a folder, which need not exist.
 
     Raises:
-        StoreError: their folder cannot be read.
+        StoreError: it cannot be read.
     """
     try:
-        return sorted(filter(_NAME.fullmatch, os.listdir(store / FOLDER)))  # noqa: PTH208 - asked for each row
+        return sorted(filter(_NAME.fullmatch, os.listdir(folder)))  # noqa: PTH208 - asked for each row
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise unreadable(store / FOLDER, str(error)) from error
+        raise unreadable(folder, str(error)) from error
 
 
 def unreadable(path: Path, why: str) -> StoreError:
@@ -52,7 +58,7 @@ class PendingKeys:
     """
 
     def __init__(self, store: Path) -> None:
-        self._store = store
+        self._folder = store / FOLDER
         self._names: list[str] = []
         self._keys: dict[str, str] = {}
 
@@ -69,8 +75,38 @@ class PendingKeys:
         return len(self._present())
 
     def _present(self) -> dict[str, str]:
-        if (names := names_in(self._store)) != self._names:
+        if (names := names_in(self._folder)) != self._names:
             from labeler.plugins.batch.folder import pending_keys  # noqa: PLC0415 - loads much
 
-            self._keys, self._names = pending_keys(self._store), names
+            self._keys, self._names = pending_keys(self._folder.parent), names
         return self._keys
+
+
+def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry_run: bool) -> int:
+    """Delete the requests of selected rows, or of given label keys; return their number.
+
+    Raises:
+        UsageError: a batch may still answer one of them.
+        StoreError: the state of a batch cannot be read.
+    """
+    if not (store / FOLDER).is_dir():
+        return 0
+    from labeler.plugins.batch.folder import batches, locked  # noqa: PLC0415 - loads much
+
+    def is_selected(request: BatchRequest) -> bool:
+        example = request.example
+        return request.key in keys or selection.selects(example.id, example.metadata)
+
+    with locked(store):
+        every = [(batch, batch.keys_of(is_selected)) for batch in batches(store)]
+        found = [(batch, selected) for batch, selected in every if selected]
+        for batch, _ in found:
+            if batch.is_open:
+                raise UsageError(
+                    f"batch {batch.name} may still answer selected rows: run "
+                    f"`{batch.command('collect', '--wait')}` or `{batch.command('cancel')}` "
+                    "first; nothing was deleted"
+                )
+        for batch, selected in [] if dry_run else found:
+            batch.delete(selected)
+    return len(set[bytes]().union(*(selected for _, selected in found)))

@@ -5,51 +5,51 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from labeler.data.lines import read_lines
 from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.error_rules import AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.retries import settle_end
+from labeler.judges.openai.address import host_of
+from labeler.judges.openai.attempts import AttemptLog
+from labeler.judges.openai.completion import Completion, object_of, read_completion, stated_error
+from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
+from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.request import OpenAISpec
+from labeler.judges.openai.retries import final_error, settle_end
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
-from labeler.judges.task import Task
+from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     ENDED,
     Batch,
+    BatchRequest,
     RemoteBatch,
     Results,
     batches,
     command,
     locked,
-    require_address,
-)
-from labeler.plugins.batch.requests import (
-    OK,
-    AnswerLine,
-    BatchRequest,
-    answer_lines,
-    judge,
     place,
     read_request,
     write_batches,
 )
-from labeler.plugins.batch.submission import send, unsent
+from labeler.plugins.batch.submission import require_address, send, unsent
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 
+OK = 200
 MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
 _NEEDS_USER = frozenset({"not_found", "unclear"})
@@ -285,7 +285,7 @@ class _Answers:
             reason = "not_answered" if status == "completed" else status
             for key in unanswered:
                 request = read_request(file, offsets[key], key)
-                yield from self._again(request, reason)
+                yield from self._again(request, judge(request, self.batch.spec), reason)
 
     def _settle(
         self, request: BatchRequest, line: AnswerLine
@@ -296,17 +296,18 @@ class _Answers:
         state = judge(request, self.batch.spec)
         results.answered += 1
         self._completed += line.status == OK
-        if state.usage is not None:
-            results.usage += state.usage
+        if (usage := state.log.latest.usage) is not None:
+            results.usage += usage
             if self.price is not None and results.cost is not None:
-                results.cost += self.price.cost(state.usage)
+                results.cost += self.price.cost(usage)
         elif line.status == OK:
             results.unmetered += 1
         results.broken.update(state.broken)
         if isinstance(state.outcome, UnusableAnswer):
             self._fail(unusable(request.task, state.outcome), state.flaw)
         elif state.outcome is None:
-            yield from self._again(request, find_rule(cast("ObservedError", state.flaw)).reason)
+            reason = find_rule(cast("ObservedError", state.flaw)).reason
+            yield from self._again(request, state, reason)
         else:
             found = record_or_failure(request.task, state.outcome)
             if isinstance(found, LabelFailure):
@@ -317,14 +318,16 @@ class _Answers:
                 self._saving.append((request.task, found, self.store.put(found)))
                 self._await_saved(_MOST_SAVING)
 
-    def _again(self, request: BatchRequest, reason: str) -> Iterator[tuple[BatchRequest, bytes]]:
+    def _again(
+        self, request: BatchRequest, state: Judged, reason: str
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
         """Yield a request that is sent again, else release it; neither if it has a label now."""
         if self.store.get(request.key) is not None:
             return
         counts = self.results.released
         if self.remote.status not in _STOPPED and self.batch.round < MOST_ROUNDS:
             with suppress(BadRow):  # an answer may have made it too large for a file
-                yield request, request.line(self.batch.spec)
+                yield request, request.line(self.batch.spec, state.messages, state.log.cap)
                 counts = self.results.again
         counts[reason] += 1
 
@@ -382,3 +385,103 @@ class _Answers:
             "meanwhile",
             reason="incomplete",
         )
+
+
+class AnswerLine(NamedTuple):
+    """One line of an answer file."""
+
+    text: str
+    key: str
+    status: int
+    body: Mapping[str, Any] | None
+    is_sent: bool = True
+    """False if the request was not even sent, such as in a batch that expired."""
+
+
+def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
+    """Yield the lines of answer files; ``None`` for a line that cannot be read."""
+    for path in files:
+        for line in read_lines(path):
+            yield _parse_line(line.content.decode(errors="replace"))
+
+
+def _parse_line(text: str) -> AnswerLine | None:
+    line = object_of(json_of(text.encode()))
+    key, response = line.get("custom_id"), object_of(line.get("response"))
+    status = response.get("status_code")
+    if not isinstance(key, str):
+        return None
+    if type(status) is int:
+        return AnswerLine(text, key, status, object_of(response.get("body")) or None)
+    is_error = isinstance(line.get("error"), dict)
+    return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
+
+
+@dataclass
+class Judged:
+    """The state of a request after its answers, which mean the same as online.
+
+    Attributes:
+        log: of its attempts; the next one has its cap.
+        messages: of the next request.
+        outcome: ``None`` if the request has to be sent, or sent again.
+        flaw: why the last answer is unusable.
+        broken: contract violations of the last answer, by kind.
+    """
+
+    log: AttemptLog
+    messages: list[Mapping[str, Any]]
+    outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
+    flaw: ObservedError | None = None
+    broken: Mapping[str, int] = field(default_factory=dict)
+
+
+def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
+    """Judge the answers to a request, one after the other, by the rules of the online judge."""
+    task, host = request.task, host_of(spec.base_url)
+    log = AttemptLog(task, cap=spec.max_output_tokens)
+    state = Judged(log, [*task.messages])
+    for line in map(_parse_line, request.answers):
+        before = Counter(log.broken_contracts())
+        log.attempts, log.violations = log.attempts + 1, ()
+        found, detail = _completion(line), ""
+        state.flaw = flaw = log.record_completion(found)
+        if flaw is not None:
+            is_longer = flaw.kind == "truncated" and log.raise_cap()
+            is_again = is_longer or find_rule(flaw).policy in RETRIED
+        else:
+            is_again = log.reasks < spec.reasks
+            try:
+                answer = log.read(found.content, strict=True)
+            except ValidationError as error:
+                state.flaw, detail = log.rejection(error)
+                state.messages = _corrected(log)
+            else:
+                # The time that the answer took inside the batch is not known.
+                facts = log.facts(host).model_copy(update={"seconds": None})
+                state.outcome = JudgeReply(answer, facts, tokens=found.tokens, repairs=log.repairs)
+        state.broken = Counter(log.broken_contracts()) - before
+        if state.flaw is not None and not is_again:
+            failed = AttemptFailed(state.flaw, detail)
+            failed.stops = False  # the lines of a batch are answered already
+            who = f"batch, model {spec.model!r} at {host}"
+            error_ = final_error(failed, who, log.attempts, spec.timeout, **log.in_vain())
+            state.outcome = cast("UnusableAnswer", error_)
+            break
+    return state
+
+
+def _completion(line: AnswerLine | None) -> Completion:
+    if line is None or line.status != OK:
+        return Completion(error=stated_error(line and line.body, line.status if line else 0))
+    return read_completion(line.body)
+
+
+def _corrected(log: AttemptLog) -> list[Mapping[str, Any]]:
+    """Return the messages that ask the judge to correct its latest answer."""
+    answer = log.latest.content.encode("utf-8", "replace").decode()  # without lone surrogates
+    return [
+        *log.task.messages,
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": log.reask_message()},
+    ]

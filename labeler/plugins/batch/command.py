@@ -18,7 +18,6 @@ from labeler.cli.terminal import (
     announce,
     counted,
     notify,
-    plural,
     print_json,
     print_sections,
 )
@@ -28,17 +27,19 @@ from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection, collect_batches
-from labeler.plugins.batch.folder import Results, batches, command, require_address, servers
+from labeler.plugins.batch.folder import batches, command
 from labeler.plugins.batch.submission import (
     BatchOptions,
     BatchStatus,
     Submission,
     batch_status,
     cancel_batch,
+    require_address,
+    servers,
     submit_batch,
 )
 from labeler.sentences.characters import visible
-from labeler.sentences.display import Column, Grid, Section
+from labeler.sentences.display import Column, Grid, Section, plural
 
 _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
@@ -53,13 +54,8 @@ def submit(rows: options.Rows, *, given: BatchOptions, as_json: options.Json = F
             f"judge {given.judge} cannot be asked in batches: batches are those of OpenAI's API, "
             "so use --judge openai:MODEL"
         )
-    if given.model is None:
-        raise UsageError(
-            "a batch needs --model (or LABELER_MODEL): models retire, so none is built in"
-        )
-    service = _service(given)
     announce("stopping: progress is saved; run the same command to continue")
-    also = {"batches": service, "notice": notify}
+    also = {"batches": _service(given), "notice": notify}
     done = submit_batch(rows, **vars(given) | also)
     if as_json:
         print_json(done.model_dump(mode="json"))
@@ -193,7 +189,14 @@ def _print_collection(done: Collection) -> None:
         parts.append(f"{released}: label or submit them again")
     notify(", ".join(parts))
     if results.answered:
-        notify(f"{results.answered} answers: {_money(results)}")
+        usage, unmetered = results.usage, results.unmetered
+        unknown = "cost unknown: no price"
+        notify(
+            f"{results.answered} answers: {usage.prompt_tokens} prompt tokens "
+            f"({usage.cached_tokens} cached), {usage.completion_tokens} completion tokens, "
+            f"{unknown if results.cost is None else f'${results.cost:.4f} in batches'}"
+            f"{f', {unmetered} of unknown usage' if unmetered else ''}"
+        )
     if results.broken:
         notify(f"contract broken{counted(results.broken)}")
     for failure in done.failures:
@@ -203,17 +206,6 @@ def _print_collection(done: Collection) -> None:
             f"{plural(done.still_open, 'file')} not answered yet: collect again later, or with "
             "--wait; files of answers are kept"
         )
-
-
-def _money(results: Results) -> str:
-    usage = results.usage
-    tokens = (
-        f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached), "
-        f"{usage.completion_tokens} completion tokens"
-    )
-    cost = "cost unknown: no price" if results.cost is None else f"${results.cost:.4f} in batches"
-    unknown = f", {results.unmetered} of unknown usage" if results.unmetered else ""
-    return f"{tokens}, {cost}{unknown}"
 
 
 def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
@@ -233,12 +225,12 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     rows = []
     for view in views:
         seen = (view.remote.completed, view.remote.failed) if view.remote else (0, 0)
-        numbers = (view.lines, *seen, view.results.labeled)
-        cells = [view.name, view.model, view.state, view.next, *numbers, _age(view.age)]
+        counts = (view.lines, *seen, view.results.labeled)
+        cells = [view.name, view.model, view.state, view.next, *counts, _age(view.age)]
         rows.append([visible(str(cell)) for cell in [*cells, *[view.base_url] * several]])
-    columns = [Column(head, words=True) for head in ("batch", "model", "state", "next")]
-    columns += map(Column, ("lines", "done", "failed", "stored", "age"))
-    columns += [Column("address", words=True)] * several
+    words = [Column(head, words=True) for head in ("batch", "model", "state", "next", "address")]
+    numbers = map(Column, ("lines", "done", "failed", "stored", "age"))
+    columns = [*words[:4], *numbers, *words[4:] * several]
     print_sections([Section(None, [Grid(columns, rows)])])
     for view in views:
         if view.remote and view.remote.problems:

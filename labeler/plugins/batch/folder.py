@@ -17,6 +17,8 @@ is ``collected``.
 from __future__ import annotations
 
 import contextlib
+import json
+import operator
 import os
 import re
 import secrets
@@ -24,27 +26,48 @@ import shlex
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import IO, Any, Literal, Self
 
 from pydantic import AliasPath, Field, ValidationError, ValidationInfo, field_validator
 
-from labeler.data.lines import BOM, durable, flush_directory, replacing
+from labeler.data.lines import (
+    BOM,
+    durable,
+    flush_directory,
+    read_lines,
+    replacing,
+    rewrite_without,
+)
 from labeler.data.options import DEFAULT_STORE, given
-from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
+from labeler.errors import (
+    BadRow,
+    FatalJudgeError,
+    JudgeError,
+    LabelerError,
+    StoreError,
+    UsageError,
+    describe_faults,
+)
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.completion import object_of, text_of
 from labeler.judges.openai.error_rules import plain_code
 from labeler.judges.openai.reading import list_of
-from labeler.judges.openai.request import OpenAISpec
+from labeler.judges.openai.request import OpenAISpec, Request, request_body, spec_of
 from labeler.judges.options import ServerOptions
-from labeler.labels.record import Usage
+from labeler.judges.prompting import OWN, Prompt, load_prompt
+from labeler.judges.task import Messages, Task, judged_task
+from labeler.labels.answers import family_of
+from labeler.labels.record import RetrievalBasis, Usage
+from labeler.labels.signature import Signature, load_schema
 from labeler.plugins.batch import FOLDER, names_in, unreadable
-from labeler.sentences.example import Frozen
+from labeler.sentences.characters import plain_json
+from labeler.sentences.example import Frozen, KeyedExample
 from labeler.store.leases import lock_files
 
 BATCH_FILE = "batch.json"
@@ -61,7 +84,10 @@ MARKER = "labeler_part"
 """The metadata field that holds our name of a batch."""
 ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 """A provider's statuses of a batch that gets no more answers."""
+MOST_LINES, MOST_BYTES = 50_000, 190_000_000
+"""Limits of one file of requests: slightly less than OpenAI's."""
 _MOST_COUNTED, _MOST_PROBLEMS = 10**9, 5
+_ANY_KEY = re.compile(rb"[0-9a-f]{64}")
 _KEY = re.compile(rb'(?:%b)?\{"key":"([0-9a-f]{64})"' % BOM)
 
 
@@ -255,6 +281,28 @@ class Batch(Frozen, frozen=False):
             raise unreadable(path, f"it holds {len(found)} of the {self.lines} saved requests")
         return found
 
+    def keys_of(self, is_selected: Callable[[BatchRequest], bool]) -> set[bytes]:
+        """Return the label keys of selected requests; a damaged one is an error."""
+        path, found = self.file("asked"), set[bytes]()
+        for line in read_lines(path) if path.exists() else ():
+            try:
+                request = BatchRequest.model_validate_json(line.content)
+            except ValidationError as error:
+                raise StoreError(
+                    f"{line.where}: not a saved request ({describe_faults(error)}); remove the "
+                    f"folder {self.path} if its answers are collected; nothing was deleted"
+                ) from error
+            if is_selected(request):
+                found.add(request.key.encode())
+        return found
+
+    def delete(self, keys: set[bytes]) -> None:
+        """Delete the lines with a key from every file; last the requests, which name rows."""
+        asked = self.file("asked")
+        others = {path for path in self.path.iterdir() if path.name != BATCH_FILE} - {asked}
+        for path in (*others, asked):
+            rewrite_without(path, lambda line: not keys.isdisjoint(_ANY_KEY.findall(line)))
+
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
         """Add to errors of the provider the name of the batch, and how to let go of its rows."""
@@ -281,7 +329,7 @@ def batches(store: Path, name: str | None = None, at: str | None = None) -> list
         UsageError: there is no batch of this name.
         StoreError: the state of a batch cannot be read.
     """
-    found = [Batch.read(store / FOLDER / one) for one in names_in(store)]
+    found = [Batch.read(store / FOLDER / one) for one in names_in(store / FOLDER)]
     found.sort(key=lambda batch: batch.created)
     if name is not None:
         names = [batch.name for batch in found]
@@ -310,34 +358,6 @@ def command(action: str, *words: str, store: str | Path, server: ServerOptions) 
     return shlex.join(line)
 
 
-def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
-    """Return how the servers of open batches are reached, by their sorted addresses."""
-    return dict(sorted((one.spec.base_url, one.server) for one in found if one.is_open))
-
-
-def require_address(
-    store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
-) -> dict[str, ServerOptions]:
-    """Return the servers of the open batches of a store that are not at an address.
-
-    A key is never sent to an address that only a folder names: if all open batches are elsewhere,
-    the error names the address and the command, which are ``action`` and ``words``.
-    """
-    store, base_url = Path(store), base_url or OFFICIAL_URL
-    if not store.is_dir():
-        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-    elsewhere = servers(batches(store, name))
-    if elsewhere and elsewhere.pop(base_url, None) is None:
-        subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
-        given = [name, *words] if name else words
-        go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
-        raise UsageError(
-            f"{subject} at {', '.join(elsewhere)}, not at {base_url}: a key is sent only to an "
-            f"address that you give: `{go_on}`, or base_url in Python"
-        )
-    return elsewhere
-
-
 @contextlib.contextmanager
 def locked(store: Path) -> Iterator[None]:
     """Keep other processes from changing a store's batches; the lock ends with its process.
@@ -358,3 +378,119 @@ def locked(store: Path) -> Iterator[None]:
         yield
     finally:
         leases.release_all(holder)
+
+
+class BatchRequest(Frozen):
+    """A task and the answers to it so far: all that is needed to judge these and to ask again."""
+
+    key: str
+    example: KeyedExample
+    signature: Signature
+    retrieval: RetrievalBasis | None = Field(default=None, exclude_if=operator.not_)
+    """The retrieval label that a label rests on."""
+    prompt: Prompt | None = Field(default=None, exclude_if=operator.not_)
+    """The prompt, if it is the user's own."""
+    answers: tuple[str, ...] = ()
+    """Lines of answer files."""
+
+    @classmethod
+    def of(cls, task: Task[Any]) -> Self:
+        """Return the request of a task."""
+        return cls(
+            key=task.key,
+            example=task.example,
+            signature=task.signature,
+            retrieval=getattr(task.kind, "basis", None),
+            prompt=task.prompt if family_of(task.prompt.name) == OWN else None,
+        )
+
+    @cached_property
+    def task(self) -> Task[Any]:
+        """The task, rebuilt; an error if the request, its prompt or its schema has changed."""
+        signature = self.signature
+        try:
+            prompt = self.prompt or load_prompt(signature.prompt.name if signature.prompt else "")
+            prompt = prompt.with_instructions(signature.instructions)
+            schema = load_schema(signature.response_schema.name)
+        except LabelerError as error:
+            raise StoreError(f"request {self.key}: {error}") from error
+        same = (prompt.artifact, schema.artifact) == (signature.prompt, signature.response_schema)
+        task = judged_task(self.example, signature, prompt, schema, self.retrieval)
+        if not same or task.key != self.key:
+            raise StoreError(
+                f"request {self.key} is not what its key says: it was damaged or edited, or "
+                "written by a version of labeler with other prompts"
+            )
+        return task
+
+    def line(
+        self, spec: OpenAISpec, messages: Messages | None = None, cap: int | None = None
+    ) -> bytes:
+        """Return the line of the uploaded file; its body equals the next online request's.
+
+        Args:
+            spec: the judge.
+            messages: other than the task's own, as of a re-ask.
+            cap: most tokens of the answer, if other than the judge's.
+
+        Raises:
+            BadRow: no file can hold it.
+        """
+        own = {**self.signature.sampling, "cap_field": spec.cap_field}
+        asked = spec_of(self.signature.model, own)
+        # A server that refuses the fields for caching would refuse every line of a file.
+        request = Request(asked, self.task, messages, cap or spec.max_output_tokens, cached=False)
+        body = request_body(request)
+        line = {"custom_id": self.key, "method": "POST", "url": ENDPOINT, "body": body}
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        # Some servers would take a line separator inside a text for the end of the line.
+        written = plain_json(text).encode() + b"\n"
+        if len(written) > MOST_BYTES:
+            raise BadRow(
+                f"{self.example.id!r}: its request alone is more than the {MOST_BYTES} bytes that "
+                "a file may have; shorten its documents",
+                reason="oversize",
+            )
+        return written
+
+
+def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
+    """Read the saved request with a key, which begins at this place, and check it."""
+    file.seek(offset)
+    try:
+        request = BatchRequest.model_validate_json(file.readline().removeprefix(BOM))
+    except ValidationError as error:
+        raise StoreError(f"{file.name}: request {key}: {describe_faults(error)}") from error
+    _ = request.task  # checks that it is what its key says
+    return request
+
+
+def write_batches(like: Batch, requests: Iterable[tuple[BatchRequest, bytes]]) -> list[Batch]:
+    """Write requests aside to as many batches as the limits of files force; make them durable.
+
+    Args:
+        like: has what the batches have in common; each gets its name and a number.
+        requests: each with its line, which fits into a file.
+    """
+    rest, found = iter(requests), list[Batch]()
+    following = next(rest, None)
+    while following:
+        path = like.path.with_name(f"{NEW}{like.name}-{len(found) + 1:04d}")
+        path.mkdir(mode=0o700, parents=True)
+        batch, count, size = like.model_copy(update={"path": path}), 0, 0
+        with durable(batch.file("asked")) as saved, durable(batch.file("lines")) as uploaded:
+            while following and count < MOST_LINES and size + len(following[1]) <= MOST_BYTES:
+                saved.write(following[0].model_dump_json().encode() + b"\n")
+                uploaded.write(following[1])
+                count, size = count + 1, size + len(following[1])
+                following = next(rest, None)
+        batch.save(lines=count, size=size)
+        found.append(batch)
+    return found
+
+
+def place(found: Iterable[Batch]) -> None:
+    """Give new batches their names: from now on others can see them."""
+    for batch in found:
+        batch.path = batch.path.rename(batch.path.with_name(batch.name.removeprefix(NEW)))
+        flush_directory(batch.path.parent)

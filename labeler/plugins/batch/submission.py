@@ -1,7 +1,7 @@
 """Submissions: rows are handed in, their batches looked at and cancelled; each starts once."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from labeler.data.options import Option, keywords
 from labeler.data.rows import RowStream
 from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError
+from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
+from labeler.judges.options import ServerOptions
 from labeler.labeling.cache import ServedLabels
 from labeler.labeling.estimate import Selection
 from labeler.labeling.failures import bad_row
@@ -23,14 +25,16 @@ from labeler.plugins.batch.folder import (
     ENDED,
     UNSENT,
     Batch,
+    BatchRequest,
     RemoteBatch,
     Results,
     batches,
+    command,
     locked,
     pending_keys,
-    require_address,
+    place,
+    write_batches,
 )
-from labeler.plugins.batch.requests import BatchRequest, place, write_batches
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import Lease
@@ -109,7 +113,9 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
     if client is None or not isinstance(store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
-    how = label_tasks(open_judge(replace(options, judge=options.judge or "openai")), options)
+    how = label_tasks(
+        open_judge(replace(options, judge=options.judge or "openai"), instead=""), options
+    )
     spec, notice = how.judge.spec, options.notice or (lambda _: None)
     if not isinstance(spec, OpenAISpec) or spec.judge != "openai":
         raise UsageError(
@@ -263,6 +269,34 @@ async def send(batch: Batch, client: OpenAIBatches) -> None:
             batch.save(state="uploaded", file_id=file_id)
         remote = await client.create(batch.file_id or "", batch.marker, again=again)
         batch.save(state="created", remote=remote)
+
+
+def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
+    """Return how the servers of open batches are reached, by their sorted addresses."""
+    return dict(sorted((one.spec.base_url, one.server) for one in found if one.is_open))
+
+
+def require_address(
+    store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
+) -> dict[str, ServerOptions]:
+    """Return the servers of the open batches of a store that are not at an address.
+
+    A key is never sent to an address that only a folder names: if all open batches are elsewhere,
+    the error names the address and the command, which are ``action`` and ``words``.
+    """
+    store, base_url = Path(store), base_url or OFFICIAL_URL
+    if not store.is_dir():
+        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
+    elsewhere = servers(batches(store, name))
+    if elsewhere and elsewhere.pop(base_url, None) is None:
+        subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
+        given = [name, *words] if name else words
+        go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
+        raise UsageError(
+            f"{subject} at {', '.join(elsewhere)}, not at {base_url}: a key is sent only to an "
+            f"address that you give: `{go_on}`, or base_url in Python"
+        )
+    return elsewhere
 
 
 class BatchStatus(Frozen):

@@ -17,7 +17,7 @@ import typer
 from labeler import api
 from labeler.cli.options import reject_overwrite
 from labeler.cli.review import Labels
-from labeler.cli.terminal import notify, plural
+from labeler.cli.terminal import notify
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -25,6 +25,7 @@ from labeler.labels.answers import SentenceSupport, in_order
 from labeler.labels.record import LabelRecord
 from labeler.review.label_set import Chosen, choose
 from labeler.sentences.characters import visible
+from labeler.sentences.display import plural
 from labeler.sentences.example import KeyedExample, Sentence
 
 RELEVANT, UTILIZED, SUPPORTED, EVIDENCE = "relevant", "utilized", "supported", "evidence"

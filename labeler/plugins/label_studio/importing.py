@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from labeler import api
 from labeler.cli.options import reject_own_input
 from labeler.cli.review import SHOWN, Labels, more_lines, report_truncated
-from labeler.cli.terminal import notify, plural
+from labeler.cli.terminal import notify
 from labeler.data.corrections import Correction, Judgment, Opinion, Queue, differences
 from labeler.data.corrections.applying import labels_by_key
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
@@ -38,6 +38,7 @@ from labeler.plugins.label_studio.exporting import (
     shown_sentences,
     supporting_keys,
 )
+from labeler.sentences.display import plural
 
 SOURCE = "label-studio"
 """Source of the corrections."""

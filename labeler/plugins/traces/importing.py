@@ -22,7 +22,7 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.options import check_label_target, watching
-from labeler.cli.terminal import SOME_FAILED, notify, plural
+from labeler.cli.terminal import SOME_FAILED, notify
 from labeler.data.formats import read_source
 from labeler.data.label_files import is_table, replaced
 from labeler.data.lines import STDIO
@@ -31,6 +31,7 @@ from labeler.errors import BadRow, UsageError
 from labeler.plugins.traces.joining import REASONS, Unjoinable, has_root, rows_of
 from labeler.plugins.traces.spans import Span, SpanFault, spans_of
 from labeler.sentences.characters import plain_json
+from labeler.sentences.display import plural
 
 
 @dataclass(frozen=True, kw_only=True)
