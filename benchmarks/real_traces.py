@@ -24,7 +24,7 @@ from fault_figures import line
 from import_rows import AGENT_ROW, COUNT, import_rows
 from judge_dialects import write_block
 from labeler.calculators.export import write_events
-from labeler.plugins.traces.importing import TraceCounts, read_traces
+from labeler.plugins.traces import TraceCounts, read_traces
 from peers.environments import quiet
 
 HERE = Path(__file__).parent

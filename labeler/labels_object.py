@@ -191,12 +191,11 @@ class Labels(Outcomes[Outcome]):
         options = {"names": self._names(other)} | options
         return compare(self, as_outcomes(other), metrics, **options)
 
-    def anchors(self, n: int = 80, *, seed: int = 0) -> Anchors:
+    def anchors(self, n: int = 80) -> Anchors:
         """Choose records to ask the same judge about again, to see whether it has changed.
 
         Args:
             n: number of records, 2 or more; fewer if there are not so many.
-            seed: another seed chooses other records.
 
         Returns:
             The records, whose ``check(judge=…).changed`` tells; ``save`` keeps them in a file.
@@ -210,7 +209,7 @@ class Labels(Outcomes[Outcome]):
         """
         from labeler.evidence.anchors import choose_anchors
 
-        return choose_anchors(checked(self), n, seed=seed)
+        return choose_anchors(checked(self), n)
 
     def diff(
         self,

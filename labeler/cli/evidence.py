@@ -55,9 +55,7 @@ def certify(
         bool,
         typer.Option("--population", help="Certify the stream that the records were drawn from."),
     ] = False,
-    doubt: Annotated[
-        str | None, typer.Option(help="Model of 'labeler doubt -o' that forecasts answers.")
-    ] = None,
+    doubt: options.Doubt = None,
     level: Annotated[
         float | None, typer.Option(help="Level of the interval, between 0 and 1.")
     ] = None,
@@ -76,21 +74,23 @@ def certify(
     wanted = {name: value for name, value in goal.items() if value is not None}
     if answers is not None:
         return _continue(labels, path, answers, wanted, doubt=doubt, output=output)
-    if output is not None:
-        raise UsageError(
-            f"-o {output} is for a certificate, which needs people's answers: add --answers "
-            "ANSWERS.csv, or leave out -o to plan what they read (--plan PLAN.csv names the plan)"
-        )
-    _plan(labels, path, wanted, doubt)
+    _plan(labels, path, wanted, doubt=doubt, output=output)
     return 0
 
 
-def _plan(labels: str, path: str, wanted: dict[str, Any], doubt: str | None) -> None:
+def _plan(
+    labels: str, path: str, wanted: dict[str, Any], *, doubt: str | None, output: str | None
+) -> None:
     """Write the first plan."""
     from labeler.evidence.certificate import Goal
     from labeler.evidence.plan import make_plan
     from labeler.evidence.plan_files import write_plan
 
+    if output is not None:
+        raise UsageError(
+            f"-o {output} is for a certificate, which needs people's answers: add --answers "
+            "ANSWERS.csv, or leave out -o to plan what they read (--plan PLAN.csv names the plan)"
+        )
     reject_overwrite([labels], path)
     if Path(path).exists():
         raise UsageError(
@@ -219,7 +219,6 @@ def make_anchors(
     labels: Labels,
     *,
     number: Annotated[int, typer.Option("-n", min=2, help="Number of records to keep.")] = 80,
-    seed: Annotated[int, typer.Option(help="Another seed chooses other records.")] = 0,
     output: Annotated[
         str, typer.Option("--output", "-o", help="File of anchors to write.")
     ] = "anchors.jsonl",
@@ -234,7 +233,7 @@ def make_anchors(
             f"{output} exists already, maybe with paid answers: name another file (-o FILE), or "
             "delete it first"
         )
-    anchors = choose_anchors(api.read_labels(labels), number, seed=seed)
+    anchors = choose_anchors(api.read_labels(labels), number)
     anchors.save(output)
     notify(
         f"{output}: {len(anchors.records)} records of {labels}; "

@@ -31,7 +31,7 @@ from labeler.catalog import near
 from labeler.comparing.sides import Choice
 from labeler.data.corrections import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.applying import Applied, usable
-from labeler.data.corrections.file import independent
+from labeler.data.corrections.file import independent, is_corrections_file, read_corrections
 from labeler.data.formats.text_files import read_csv
 from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
@@ -329,6 +329,23 @@ def labels_of_corrections(
     repeated = sum(len(labels) for own in found.values() for _, _, labels in own) - len(every)
     blind = sum(is_blind for _, is_blind, _ in counted)
     return CorrectedLabels(HumanLabels(every, repeated, ()), len(counted), blind)
+
+
+def judgments_in(path: str | Path, records: Iterable[LabelRecord]) -> tuple[HumanLabel, ...]:
+    """Read a file of human labels, or of corrections of records, as human labels."""
+    if is_corrections_file(path):
+        return labels_of_corrections(read_corrections(path).events, records).human.labels
+    return read_human_labels(path).labels
+
+
+def majorities(labels: Iterable[HumanLabel], field: str) -> dict[tuple[str, str], bool]:
+    """Return what most people say about a field of each sentence; ties are left out."""
+    votes: dict[tuple[str, str], float] = {}
+    for one in labels:
+        if one.field == field and one.sentence is not None:
+            item = (one.id, one.sentence)
+            votes[item] = votes.get(item, 0.0) + one.value - 0.5
+    return {item: vote > 0 for item, vote in votes.items() if vote}
 
 
 def _distinct(

@@ -311,7 +311,7 @@ class Anchors(Displayed):
         return Display(f"{size} anchors, {checks}: check(judge=…) asks the same judge again")
 
 
-def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0) -> Anchors:
+def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     """Choose records to ask about again, equally many of each kind as far as there are so many.
 
     Kinds are supported and not entirely supported responses, each with and without a doubtful
@@ -321,7 +321,6 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     Args:
         outcomes: labels; failures and labels with gaps are left out.
         n: number of records; fewer if there are not so many.
-        seed: another seed chooses other records.
 
     Raises:
         UsageError: n is below 2, there are fewer than 2 complete labels, or labels of several judge
@@ -331,7 +330,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80, *, seed: int = 0
     kinds = defaultdict[tuple[bool, bool], Sample[LabelRecord]](partial(Sample, n))
     for one in of_one_judge(outcomes):
         if answers_of(one) is not None:
-            kinds[_kind_of(one)].add([seed, shown(one.example, reference=True)], one)
+            kinds[_kind_of(one)].add(shown(one.example, reference=True), one)
     groups = [kinds[kind].values for kind in sorted(kinds)]
     turns = chain.from_iterable(zip_longest(*groups))  # one of each kind in turn
     chosen = list(islice(filter(None, turns), n))

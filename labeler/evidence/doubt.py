@@ -18,10 +18,10 @@ import numpy as np
 from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
+from labeler.comparing.human_labels import judgments_in, majorities
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.looks import Floats, fit_logistic, sigmoid
-from labeler.evidence.plan_files import majorities, read_labels
 from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -205,7 +205,7 @@ def fit_doubt(
     records, place = _labels(outcomes), ""
     if isinstance(corrections, str | Path):
         place = f"{corrections}: "
-        corrections = majorities(read_labels(corrections, records), "supported")
+        corrections = majorities(judgments_in(corrections, records), "supported")
     said = _checked(corrections or {}, records)
     facts = [fact for one in records for fact in facts_of(one, second_opinion)]
     judged = [one for one in facts if one.item in said]

@@ -111,8 +111,8 @@ class Draws(NamedTuple):
         return outer  # rejected itself: the interval errs to the wide side
 
 
-_NONE = np.zeros(0)
-_NO_DRAWS = Draws(_NONE, _NONE, _NONE, _NONE, _NONE.reshape(0, 2), _NONE.reshape(0, 2), _NONE)
+_NONE, _NO_LINES = np.zeros(0), np.zeros((0, 2))
+_NO_DRAWS = Draws(_NONE, _NONE, _NONE, _NONE, _NO_LINES, _NO_LINES, _NONE)
 
 
 class Looks:
@@ -120,8 +120,8 @@ class Looks:
 
     The ratio is ``sum(weights * tops) / sum(weights * bottoms)`` with 0 <= top <= bottom <= 1.
     Nothing about a look follows from its own answers: forecasts, chances and stakes are those of
-    the looks before. ``value``, ``low`` and ``high`` are estimate and interval; ``expected`` is the
-    estimate, before the first look the judge's.
+    the looks before. ``low`` and ``high`` are the interval, and ``value`` is the estimate; before
+    the first look it is the judge's.
 
     Args:
         weights: weights of the units, which sum to 1.
@@ -141,7 +141,7 @@ class Looks:
         self._features = np.stack([np.ones_like(base), base], axis=1)
         self._counted, self._shares = self._features[:0], base[:0]
         self._conclude()
-        self.expected = float((weights * self.forecasts).sum() / (weights * sizes).sum())
+        self.value = float((weights * self.forecasts).sum() / (weights * sizes).sum())
 
     @property
     def read(self) -> int:
@@ -157,7 +157,7 @@ class Looks:
         design = self._design(margin)
         lacking = [
             math.log(2 / self.error)
-            - self.draws.log_wealth(self.expected + sign * margin, above=sign < 0)
+            - self.draws.log_wealth(self.value + sign * margin, above=sign < 0)
             for sign in (-1, 1)
         ]
         draws = max(np.divide(lacking, np.maximum(design.growth, _CLOSE)))
@@ -263,8 +263,7 @@ class Looks:
             low = self.draws.end(low, high, needed, above=True)
             high = max(low, self.draws.end(high, low, needed, above=False))
             value = min(max(self.draws.estimate(), low), high)
-        self.expected = self.value = value
-        self.low, self.high = low, high
+        self.value, self.low, self.high = value, low, high
 
 
 def _remaining(whole: float, drawn: Floats) -> Floats:

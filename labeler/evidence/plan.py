@@ -58,7 +58,7 @@ class Plan(Displayed):
     Attributes:
         sentences: the sentences to read now, in the order to read them; none if the answers so far
             allow a certificate.
-        value: the estimate so far; before the first look the middle of the interval.
+        value: the estimate so far; before the first look that of the judge's forecasts.
         interval: the interval so far; it holds at every look.
         is_finished: True if the answers so far allow a certificate.
 
@@ -103,7 +103,7 @@ class Plan(Displayed):
 
     def _next(self) -> tuple[Design, int, int]:
         """Return the design of a look, how many units it reads, and about how many are needed."""
-        value = self.units.value(self._looks.expected)
+        value = self.units.value(self._looks.value)
         margin = self.goal.margin(value)
         if self.goal.population:  # the records' own interval must leave room for the stream's
             low, high = stream_interval(self.units.readable, value, value, self._looks.error)
@@ -304,11 +304,11 @@ def make_plan(
     if goal.population and goal.within is not None:
         value = 0.5 if units.judged is None else units.judged
         low, high = stream_interval(units.readable, value, value, (1 - goal.level) / 2)
-        if (high - low) / 2 > goal.within:
+        if (least := (high - low) / 2) > goal.within:
             raise UsageError(
                 f"{len(units.readable)} records say what the stream's {goal.metric} is within "
-                f"{(high - low) / 2:.3f} at best, however many sentences are read: label more "
-                f"records, ask for within {(high - low) / 2:.2f} or more, or leave out population"
+                f"{least:.3f} at best, however many sentences are read: label more records, ask "
+                f"for within {math.ceil(100 * least) / 100:.2f} or more, or leave out population"
             )
     return Plan(goal, units, Readings({}, {}), looks=())
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.audit import Subject
-from labeler.comparing.human_labels import HumanLabel, labels_of_corrections, read_human_labels
-from labeler.data.corrections.file import is_corrections_file, read_corrections
+from labeler.comparing.human_labels import judgments_in, majorities
+from labeler.data.corrections.file import is_corrections_file
 from labeler.data.formats.text_files import read_cells
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
@@ -27,7 +27,7 @@ from labeler.evidence.certificate import Goal
 from labeler.evidence.plan import Plan
 from labeler.evidence.units import COMPLETENESS, FIELDS, Answer, Item, Readings, Units
 from labeler.labels.answers import judged_sentences
-from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import escape_formula, visible
 
 COLUMNS = (
@@ -173,11 +173,10 @@ def read_plan(
     header = read_header(path)
     units = header.units(path, outcomes, doubts)
     if units.doubted != header.doubt:
-        made = "another" if header.doubt else "no"
-        raise UsageError(
-            f"{path}: the plan was made with {made} model of doubt; give the same one "
-            "(--doubt MODEL), or none"
+        made = (
+            "another model of doubt; give that one" if header.doubt else "no model of doubt; omit"
         )
+        raise UsageError(f"{path}: the plan was made with {made} (--doubt MODEL)")
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units.metric)._replace(who=header.who)
     try:
@@ -206,7 +205,7 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
-    labels = read_labels(path, units.records.values())
+    labels = judgments_in(path, units.records.values())
     said: dict[Item, Answer] = {**majorities(labels, FIELDS[units.how.kind])}
     if units.metric == COMPLETENESS:
         relevant = majorities(labels, "relevant")
@@ -216,23 +215,6 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     known = {item: said[item] for item in (*old, *new)}
     people = dict.fromkeys(one.annotator for one in labels if (one.id, one.sentence) in known)
     return Readings(known, {}, tuple(people))
-
-
-def read_labels(path: str | Path, records: Iterable[LabelRecord]) -> tuple[HumanLabel, ...]:
-    """Read a file of corrections of records, or of human labels, as human labels."""
-    if is_corrections_file(path):
-        return labels_of_corrections(read_corrections(path).events, records).human.labels
-    return read_human_labels(path).labels
-
-
-def majorities(labels: Iterable[HumanLabel], field: str) -> dict[Item, bool]:
-    """Return what most people say about a field of each sentence; ties are left out."""
-    votes: dict[Item, float] = {}
-    for one in labels:
-        if one.field == field and one.sentence is not None:
-            item = (one.id, one.sentence)
-            votes[item] = votes.get(item, 0.0) + one.value - 0.5
-    return {item: vote > 0 for item, vote in votes.items() if vote}
 
 
 Row = tuple[str, dict[str, str]]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from labeler.plugins.traces.importing import TraceChoice, TraceCounts, read_traces
+from labeler.plugins.traces import TraceChoice, TraceCounts, read_traces
 
 HOUR = 3_600 * 10**9
 START = 20_000 * 24 * HOUR

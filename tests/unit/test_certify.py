@@ -165,8 +165,10 @@ def test_population_is_wider_than_the_records() -> None:
     low, high = found.records_interval
     assert found.interval[0] < low < high < found.interval[1]
     assert len(found.looks) <= 3  # a look reads what the stream's interval needs, not the records'
-    with pytest.raises(UsageError, match="label more records"):
+    with pytest.raises(UsageError, match="label more records") as caught:
         make_plan(own, Goal("adherence_fraction", within=0.01, population=True))
+    possible = float(str(caught.value).partition("ask for within ")[2].split()[0])
+    make_plan(own, Goal("adherence_fraction", within=possible, population=True))
 
 
 @pytest.mark.parametrize("largest", [1, 40], ids=["equal questions", "one large question"])
@@ -204,6 +206,7 @@ def test_records_without_the_metric_say_nothing_of_it() -> None:
     assert found[0] == pytest.approx(found[1])
     # Completeness of records without a relevant sentence is not 0.
     plan = make_plan(labels(4), Goal("completeness", within=0.1))
+    assert 0.5 < plan.value < 1  # the judge's forecast, before any answer
     with pytest.raises(UsageError, match="completeness is undefined"):
         plan.certificate({(one.id, one.sentence): None for one in plan.sentences})
 

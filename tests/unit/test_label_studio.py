@@ -15,7 +15,7 @@ from labeler.audit import findings_of, suspicion_score
 from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
-from labeler.plugins.label_studio.exporting import labeling_configuration, task_of
+from labeler.plugins.label_studio import labeling_configuration, task_of
 from labeler.plugins.label_studio.importing import Imported, import_answers
 from labeler.review.label_set import Chosen, choose
 from support.judged import EARLY, LATE, correction, judgment

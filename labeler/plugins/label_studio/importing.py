@@ -26,7 +26,7 @@ from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.errors import UsageError, describe_faults, kind_of
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.plugins.label_studio.exporting import (
+from labeler.plugins.label_studio import (
     COMMENT,
     DOCUMENT_MARKS,
     OVERALL,
