@@ -281,6 +281,8 @@ def read_pairs(
         UsageError: a side has no label that fits the choice, or several of a record; there is no
             pair; or no label has the column.
     """
+    if len(names) != len(runs):
+        raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     choice = Choice(names[0], options.a_signature, options.trial)
     other = replace(choice, signature=options.b_signature, signature_option="b_signature")
     if options.b_trial is not None:
