@@ -73,10 +73,12 @@ def test_a_model_option_is_a_setting_of_the_openai_judge() -> None:
     assert spec.parameters() == {"model": "m", "temperature": 0.5, "top_p": 0.25}
 
 
-def test_an_unknown_keyword_is_named_with_the_one_that_was_meant() -> None:
-    """As a TypeError, like any other unknown keyword."""
+def test_an_argument_that_is_unknown_or_lacking_is_named() -> None:
+    """As Python does: with the one that was meant, and with the function."""
     with pytest.raises(TypeError, match=r"label\(\) has no option 'temprature'; .*'temperature'"):
         api.label([ROW], judge="embedded", temprature=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"label\(\): missing a required argument: 'data'"):
+        api.label()  # type: ignore[call-arg]
 
 
 def test_a_judge_takes_no_settings_of_another() -> None:
@@ -177,12 +179,6 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
             f"assert not {heavy!r} & set(sys.modules)"
         )
         assert loaded_by(program) <= most
-
-
-def test_a_call_that_lacks_an_argument_is_named() -> None:
-    """With the function, as Python does."""
-    with pytest.raises(TypeError, match=r"label\(\): missing a required argument: 'data'"):
-        api.label()  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
