@@ -429,6 +429,20 @@ def reject_path(outcomes: Iterable[AnyOutcome]) -> None:
         raise UsageError(f"{outcomes!r} is a path: pass labeler.api.read_labels({outcomes!r})")
 
 
+def given_outcome(where: str, given: Any) -> Any:  # noqa: ANN401 - of a caller
+    """Return an outcome that a caller gave.
+
+    Raises:
+        UsageError: it is something else, such as a row.
+    """
+    if not hasattr(given, "signature"):
+        raise UsageError(
+            f"{where} is a {type(given).__name__}, not a label: rows are labeled first, by "
+            "labeler.label; labeler.load reads stored labels"
+        )
+    return given
+
+
 def requested_kind(outcome: AnyOutcome) -> str | None:
     """Return the kind of a record, or the kind that a failed request would have become.
 

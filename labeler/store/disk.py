@@ -27,7 +27,7 @@ import diskcache
 from labeler.catalog import named_keywords
 from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
-from labeler.errors import StoreError, UsageError
+from labeler.errors import StoreError, UsageError, path_in
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
 from labeler.store import database
 from labeler.store.checksums import DamagedRecord, decode, encode
@@ -80,7 +80,7 @@ class DiskStore(LabelStore):
         create: bool = True,
         notice: Callable[[str], None] | None = None,
     ) -> None:
-        self.directory = Path(directory).absolute()
+        self.directory = path_in("store", directory).absolute()
         if create:
             _create(self.directory)
         if not is_store(self.directory):

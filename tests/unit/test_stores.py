@@ -357,22 +357,6 @@ def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
         assert len(store) == 3
 
 
-def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
-    """A script that ends without close neither hangs nor loses what it put."""
-    script = (
-        "import sys; from support.records import sample_record\n"
-        "from labeler.store.disk import DiskStore\n"
-        "store = DiskStore(sys.argv[1])\n"
-        "for n in range(300): store.put(sample_record(n))\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "s")], env=environment, check=True, timeout=60
-    )
-    with DiskStore(tmp_path / "s", create=False) as store:
-        assert len(store) == 300
-
-
 # Checksums.
 
 
