@@ -16,7 +16,7 @@ from labeler.judges.prompting import Prompt
 from labeler.judges.task import JudgeReply, Task, TaskKind
 from labeler.labels.contract import Violation
 from labeler.labels.record import Usage
-from labeler.labels.signature import ResponseSchema, Signature
+from labeler.labels.signature import ResponseSchema, Signature, storable_json
 
 
 class JudgeSpec(BaseModel):
@@ -65,11 +65,16 @@ class JudgeSpec(BaseModel):
             splitter: name of the sentence splitter.
             trial: 0 for the first judgment; repeats count up.
             asked: request parameters of the task that can change an answer.
+
+        Raises:
+            UsageError: a setting is a value that no stored label can hold.
         """
+        sampling = {**self.asked_for(schema).sampling(), **asked}
+        storable_json(f"judge {self.judge}: a setting", sampling)
         return Signature(
             judge=self.judge,
             model=self.model,
-            sampling={**self.asked_for(schema).sampling(), **asked},
+            sampling=sampling,
             prompt=prompt.artifact,
             response_schema=schema.artifact,
             splitter=splitter,

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
-from labeler.errors import UnknownName
+from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import BY_FAMILY
 from labeler.sentences.example import KeyedExample, Sentence, document_key
 
@@ -37,6 +37,24 @@ def canonical_json(value: object) -> bytes:
 _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
+
+
+def storable_json(where: str, value: object) -> bytes:
+    """Encode sampling parameters canonically.
+
+    Raises:
+        UsageError: a stored label with them could not be written, or not be read again.
+    """
+    try:
+        text = canonical_json(value)
+        from_json(b"[" * _LEVELS + text + b"]" * _LEVELS)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{where} holds a value that is not JSON: {error}") from None
+    return text
+
+
+_LEVELS = 8
+"""Levels of a stored label around its parameters: what is nested too deeply is not read back."""
 
 
 texts_json = msgspec.json.Encoder(order="sorted").encode

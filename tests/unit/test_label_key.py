@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 import labeler.judges
+from labeler.errors import UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.attempts import REASK_VERSION
 from labeler.judges.openai.request import OpenAISpec
@@ -246,3 +247,22 @@ def test_a_recipe_does_not_remember_a_judge_that_changed() -> None:
     assert first.signature is second.signature
     object.__setattr__(judge, "spec", JudgeSpec(judge="fake", model="two"))
     assert how.keyed_task(keyed_example()).signature.model == "two"
+
+
+def test_settings_that_no_label_could_hold_are_rejected() -> None:
+    """A judge of the user's own may have any: its labels could not be read again."""
+
+    class Spec(JudgeSpec):
+        options: Annotated[Any, InKey] = None
+
+    def signed(depth: int) -> object:
+        options: object = 0
+        for _ in range(depth):
+            options = [options]
+        spec, prompt = Spec(judge="own", model="1", options=options), load_prompt("trace/v1")
+        return spec.signature(prompt, load_schema(), "general/v3")
+
+    assert signed(100)
+    for depth in (198, 250, 3000):
+        with pytest.raises(UsageError, match="judge own: a setting holds"):
+            signed(depth)

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import quote
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import from_json
 
 from labeler.data.lines import load_json
 from labeler.errors import UsageError, describe_faults, validation_faults
@@ -23,12 +22,10 @@ from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.options import InKey, ModelOptions, NotInKey, is_in_key
 from labeler.judges.providers import PROVIDERS, Provider
 from labeler.judges.task import MODE_FACTS, FrameVersion, Messages, Task, mode_facts
-from labeler.labels.signature import ResponseSchema, canonical_json, digest
+from labeler.labels.signature import ResponseSchema, digest, storable_json
 
 _LARGEST = 1 << 16
 """Bytes of the file at most: its content is kept with each label."""
-_LEVELS = 8
-"""Levels of a stored label around these parameters: what is nested too deeply is not read back."""
 _CONFIG = "generationConfig"
 """Gemini's object of parameters, in the only spelling that is read."""
 
@@ -70,11 +67,7 @@ def read_extra_body(given: object) -> dict[str, Any] | None:
         raise UsageError(
             f'{where} must hold one JSON object, such as {{"top_k": 20}}; got {body!r:.40}'
         )
-    try:
-        text = canonical_json(dict(body))
-        from_json(b"[" * _LEVELS + text + b"]" * _LEVELS)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{where} holds a value that is not JSON: {error}") from None
+    text = storable_json(where, dict(body))
     if len(text) > _LARGEST:
         raise UsageError(f"{where} has {len(text)} bytes; at most {_LARGEST} are allowed")
     config: object = body.get(_CONFIG, {})
