@@ -12,6 +12,7 @@ import argparse
 import os
 import platform
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-TESTS = Path(__file__).parents[1] / "tests"
+SERVER = Path(__file__).parents[1] / "scripts/serve_provider.py"
 LATENCY = 0.5
 CONCURRENCY = 64
 _WORDS = (
@@ -60,14 +61,14 @@ def write_rows(path: Path, rows: int, first: int = 0) -> None:
 def provider() -> Iterator[str]:
     """The loopback server: its address."""
     with subprocess.Popen(  # noqa: S603 - ours
-        [sys.executable, "-m", "wire.provider", "--latency", str(LATENCY), "--count-tokens"],
-        cwd=TESTS,
+        [sys.executable, str(SERVER), "--latency", str(LATENCY)],
         stdout=subprocess.PIPE,
         text=True,
     ) as server:
         assert server.stdout is not None  # noqa: S101 - it is a pipe
         try:
-            yield server.stdout.readline().strip()
+            command = shlex.split(server.stdout.readline())
+            yield command[command.index("--base-url") + 1]
         finally:
             server.terminate()
 

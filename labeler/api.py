@@ -25,7 +25,7 @@ from labeler.labeling.options import (
     EstimateOptions,
     LabelOptions,
 )
-from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, given_outcome
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -272,7 +272,8 @@ def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
         >>> labeler.api.write_labels(labels, folder / "labels.jsonl")
         14
     """
-    return sum(1 for _ in write_outcomes(outcomes, path))
+    given = (given_outcome(f"outcome {n}", one) for n, one in enumerate(outcomes, start=1))
+    return sum(1 for _ in write_outcomes(given, path))
 
 
 __all__ = [

@@ -9,10 +9,18 @@ import logging
 import pkgutil
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Generic, SupportsFloat, SupportsIndex, TypeVar, cast
+from typing import Any, Generic, SupportsIndex, TypeVar, cast
 
-from labeler.errors import LabelerError, UnknownName, UnknownOption, UsageError
+from labeler.errors import (
+    LabelerError,
+    UnknownName,
+    UnknownOption,
+    UsageError,
+    count_of,
+    number_in,
+)
 from labeler.extensions import load, offered, outdated
 
 T = TypeVar("T")
@@ -249,8 +257,8 @@ _KINDS = {
     "Mapping": "a mapping",
     "Callable": "a function",
 }
-_CLASSES: dict[str, type] = {"int": SupportsIndex, "float": SupportsFloat, "None": type(None)}
-"""Classes for names in annotations, where it is not the one of this name."""
+_NUMBERS: dict[str, Callable[[str, Any], float]] = {"int": count_of, "float": number_in}
+"""Checks of the numbers that annotations name."""
 
 
 _PARAMETERS = re.compile(r"\[[^\[\]]*\]")
@@ -272,7 +280,12 @@ def _is_of(value: object, name: str, known: Mapping[str, object]) -> bool:
         name: the type's name. One that is not a class, such as ``Any``, may stand for everything.
         known: the names of the annotation's module, without those for type checkers only.
     """
-    kind = _CLASSES.get(name) or known.get(name, getattr(builtins, name, None))
+    if check := _NUMBERS.get(name):
+        with suppress(UsageError):
+            check(name, value)
+            return True
+        return False
+    kind = type(None) if name == "None" else known.get(name, getattr(builtins, name, None))
     if kind is None:
         return any(name == one.__name__ for one in type(value).__mro__)
     if kind is Any or not isinstance(kind, type):

@@ -18,10 +18,11 @@ LabelerError
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf, nan
 from operator import index
 from pathlib import Path
@@ -220,16 +221,16 @@ def number_in(name: str, value: object, low: float = -inf, high: float = inf) ->
     Raises:
         UsageError: it is not a number, or not in the range.
     """
-    is_number = isinstance(value, SupportsFloat) and not isinstance(value, bool)
+    is_number = isinstance(value, SupportsFloat) and not isinstance(value, bool | str)
     try:
         number = float(value) if is_number else nan  # type: ignore[arg-type] # checked in the line above
-    except OverflowError:  # a whole number of hundreds of digits
+    except (OverflowError, TypeError, ValueError):  # hundreds of digits, or an array
         number = nan
     if not low <= number <= high:
         limits = (
             f" from {low:g} to {high:g}" if high < inf else "" if low == -inf else f" ≥ {low:g}"
         )
-        raise UsageError(f"{name} must be a number{limits}, got {value!r:.40}")
+        raise UsageError(f"{name} must be a number{limits}, got {_brief(value)}")
     return number
 
 
@@ -237,11 +238,13 @@ def path_in(name: str, value: object) -> Path:
     """Return a path that a caller gave.
 
     Raises:
-        UsageError: it is neither a text nor a path, or empty.
+        UsageError: it is neither a text nor a path, empty, or no file can have this name.
     """
-    if not isinstance(value, str | Path) or not str(value):
-        raise UsageError(f"{name} must be the path of a file, a text or a Path, got {value!r:.40}")
-    return Path(value)
+    if isinstance(value, str | Path) and (text := str(value)) and "\0" not in text:
+        with suppress(UnicodeEncodeError):
+            os.fsencode(text)
+            return Path(value)
+    raise UsageError(f"{name} must be the path of a file, a text or a Path, got {value!r:.40}")
 
 
 def count_of(name: str, value: object, least: float = 0) -> int:
@@ -251,10 +254,21 @@ def count_of(name: str, value: object, least: float = 0) -> int:
         UsageError: it is not a whole number, or smaller than ``least``.
     """
     is_whole = isinstance(value, SupportsIndex) and not isinstance(value, bool)
-    if not is_whole or index(value) < least:  # type: ignore[arg-type] # checked first
-        limit = f", {least:g} or more" * (least > -inf)
-        raise UsageError(f"{name} must be a whole number{limit}, got {value!r:.40}")
-    return index(value)  # type: ignore[arg-type] # as above
+    with suppress(TypeError):  # an array of numbers has the method, and raises
+        if is_whole and least <= index(value) < _TOO_LARGE:  # type: ignore[arg-type] # checked
+            return index(value)  # type: ignore[arg-type] # as above
+    limit = f", {least:g} or more" * (least > -inf)
+    raise UsageError(f"{name} must be a whole number{limit}, got {_brief(value)}")
+
+
+_TOO_LARGE = 2**63
+"""The least whole number that no store, file or server takes."""
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, int) and abs(value) >= _TOO_LARGE:  # Python may refuse to print it
+        return f"a number of {value.bit_length()} bits"
+    return f"{value!r:.40}"
 
 
 _KINDS = {

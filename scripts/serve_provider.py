@@ -12,11 +12,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from wire.provider import FAULTS, made_of, options_from, parser, until_interrupted
+from wire.behaviors import BEHAVIOURS
+from wire.faults import FAULTS, faulty, spread
+from wire.provider import Provider
+from wire.rates import Rates
 
 LONG = ("429-wait-long", "hang", "slow-loris")
 """Faults that take a first trial far too long: three hours, or as long as the client waits."""
@@ -24,14 +29,50 @@ KINDS = tuple(kind for kind in FAULTS if kind not in LONG)
 
 
 def options(arguments: list[str]) -> argparse.Namespace:
-    """Read the command line."""
-    helping = parser()
-    helping.epilog = (
-        f"Faults are by default all kinds but {', '.join(LONG)}, which make a client wait for "
-        "minutes or hours; --kinds names others."
+    """Read the command line; a wrong one ends the program."""
+    parser = argparse.ArgumentParser(
+        description="Serve canned answers until interrupted; GET /stats tells what was asked.",
+        epilog=f"Faults are by default all kinds but {', '.join(LONG)}, which make a client wait "
+        "for minutes or hours; --kinds names others.",
     )
-    helping.parse_args(arguments)  # prints --help
-    return options_from(["--kinds", *KINDS, "--count-tokens", *arguments])
+    parser.add_argument(
+        "script", nargs="*", help=f"behaviors, taken in turn, from: {' '.join(BEHAVIOURS)}"
+    )
+    parser.add_argument("--port", type=int, default=0, help="0 for any free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--spread", type=float, help="sigma of log-normal latencies round it")
+    parser.add_argument("--requests-per-second", type=float, help="above it: 429")
+    parser.add_argument("--burst", type=int, help="requests taken at once after a rest")
+    parser.add_argument("--tokens-per-minute", type=float, help="above it: 429")
+    parser.add_argument(
+        "--retry-after", choices=["retry-after", "retry-after-ms", "none"], default="retry-after"
+    )
+    parser.add_argument("--faults", type=float, default=0.0, help="share of calls, 0 to 1")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, help="behaviors that are faults")
+    parser.add_argument("--seed", type=int, default=0)
+    found = parser.parse_args(arguments)
+    if unknown := sorted({*found.script, *found.kinds} - set(BEHAVIOURS)):
+        parser.error(f"unknown behaviors {unknown}")
+    return found
+
+
+def made_of(asked: argparse.Namespace) -> Provider:
+    """Make the server that options describe; it keeps no requests, since it may serve for long."""
+    latency = asked.latency
+    return Provider(
+        asked.script or faulty(asked.faults, asked.seed, asked.kinds),
+        port=asked.port,
+        rates=Rates(
+            asked.requests_per_second,
+            asked.burst,
+            asked.tokens_per_minute,
+            retry_after=None if asked.retry_after == "none" else asked.retry_after,
+        ),
+        latency=spread(latency, asked.spread, asked.seed) if asked.spread else latency,
+        count_tokens=True,
+        seed=asked.seed,
+        record=False,
+    )
 
 
 def main(arguments: list[str]) -> None:
@@ -46,7 +87,8 @@ def main(arguments: list[str]) -> None:
             " their own. Ctrl-C ends this server.",
             flush=True,
         )
-        until_interrupted()
+        with suppress(KeyboardInterrupt):
+            threading.Event().wait()
 
 
 if __name__ == "__main__":

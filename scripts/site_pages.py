@@ -41,7 +41,7 @@ def python() -> str:
 IN_PACKAGES = {
     "api": "read_labels write_labels",
     "audit": "Finding Found Subject audit_labels findings_of",
-    "calculators": "Votes to_arrow to_frame",
+    "calculators": "Votes",
     "comparing": "Comparison compare_labels compare_runs compare_with_people diff_labels "
     "read_human_labels",
     "data": "CorrectionsFile apply_corrections",

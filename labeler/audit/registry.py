@@ -371,13 +371,15 @@ def select_checks(ids: str | Iterable[str | Check] | None = None) -> tuple[Check
 
     Raises:
         UnknownName: an id is not registered; the message names the nearest ones.
+        UsageError: there is no id, or one is of another type.
     """
     if ids is None:
         return tuple(CHECKS.values())
     wanted = ids.split(",") if isinstance(ids, str) else ids
-    if not isinstance(wanted, Iterable) or not all(isinstance(one, str | Check) for one in wanted):
+    listed = list(wanted) if isinstance(wanted, Iterable) else []
+    if not listed or not all(isinstance(one, str | Check) for one in listed):
         raise UsageError(f"checks are ids such as 'citation_not_supporting', got {ids!r:.60}")
-    return tuple(dict.fromkeys(map(_find, wanted)))
+    return tuple(dict.fromkeys(map(_find, listed)))
 
 
 def _find(wanted: str | Check) -> Check:

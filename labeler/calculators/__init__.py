@@ -15,7 +15,6 @@ from labeler.calculators.tally import Tally, tally
 from labeler.extensions import importer
 
 if TYPE_CHECKING:
-    from labeler.calculators.export import to_arrow, to_frame
     from labeler.calculators.intervals import Intervals
     from labeler.calculators.rater_agreement import Votes
     from labeler.calculators.summary import SummaryRow, summarize
@@ -34,11 +33,8 @@ __all__ = [
     "select_metrics",
     "summarize",
     "tally",
-    "to_arrow",
-    "to_frame",
 ]
 _HOMES = {
-    "export": "to_arrow to_frame",
     "rater_agreement": "Votes",
     "summary": "Intervals SummaryRow summarize",
 }

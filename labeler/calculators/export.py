@@ -1,4 +1,4 @@
-"""Export of metric rows and summaries as CSV, Parquet, JSON Lines, frames, tables and events.
+"""Export of metric rows and summaries as CSV, Parquet, JSON Lines and events.
 
 One row per record or summary, with a column for each metric. ``undefined`` has the reasons of the
 metrics without a value, as JSON; ``configuration`` is a digest of how the label was made. In CSV a
@@ -17,10 +17,9 @@ from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
-from labeler.calculators.frame import Kind, to_library
 from labeler.calculators.metrics_row import Identity, Measurer, row_digest
 from labeler.calculators.ratio import CONVENTION, Ratio
 from labeler.calculators.tally import COUNTED, PARTS, RowFacts
@@ -35,8 +34,7 @@ from labeler.sentences.characters import plain_json, to_cell
 from labeler.version import __version__
 
 Record = dict[str, Any]
-
-
+Kind = Literal["text", "number", "count", "flag"]
 Columns = Mapping[str, Kind]
 """Kinds of the columns of a table, by name."""
 COLUMNS: dict[str, Kind] = {
@@ -79,19 +77,6 @@ _BATCH, _BATCHES = 5_000, 5
 def short_configuration(label: str) -> str:
     """Return 8 hexadecimal digits that stand for a printed signature in tables."""
     return digest(label)[:8]
-
-
-def metric_record(row: MetricsRow) -> Record:
-    """Return a metric row as a table row."""
-    reasons = {name: ratio.undefined for name, ratio in row.metrics.items() if ratio.undefined}
-    return {
-        "id": row.id,
-        "failed": row.failed,
-        **{name: ratio.value for name, ratio in row.metrics.items()},
-        "undefined": _json(reasons) if reasons and not row.failed else None,
-        "metadata": _json(row.metadata) if row.metadata else None,
-        "configuration": row.configuration and short_configuration(row.configuration),
-    }
 
 
 def summary_record(row: SummaryRow) -> Record:
@@ -293,68 +278,6 @@ def _write_parquet(records: Iterable[Record], columns: Columns, path: Path) -> i
 def _schema(pa: Any, columns: Columns) -> Any:  # noqa: ANN401 - pyarrow has no types
     types = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
     return pa.schema([pa.field(name, types[kind]) for name, kind in columns.items()])
-
-
-def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> tuple[Columns, list[Record]]:
-    """Return the columns of rows of one kind, and their records."""
-    listed = list(rows)
-    of_metrics = [row for row in listed if isinstance(row, MetricsRow)]
-    of_summaries = [row for row in listed if isinstance(row, SummaryRow)]
-    if len(of_metrics) + len(of_summaries) < len(listed) or (of_metrics and of_summaries):
-        raise UsageError(
-            "a table is of metric rows or of summaries: what metrics() or summary() give"
-        )
-    if of_summaries:
-        return _SUMMARY, list(map(summary_record, of_summaries))
-    columns: dict[str, Kind] = {"id": "text", "failed": "text"}
-    columns |= dict.fromkeys((name for row in of_metrics for name in row.metrics), "number")
-    columns |= dict.fromkeys(("undefined", "metadata", "configuration"), "text")
-    return columns, list(map(metric_record, of_metrics))
-
-
-def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """Return metric rows or summaries as a pyarrow table.
-
-    Args:
-        rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
-
-    Returns:
-        A ``pyarrow.Table`` with one row an outcome or summary; undefined values are null.
-
-    Raises:
-        UsageError: pyarrow is not installed, or the rows are of another kind.
-
-    Example:
-        >>> labeler.calculators.to_arrow(labeler.metrics(labels)).num_rows
-        14
-    """
-    require_pyarrow("to_arrow")
-    import pyarrow as pa  # noqa: PLC0415 - slow to load
-
-    columns, records = _table_of(rows)
-    return pa.Table.from_pylist(records, schema=_schema(pa, columns))
-
-
-def to_frame(rows: Iterable[MetricsRow | SummaryRow], library: str = "polars") -> Any:  # noqa: ANN401 - either library's
-    """Return metric rows or summaries as a data frame.
-
-    Args:
-        rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
-        library: ``polars`` or ``pandas``.
-
-    Returns:
-        A data frame with one row an outcome or summary; undefined values are null.
-
-    Raises:
-        UsageError: the library is unknown or not installed, or the rows are of another kind.
-
-    Example:
-        >>> labeler.calculators.to_frame(labeler.metrics(labels), "polars").shape[0]
-        14
-    """
-    kinds, records = _table_of(rows)
-    columns = {name: [record.get(name) for record in records] for name in kinds}
-    return to_library(columns, kinds, library)
 
 
 # Metrics as evaluation events of OpenTelemetry: each metric of a record is one log record of OTLP

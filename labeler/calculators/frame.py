@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.registry import select_metrics
 from labeler.calculators.tally import tally
+from labeler.catalog import with_named_keywords
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.example import Sentence
@@ -21,7 +22,6 @@ LIBRARIES = ("pandas", "polars")
 _LARGEST = 1 << 63
 
 Columns = dict[str, list[Any]]
-Kind = Literal["text", "number", "count", "flag"]
 
 
 class Given(NamedTuple):
@@ -56,65 +56,65 @@ def columns_of(
 ) -> Columns:
     """Return outcomes with the metrics of each as the columns of :meth:`Framed.to_pandas`.
 
-    The ids are in the type that the rows came with, or else texts. A metadata column with the name
-    of another is ``metadata.NAME``.
+    The ids are in the type that the rows came with, or else texts.
     """
     if ids is None or len(ids) != len(outcomes):
         ids = [outcome.id for outcome in outcomes]
     first: Columns = {"id": list(ids), **_texts(outcomes)}
     if documents:
         first["documents"] = [_documents(outcome) for outcome in outcomes]
+    worst = [_worst(outcome) for outcome in outcomes]
+    last = {"worst_sentence": [one for one, _ in worst], "explanation": [two for _, two in worst]}
+    return measured_columns(rows, first, last)
+
+
+def measured_columns(
+    rows: Iterable[MetricsRow], first: Columns, last: Columns | None = None
+) -> Columns:
+    """Return the metadata and the metrics of rows as columns between others.
+
+    A metadata column with the name of another is ``metadata.NAME``.
+    """
     measured = list(rows)
-    last: Columns = {"failed": [row.failed for row in measured]}
+    found: Columns = {"failed": [row.failed for row in measured]}
     for name in dict.fromkeys(name for row in measured for name in row.metrics):
         ratios = [row.metrics.get(name) for row in measured]
-        last[name] = [float(r) if r is not None and r.value is not None else None for r in ratios]
-        last[f"{name}.reason"] = [
+        found[name] = [float(r) if r is not None and r.value is not None else None for r in ratios]
+        found[f"{name}.reason"] = [
             None if ratio is None or ratio.value is not None else ratio.undefined or "undefined"
             for ratio in ratios
         ]
-    worst = [_worst(outcome) for outcome in outcomes]
-    last |= {"worst_sentence": [one for one, _ in worst], "explanation": [two for _, two in worst]}
-    return first | _metadata(measured, {*first, *last, "documents"}) | last
+    found |= last or {}
+    return first | _metadata(measured, {*first, *found, "documents"}) | found
 
 
-def to_library(
-    columns: Columns,
-    kinds: Mapping[str, Kind],
-    library: str,
-    index: Any = None,  # noqa: ANN401 - either library's
-) -> Any:  # noqa: ANN401 - as above
-    """Return columns as a data frame.
+def to_library(columns: Columns, library: str, index: Any = None) -> Any:  # noqa: ANN401 - either library's
+    """Return columns as a data frame; metrics are numbers, and their reasons texts.
 
     Args:
-        columns: equally long lists.
-        kinds: the kinds of columns, by name; others have the type of their values.
+        columns: equally long lists, by :func:`measured_columns`.
         library: one of :data:`LIBRARIES`.
         index: the index of a frame of pandas; by default positions.
 
     Raises:
-        UsageError: the library is unknown or not installed.
+        UsageError: the library is not installed.
     """
+    numbers = [name for name in columns if f"{name}.reason" in columns]
+    reasons = [f"{name}.reason" for name in numbers]
     try:
         if library == "polars":
             import polars as pl  # noqa: PLC0415 - optional
 
-            types = {"text": pl.String, "number": pl.Float64, "count": pl.Int64, "flag": pl.Boolean}
             empty = (name for name, own in columns.items() if all(one is None for one in own))
-            known = dict.fromkeys(empty, pl.String) | {one: types[kinds[one]] for one in kinds}
-            return pl.DataFrame(columns, schema_overrides=known, strict=False)
-        if library == "pandas":
-            import pandas as pd  # noqa: PLC0415 - optional
-
-            fits = index is not None and len(index) == len(columns["id"])
-            made = pd.DataFrame(columns, index=index if fits else None)
-            return made.astype({name: _PANDAS[kind] for name, kind in kinds.items()})
+            types: dict[str, Any] = dict.fromkeys((*empty, *reasons), pl.String)
+            types |= dict.fromkeys(numbers, pl.Float64)
+            return pl.DataFrame(columns, schema_overrides=types, strict=False)
+        import pandas as pd  # noqa: PLC0415 - optional
     except ImportError as error:
         raise UsageError(f"{library} is not installed: {pip_install(library)}") from error
-    raise UsageError(f"frames are of polars or pandas, not of {library!r:.40}")
-
-
-_PANDAS = {"text": "string", "number": "float64", "count": "Int64", "flag": "boolean"}
+    fits = index is not None and len(index) == len(columns["id"])
+    made = pd.DataFrame(columns, index=index if fits else None)
+    return made.astype(dict.fromkeys(numbers, "float64") | dict.fromkeys(reasons, "string"))
 
 
 def _texts(outcomes: Sequence[Outcome]) -> Columns:
@@ -178,6 +178,7 @@ def _uniform(values: list[Any]) -> list[Any]:
     ]
 
 
+@with_named_keywords
 class Framed:
     """Outcomes that become data frames."""
 
@@ -232,7 +233,4 @@ class Framed:
         own = cast("Sequence[Outcome]", self)
         rows = measure_outcomes(own, chosen)
         columns = columns_of(own, rows, self._given.ids, documents=documents)
-        numbers = [name for name in columns if f"{name}.reason" in columns]
-        kinds: dict[str, Kind] = dict.fromkeys(numbers, "number")
-        kinds |= dict.fromkeys((f"{name}.reason" for name in numbers), "text")
-        return to_library(columns, kinds, library, self._given.index)
+        return to_library(columns, library, self._given.index)

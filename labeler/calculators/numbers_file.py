@@ -120,7 +120,7 @@ class NumbersFile:
     def _select(self, ids: str | Iterable[str] | None) -> tuple[Metric, ...]:
         own, wanted = self.own, None if ids is None else split_ids(ids)
         if wanted is not None and wanted != [ALL]:
-            chosen = select_metrics(wanted, kind=None)
+            chosen = select_metrics(wanted, kind=None) if wanted else ()
             if lacking := next((metric.id for metric in chosen if metric.id not in own), None):
                 raise UsageError(
                     f"{self.name} has no numbers of {lacking}, but of {_listed(own)}; write it "

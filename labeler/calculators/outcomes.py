@@ -41,6 +41,7 @@ from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     Outcome,
+    given_outcome,
     records_of,
     reject_path,
     requested_kind,
@@ -193,12 +194,8 @@ def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> CheckedOutcomes:
 
 def _placed(outcomes: Iterable[AnyOutcome], name: str) -> Iterator[Located]:
     for number, outcome in enumerate(outcomes, start=1):
-        if not hasattr(outcome, "signature"):
-            raise UsageError(
-                f"{name}outcome {number} is a {type(outcome).__name__}, not a label: rows are "
-                "labeled first, by labeler.label; labeler.load reads stored labels"
-            )
-        yield Located(f"{name}outcome {number}", outcome)
+        where = f"{name}outcome {number}"
+        yield Located(where, given_outcome(where, outcome))
 
 
 def _located(outcomes: str | Path) -> Iterator[Located]:

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labeler.calculators.agreement import (
     PAIR,
@@ -39,9 +39,6 @@ from labeler.sentences.display import (
     Grid,
     percent,
 )
-
-if TYPE_CHECKING:
-    pass
 
 RECORD = "record"
 

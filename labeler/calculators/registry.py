@@ -270,12 +270,16 @@ def select_metrics(
 
     Raises:
         UnknownName: an id is not registered; the message names the nearest ones.
-        UsageError: a metric of another kind has the id.
+        UsageError: there is no id, or a metric of another kind has the id.
     """
     if ids is None:
         every = (one for one in METRICS.values() if one.kind == LABEL)
         return tuple(one for one in every if one.default and one.same_as is None)
     wanted = split_ids(ids)
+    if not wanted:
+        raise UsageError(
+            "no metric is named: give ids such as 'adherence', or none for the default"
+        )
     if wanted == [ALL]:
         return tuple(one for one in METRICS.every() if kind in {None, one.kind})
     found = tuple(dict.fromkeys(map(_find, wanted)))

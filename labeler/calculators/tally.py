@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from labeler.calculators.ratio import Ratio
 from labeler.errors import UsageError
@@ -39,9 +39,6 @@ from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.example import DOCUMENT, position
-
-if TYPE_CHECKING:
-    pass
 
 GENERAL = "general"
 COMPLETENESS = "completeness"

@@ -143,8 +143,6 @@ def compare_runs(
             f"sets of labels to compare: {len(runs)} given, 2 to {len(LETTERS)} allowed"
         )
     names = tuple(LETTERS[: len(runs)]) if names is None else names
-    if len(names) != len(runs):
-        raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     options = side_options(sides, compare_runs)
     return Comparisons(_compare(runs, metrics, names, options, level=level, top=top))
 

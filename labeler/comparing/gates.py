@@ -63,7 +63,7 @@ class GateSettings:
     def __post_init__(self) -> None:
         number_in("max_failed", self.max_failed, 0, 1)
         number_in("max_undefined", self.max_undefined, 0, 1)
-        if self.on not in get_args(On):
+        if not isinstance(self.on, str) or self.on not in get_args(On):
             raise UsageError(f"on {self.on!r}: hold 'point' or 'interval' against the gates")
 
     @property
@@ -203,7 +203,7 @@ class Demand:
             UsageError: the id names several metrics, or the threshold is not finite or none of its
                 values.
         """
-        chosen, threshold = _named(self.metric, own), self.threshold
+        chosen, threshold = _named(self.metric, own), number_in(self.metric, self.threshold)
         if len(chosen) != 1:
             raise UsageError(f"a gate is on one metric: {self.metric!r} names {len(chosen)}")
         if not math.isfinite(threshold):

@@ -41,7 +41,14 @@ from labeler.data.lines import (
     with_checksum,
     without_checksum,
 )
-from labeler.errors import BadRow, StoreError, UnknownName, UsageError, describe_faults
+from labeler.errors import (
+    BadRow,
+    StoreError,
+    UnknownName,
+    UsageError,
+    describe_faults,
+    path_in,
+)
 from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, parse_outcome, requested_kind
 from labeler.sentences.characters import plain_json, visible
 
@@ -212,13 +219,12 @@ def check_label_file(path: str | Path) -> None:
         UsageError: the name is not that of a local JSON Lines or Parquet file, or pyarrow is
             needed and not installed.
     """
-    name = str(path)
+    path_in("the label file", name := str(path))
     if is_remote(name):
         raise UsageError(f"{name} is an address: write labels to a file, and copy it there")
     if is_table(name):
         _tables(name)
-    found = _OTHER_FORMATS.search(name)
-    if found:
+    if found := _OTHER_FORMATS.search(name):
         raise UsageError(
             f"{name}: labels are written as JSON Lines or .parquet, not {found[0]}; name such a "
             "file, and write numbers as CSV by 'labeler metrics'"
@@ -421,10 +427,8 @@ class LabelView(Sequence[Outcome]):
         return _Places(offsets, numbers, others)
 
     def _is_label(self, content: bytes, number: int) -> bool:
-        if content.startswith(_LABEL):
-            return True
-        if content.startswith(_OTHERS):
-            return False
+        if content.startswith((_LABEL, *_OTHERS)):
+            return content.startswith(_LABEL)
         return requested_kind(outcome_of(self._line(content, number))) in {"label", None}
 
     def _line(self, content: bytes, number: int) -> Line:

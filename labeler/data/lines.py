@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, AnyStr, NamedTuple
 
-from labeler.errors import BadRow, UsageError, kind_of
+from labeler.errors import BadRow, UsageError, kind_of, path_in
 from labeler.version import install_command
 
 STDIO = "-"
@@ -139,7 +139,7 @@ def is_remote(name: str) -> bool:
 
 def _opened(name: str) -> IO[bytes]:
     if not is_remote(name):
-        return Path(name).open("rb", buffering=_BUFFER)
+        return path_in("the file", name).open("rb", buffering=_BUFFER)
     with _remote(name) as fsspec:
         # Its own files read lines without a limit.
         return io.BufferedReader(fsspec.open(name, "rb").open(), _BUFFER)

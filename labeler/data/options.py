@@ -124,7 +124,7 @@ def check_value(field: "Field[Any]", value: object) -> None:
 
 
 def _check_text(name: str, value: object, allowed: Sequence[object]) -> None:
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         listed = " or ".join(map(repr, allowed))
         raise UsageError(f"{name} must be {listed}, got {value!r:.40}")
 

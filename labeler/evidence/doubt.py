@@ -20,7 +20,7 @@ from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
 from labeler.comparing.human_labels import judgments_in, majorities
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError
+from labeler.errors import UsageError, path_in
 from labeler.evidence.looks import Floats, fit_logistic, sigmoid
 from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
@@ -159,7 +159,7 @@ class Doubt(Displayed):
             UsageError: the file cannot be read, or is not a model of this version.
         """
         try:
-            facts = _Stored.model_validate_json(Path(path).read_bytes())
+            facts = _Stored.model_validate_json(path_in("doubt", path).read_bytes())
             values = tuple(facts.coefficients[name] for name in PRIORS)
         except OSError as error:
             raise UsageError(f"cannot read {path}: {error.strerror}") from error

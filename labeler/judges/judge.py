@@ -40,8 +40,8 @@ class JudgeSpec(BaseModel):
 
     def sampling(self) -> dict[str, Any]:
         """Return the parameters, besides the model, that are set and can change a label."""
-        given = ((name, getattr(self, name)) for name in _in_key(type(self)))
-        return {name: value for name, value in given if value is not None}
+        names = _in_key(type(self))
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def asked_for(self, schema: ResponseSchema) -> Self:
         """Return the settings in which answers of a schema are asked for."""

@@ -133,7 +133,7 @@ class Limits:
         for name in ("requests_per_minute", "tokens_per_minute", "budget", "longest_wait"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
-                raise UsageError(f"{name} must be a number above 0, got {value}")
+                raise UsageError(f"{name} must be a number above 0, got {value!r:.40}")
         if not self.max_outage >= 0:
             raise UsageError(f"max_outage must be 0 seconds or more, got {self.max_outage}")
 
@@ -285,25 +285,17 @@ def _seconds_from(
     text: str | None, headers: Mapping[str, str], now: datetime | None = None
 ) -> float | None:
     """Return the seconds of a duration, or until a moment: a date, or a time since 1970."""
-    number, moment = seconds_of(text or ""), _moment(text)
-    if number is not None:
+    number = seconds_of(text or "")
+    if number is None:
+        moment = _moment(text)
+        if moment is None:
+            return None
+    else:
         seconds = number / 1000 if number > _LAST_MOMENT else number
         if not _FIRST_MOMENT <= seconds <= _LAST_MOMENT:
             return number
         moment = datetime.fromtimestamp(seconds, UTC)
-    return None if moment is None else seconds_until(moment, headers, now)
-
-
-def seconds_until(
-    moment: datetime, headers: Mapping[str, str], now: datetime | None = None
-) -> float:
-    """Return the seconds from a response to a moment of its server's clock; 0 if it has passed.
-
-    Args:
-        moment: the moment, with a time zone.
-        headers: headers of the response; their date shows the server's clock.
-        now: current time if they have no date.
-    """
+    # The server's own clock, where a response has a date.
     since = _moment(headers.get("date")) or now or datetime.now(UTC)
     return min(LONGEST_WAIT, max(0.0, (moment - since).total_seconds()))
 

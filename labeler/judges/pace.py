@@ -37,7 +37,7 @@ _FEW_IN_VAIN, _MANY_IN_VAIN = 4, 8
 records: as many as may be in flight, within these bounds."""
 _MIN_NOTICE = 10.0
 """Shortest wait in seconds that is reported to the user."""
-_IN_USE = attrgetter("in_use")
+_IN_USE, _QUEUE = attrgetter("in_use"), attrgetter("queue")
 
 
 class Stopped(Exception):
@@ -151,7 +151,7 @@ class Pace:
     @property
     def ready(self) -> int:
         """Jobs that wait for a slot of one server and nothing else; readable on any thread."""
-        return max(len(server.queue) for server in self._servers)
+        return max(map(len, map(_QUEUE, self._servers)))
 
     def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Pace:
         """Return the pace at another server of the same run.

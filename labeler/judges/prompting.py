@@ -311,6 +311,6 @@ def _file_of(given: str | Path) -> Path | None:
 def _read(option: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no such file, a null character, or not UTF-8
         fault = getattr(error, "strerror", None) or error
         raise UsageError(f"cannot read {option} {path}: {fault}") from None

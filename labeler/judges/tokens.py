@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -110,20 +110,20 @@ class TokenCounter:
         """
         return len(text.encode("utf-8", "replace")) if self.guessed else self.count(text)
 
-    def request(self, texts: Iterable[str], schema: str) -> int:
+    def request(self, texts: Sequence[str], schema: str) -> int:
         """Return the expected prompt tokens of a chat request: messages, frames and schema.
 
         Args:
             texts: those of its messages.
             schema: the answer's schema as compact JSON; may be empty.
         """
-        counted = sum(self.count(text) + MESSAGE_FRAME for text in texts)
-        return counted + self.count_json(schema) + REPLY_FRAME
+        frames = MESSAGE_FRAME * len(texts) + REPLY_FRAME
+        return sum(map(self.count, texts)) + self.count_json(schema) + frames
 
-    def request_at_most(self, texts: Iterable[str], schema: str) -> int:
+    def request_at_most(self, texts: Sequence[str], schema: str) -> int:
         """Return an upper estimate of the same: the count of the texts is a bound."""
-        counted = sum(self.at_most(text) + MESSAGE_FRAME for text in texts)
-        return counted + self.at_most(schema) + REPLY_FRAME
+        frames = MESSAGE_FRAME * len(texts) + REPLY_FRAME
+        return sum(map(self.at_most, texts)) + self.at_most(schema) + frames
 
 
 def counter_for(model: str) -> TokenCounter:

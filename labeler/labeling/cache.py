@@ -148,10 +148,11 @@ class LabelCache:
     def find(self, task: Task[Any]) -> AnyOutcome | None:
         """Return the stored outcome of a task, or a failure if its label is pending."""
         key = task.key
-        repeats = self.retry_failed and key not in self._failed
         # Before the store: a batch that is collected meanwhile stores its labels before it closes.
         batch = self._batch_of(key)
-        known = self.store.get(key) if repeats else self.store.outcome(key)
+        known: AnyOutcome | None = self.store.get(key)
+        if known is None and not (self.retry_failed and key not in self._failed):
+            known = self.store.failure(key)
         if known is None and batch:
             return task_failure(
                 task,

@@ -20,7 +20,7 @@ from labeler.data.options import (
     Option,
     given,
 )
-from labeler.errors import UsageError
+from labeler.errors import UsageError, number_in
 from labeler.judges.options import PACE, JudgeLike, JudgeOptions
 
 if TYPE_CHECKING:
@@ -183,11 +183,16 @@ def dollars(option: str, amount: Dollars | None) -> Decimal | None:
     """
     if amount is None:
         return None
+    if isinstance(amount, int):
+        number_in(option, amount)  # Python may refuse to print a number of thousands of digits
     with suppress(InvalidOperation):
         number = Decimal(str(amount))
-        if number.is_finite():
+        if number.is_finite() and number < _MOST_DOLLARS:
             return number
     raise UsageError(f"{option} is in US dollars, such as 12.50; got {amount!r:.40}")
+
+
+_MOST_DOLLARS = Decimal("1e12")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,7 @@ def judges_of(options: JudgeOptions, *, default: str | None = None) -> list[Judg
     several = getattr(options, "judges", None)
     if several is not None:
         return open_judges(several, options)
-    return [open_judge(replace(options, judge=options.judge or default))]
+    return [open_judge(options if options.judge is not None else replace(options, judge=default))]
 
 
 def _checked_store(options: StoreOptions) -> StoreLike:

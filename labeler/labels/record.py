@@ -260,9 +260,20 @@ class LabelRecord(Displayed, Record[Label]):
             return f"its sentences have other keys than can be, such as {odd!r:.80}"
         if check_label(self.label, self.example).answer != self.label:
             return "its label names keys that its sentences do not have, or a key twice"
-        return retrieval_fault(
-            self.retrieval, self.signature, self.example, self.label.all_relevant_sentence_keys
-        )
+        return self._basis_fault()
+
+    def _basis_fault(self) -> str | None:
+        """Return why the label cannot rest on its retrieval label, or ``None``."""
+        basis = self.retrieval
+        if basis is None:
+            if lacks_relevance(self.signature.response_schema.name):
+                return "its relevance was not asked for, and it names no retrieval label"
+            return None
+        if basis.key != retrieval_key(self.example, basis.signature):
+            return "the key of its retrieval label is not that of its question and documents"
+        if tuple(self.label.all_relevant_sentence_keys) != basis.all_relevant_sentence_keys:
+            return "its relevant sentences are not those of its retrieval label"
+        return None
 
 
 class LabelFailure(Frozen):
@@ -418,6 +429,20 @@ def reject_path(outcomes: Iterable[AnyOutcome]) -> None:
         raise UsageError(f"{outcomes!r} is a path: pass labeler.api.read_labels({outcomes!r})")
 
 
+def given_outcome(where: str, given: Any) -> Any:  # noqa: ANN401 - of a caller
+    """Return an outcome that a caller gave.
+
+    Raises:
+        UsageError: it is something else, such as a row.
+    """
+    if not hasattr(given, "signature"):
+        raise UsageError(
+            f"{where} is a {type(given).__name__}, not a label: rows are labeled first, by "
+            "labeler.label; labeler.load reads stored labels"
+        )
+    return given
+
+
 def requested_kind(outcome: AnyOutcome) -> str | None:
     """Return the kind of a record, or the kind that a failed request would have become.
 
@@ -432,21 +457,3 @@ def requested_kind(outcome: AnyOutcome) -> str | None:
 
 
 _OUTPUTS = {family: profile.output for family, profile in BY_FAMILY.items()}
-
-
-def retrieval_fault(
-    basis: RetrievalBasis | None,
-    signature: Signature,
-    example: KeyedExample,
-    relevant: Iterable[str],
-) -> str | None:
-    """Return why a label cannot rest on a retrieval label, or ``None``."""
-    if basis is None:
-        if lacks_relevance(signature.response_schema.name):
-            return "its relevance was not asked for, and it names no retrieval label"
-        return None
-    if basis.key != retrieval_key(example, basis.signature):
-        return "the key of its retrieval label is not that of its question and documents"
-    if tuple(relevant) != basis.all_relevant_sentence_keys:
-        return "its relevant sentences are not those of its retrieval label"
-    return None

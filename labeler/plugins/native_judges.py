@@ -1,15 +1,119 @@
-"""Judges of providers with APIs of their own: Anthropic, Amazon Bedrock and Google's Gemini."""
+"""Judges of providers with APIs of their own: Anthropic, Amazon Bedrock and Google's Gemini.
+
+Each API is one :class:`~labeler.judges.openai.request.Form`. An answer becomes the chat completion
+that says the same, so that one reader serves all of them. The providers' libraries and instructor's
+clients of them are not used: they make the schema from a class, where the published one is sent
+byte for byte, read bodies without a bound, and take addresses and headers from the environment.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from labeler.judges.native import NativeAnswers, set_only, texts_of
+from labeler.judges.openai.completion import NO_COMPLETION, Completion, read_completion, text_of
 from labeler.judges.openai.judge import HostedJudge
+from labeler.judges.openai.reading import at, json_of, list_of, verbatim
 from labeler.judges.openai.request import Form, Request, schema_name
 from labeler.judges.providers import NATIVE_MODES, OPENAI_ONLY, Provider
+
+_NO_TEXT = "{}"
+"""Stands for an empty answer in a re-ask, because the providers reject an empty text."""
+
+
+def _texts_of(asked: Request) -> tuple[str, list[tuple[str, str]], dict[str, Any] | None]:
+    """Return the system prompt, roles and texts of the other messages, and the schema.
+
+    The schema is ``None`` in the mode that shows it to the model.
+    """
+    messages, _ = asked.task.sent(asked.messages)
+    system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
+    others = [
+        (one["role"], one["content"] if one["content"].strip() else _NO_TEXT)
+        for one in messages
+        if one["role"] != "system"
+    ]
+    is_tool = asked.task.mode == "tools"
+    return system, others, dict(asked.task.schema.json_schema) if is_tool else None
+
+
+def _set_only(**settings: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON values
+    """Return the settings that are set."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+class _Answers(NamedTuple):
+    """The places of an answer's parts, by which it becomes a chat completion."""
+
+    blocks: Sequence[str | int]
+    """Path to the list of its texts and calls."""
+    call: Sequence[str]
+    """Path from a block to the arguments of a call. They are taken word for word, because an object
+    with a duplicate name must be seen as such."""
+    end: Sequence[str | int]
+    """Path to the reason of its end."""
+    ends: Mapping[str, str]
+    """Such reasons in the words of chat completions; others mean a complete answer."""
+    usage: str
+    """Name of the object with counts of tokens."""
+    prompt: Sequence[str]
+    """Names of the counts that make up the prompt."""
+    answer: Sequence[str]
+    """The same of the answer."""
+    read: str
+    """Name of the count of tokens that were read from the cache."""
+    written: str = ""
+    """Name of the count of tokens that were written to it, if there is one."""
+    model: str = ""
+    """Name of the model that answered, if it is named."""
+    blocked: Sequence[str] = ()
+    """Path to the reason why a filter blocked the request, if there is one."""
+
+    def completion(self, body: bytes, _: Request) -> Completion:
+        """Return the completion that an answer holds."""
+        values = json_of(body)
+        if values is None:
+            return NO_COMPLETION
+        finish = self.ends.get(str(at(values, *self.end)))
+        if self.blocked and at(values, *self.blocked) is not None:
+            finish = "content_filter"
+        listed, counts = at(values, *self.blocks), at(values, self.usage)
+        parts = list_of(listed)
+        texts = [text_of(at(part, "text")) for part in parts if not at(part, "thought")]
+        called = [n for n, part in enumerate(parts) if at(part, *self.call) is not None]
+        # Only the arguments of a single call are read; each takes a pass over the body.
+        is_one = len(called) == 1
+        calls = [verbatim(body, *self.blocks, n, *self.call) if is_one else "" for n in called]
+        message = {
+            "content": "".join(texts),
+            "tool_calls": [{"function": {"arguments": arguments}} for arguments in calls],
+            "refusal": finish == "refusal",
+        }
+        choice = {"message": message, "finish_reason": finish}
+        return read_completion(
+            {
+                "choices": [choice] if isinstance(listed, list) or finish else [],
+                "usage": {
+                    "prompt_tokens": _total(counts, *self.prompt),
+                    "completion_tokens": _total(counts, *self.answer),
+                    "prompt_tokens_details": {
+                        "cached_tokens": _total(counts, self.read),
+                        "cache_write_tokens": _total(counts, self.written),
+                    },
+                },
+                "model": at(values, self.model),
+                "error": at(values, "error"),
+            }
+        )
+
+
+def _total(counts: object, *names: str) -> int | None:
+    """Return the sum of the counts that are there; ``None`` without any."""
+    found = [at(counts, name) for name in names]
+    known = [count for count in found if isinstance(count, int) and count >= 0]
+    return sum(known) if known else None
+
 
 # Anthropic's Messages API
 
@@ -31,7 +135,7 @@ _LIMIT = re.compile(r"anthropic-ratelimit-(requests|tokens)-(limit|remaining|res
 
 
 def _message_body(asked: Request) -> dict[str, Any]:
-    system, messages, schema = texts_of(asked)
+    system, messages, schema = _texts_of(asked)
     instructions: dict[str, Any] = {"type": "text", "text": system}
     if asked.cached:  # the tools stand before the system prompt, so both are cached
         instructions["cache_control"] = {"type": "ephemeral"}
@@ -49,7 +153,7 @@ def _message_body(asked: Request) -> dict[str, Any]:
 
 
 _ANTHROPIC_READ, _ANTHROPIC_WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
-_ANTHROPIC_ANSWERS = NativeAnswers(
+_ANTHROPIC_ANSWERS = _Answers(
     blocks=["content"],
     call=["input"],
     end=["stop_reason"],
@@ -111,7 +215,7 @@ _CONVERSE_ENDS = {
 
 
 def _converse_body(asked: Request) -> dict[str, Any]:
-    instructions, messages, schema = texts_of(asked)
+    instructions, messages, schema = _texts_of(asked)
     spec = asked.spec
     system: list[dict[str, Any]] = [{"text": instructions}]
     if asked.cached:
@@ -120,7 +224,7 @@ def _converse_body(asked: Request) -> dict[str, Any]:
         **(spec.extra_body or {}),
         "system": system,
         "messages": [{"role": role, "content": [{"text": text}]} for role, text in messages],
-        "inferenceConfig": set_only(
+        "inferenceConfig": _set_only(
             temperature=spec.temperature, topP=spec.top_p, maxTokens=asked.cap
         ),
     }
@@ -134,7 +238,7 @@ def _converse_body(asked: Request) -> dict[str, Any]:
 
 
 _BEDROCK_READ, _BEDROCK_WRITTEN = "cacheReadInputTokens", "cacheWriteInputTokens"
-_BEDROCK_ANSWERS = NativeAnswers(
+_BEDROCK_ANSWERS = _Answers(
     blocks=["output", "message", "content"],
     call=["toolUse", "input"],
     end=["stopReason"],
@@ -189,9 +293,9 @@ _CANDIDATE_ENDS = {
 
 def _candidate_body(asked: Request) -> dict[str, Any]:
     """Return the body of a request, the schema where the API takes JSON Schema."""
-    system, messages, schema = texts_of(asked)
+    system, messages, schema = _texts_of(asked)
     spec, extra = asked.spec, dict(asked.spec.extra_body or {})
-    given = set_only(
+    given = _set_only(
         temperature=spec.temperature, topP=spec.top_p, seed=spec.seed, maxOutputTokens=asked.cap
     )
     body: dict[str, Any] = {
@@ -211,7 +315,7 @@ def _candidate_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-_GEMINI_ANSWERS = NativeAnswers(
+_GEMINI_ANSWERS = _Answers(
     blocks=["candidates", 0, "content", "parts"],
     call=["functionCall", "args"],
     end=["candidates", 0, "finishReason"],

@@ -27,7 +27,7 @@ import diskcache
 from labeler.catalog import named_keywords
 from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
-from labeler.errors import StoreError, UsageError
+from labeler.errors import StoreError, UsageError, path_in
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
 from labeler.store import database
 from labeler.store.checksums import DamagedRecord, decode, encode
@@ -80,7 +80,7 @@ class DiskStore(LabelStore):
         create: bool = True,
         notice: Callable[[str], None] | None = None,
     ) -> None:
-        self.directory = Path(directory).absolute()
+        self.directory = path_in("store", directory).absolute()
         if create:
             _create(self.directory)
         if not is_store(self.directory):
@@ -349,7 +349,13 @@ class Writer:
             if not error_code(fault).startswith(_TRANSIENT):
                 return self._fail(rows, f"{text}; these records were not saved")
             if is_last:
-                return self._give_up(rows, text)
+                rows, self._queue = rows + self._queue, []
+                text = (
+                    f"it was closed before it could be written: {text}; lost labels: {len(rows)}; "
+                    "run again to ask for them once more"
+                )
+                self._notify(text)
+                return self._fail(rows, text)
             if not waits:
                 self._notify(f"cannot be written: labels wait until it can: {text}")
             waits = True
@@ -371,16 +377,6 @@ class Writer:
             ]
         for row, is_new in zip(rows, new, strict=True):
             row.saved.set_result(is_new)
-
-    def _give_up(self, rows: list[_Queued], reason: str) -> None:
-        """Report all rows as lost."""
-        rows, self._queue = rows + self._queue, []
-        text = (
-            f"it was closed before it could be written: {reason}; lost labels: {len(rows)}; run "
-            "again to ask for them once more"
-        )
-        self._fail(rows, text)
-        self._notify(text)
 
     def _fail(self, rows: list[_Queued], text: str) -> None:
         for row in rows:

@@ -143,23 +143,22 @@ def _set_lock(descriptor: int, offset: int, *, free: bool = False) -> bool:
         if sys.platform == "win32":
             os.lseek(descriptor, offset, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_UNLCK if free else msvcrt.LK_NBLCK, 1)
-        elif sys.platform != "linux" or not _set_file_lock(descriptor, offset, free=free):
-            kind = fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB
-            fcntl.lockf(descriptor, kind, 1, offset)
+            return True
+        if sys.platform == "linux":
+            # A lock of the open file, which closing another descriptor of it does not end.
+            kind = fcntl.F_UNLCK if free else fcntl.F_WRLCK
+            wanted = _FLOCK.pack(kind, os.SEEK_SET, offset, 1, 0)
+            try:
+                fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # the kernel lacks them, as in some sandboxes
+                    raise
+            else:
+                return True
+        kind = fcntl.LOCK_UN if free else fcntl.LOCK_EX | fcntl.LOCK_NB
+        fcntl.lockf(descriptor, kind, 1, offset)
     except OSError as error:
         if error.errno not in {errno.EACCES, errno.EAGAIN}:
-            raise
-        return False
-    return True
-
-
-def _set_file_lock(descriptor: int, offset: int, *, free: bool) -> bool:
-    """Set Linux's lock of an open file, which no other descriptor ends; ``False`` without such."""
-    wanted = _FLOCK.pack(fcntl.F_UNLCK if free else fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # the kernel lacks them, as in some sandboxes
             raise
         return False
     return True

@@ -235,11 +235,12 @@ class RowSelection:
 
     def selects(self, id_: str, metadata: Mapping[str, Any]) -> bool:
         """Return true if a row of this id and metadata is selected."""
-        if id_ in self.ids:
-            return True
-        return bool(self.where) and all(
-            name in metadata and _is(metadata[name], wanted) for name, wanted in self.where.items()
-        )
+        found = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in metadata.items()
+            if name in self.where
+        }
+        return id_ in self.ids or (bool(self.where) and found == self.where)
 
     def matches(self, outcome: AnyOutcome) -> bool:
         """Return true if a record or failure is of a selected row; some are of no row."""
@@ -249,10 +250,6 @@ class RowSelection:
         if isinstance(example, dict):  # of a record that no installed package reads
             return self.selects(outcome.id, example.get("metadata") or {})
         return example is not None and self.selects(outcome.id, example.metadata)
-
-
-def _is(value: object, wanted: str) -> bool:
-    return wanted == (value if isinstance(value, str) else json.dumps(value))
 
 
 @dataclass

@@ -88,15 +88,6 @@ class LabelStore(ABC):
         """
         return self._find(FAILURE + key)
 
-    def outcome(self, key: str) -> AnyOutcome | None:
-        """Return the record of a key, else its latest lasting failure, or ``None``.
-
-        Raises:
-            StoreError: the stored bytes are damaged or were tampered with.
-        """
-        record = self.get(key)
-        return self.failure(key) if record is None else record
-
     def put(self, outcome: AnyOutcome) -> Future[bool]:
         """Save a record or a failure; the future is done once it is durable.
 

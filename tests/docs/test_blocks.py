@@ -10,7 +10,7 @@ import pytest
 
 from support.doc_blocks import PAGES, ROOT, blocks, run, shell
 from wire.decider import Decider, overlap
-from wire.provider import made_of, options_from
+from wire.provider import Provider
 
 TESTED = ("run", "output", "file", "test", "recipe", "ci", "not run")
 NAMED = ("file", "test", "recipe", "ci", "not run")
@@ -46,7 +46,7 @@ def test_every_block_is_run_or_says_why_not(page: Path, tests: str) -> None:
 @pytest.fixture
 def servers() -> Iterator[dict[str, str]]:
     """The addresses of servers of canned answers, by those on the pages."""
-    with made_of(options_from([])) as provider, Decider(overlap) as decider:
+    with Provider(count_tokens=True) as provider, Decider(overlap) as decider:
         yield {ADDRESS: provider.url, DECIDER: decider.url}
 
 

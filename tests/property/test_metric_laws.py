@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -86,20 +88,17 @@ def test_the_order_of_claims_does_not_matter(label: LabelRecord, draw: random.Ra
 
 
 @given(reference_labels())
-def test_every_claim_told_twice_changes_nothing(label: LabelRecord) -> None:
-    """Shares depend on proportions, not on how many claims there are."""
+def test_claims_told_twice_change_nothing_and_an_entailed_one_more_lowers_nothing(
+    label: LabelRecord,
+) -> None:
+    """Shares depend on proportions; faithfulness does not fall, and hallucination not rise."""
     claims, reference = list(parts(label).response_claims), list(parts(label).reference_claims)
     twice = measure(again(label, claims * 2, reference * 2), OF_CLAIMS).metrics
     once = measure(label, OF_CLAIMS).metrics
     assert {k: (r.value, r.undefined) for k, r in twice.items()} == {
         k: (r.value, r.undefined) for k, r in once.items()
     }
-
-
-@given(reference_labels())
-def test_an_entailed_claim_more_never_lowers_faithfulness(label: LabelRecord) -> None:
-    """Nor does it raise the rate of hallucination."""
-    more = again(label, [*parts(label).response_claims, right("a", ["0a"])])
+    more = again(label, [*claims, right("a", ["0a"])])
     for metric, sign in (
         ("faithfulness:claim", 1),
         ("faithfulness:ragchecker", 1),
@@ -111,55 +110,38 @@ def test_an_entailed_claim_more_never_lowers_faithfulness(label: LabelRecord) ->
             assert sign * exact(after) >= sign * exact(before)
 
 
-@given(reference_labels())
-def test_faithfulness_and_hallucination_share_the_claims(label: LabelRecord) -> None:
-    """Each claim counts in one of them."""
-    both = [value(label, name) for name in ("faithfulness:claim", "hallucination_rate:claim")]
-    assert sum(map(exact, both)) == 1
+LAWS: dict[str, Callable[[Callable[[str], Fraction]], bool]] = {
+    "each claim is faithful or hallucinated": lambda v: (
+        v("faithfulness:claim") + v("hallucination_rate:claim") == 1
+    ),
+    "an incorrect claim has one origin: a relevant chunk, irrelevant ones or none": lambda v: (
+        v("noise_sensitivity_relevant")
+        + v("noise_sensitivity_irrelevant")
+        + v("hallucination_incorrect")
+        == 1 - v("claim_precision")
+    ),
+    "what no document entails is right or wrong": lambda v: (
+        v("self_knowledge") + v("hallucination_incorrect") == 1 - v("faithfulness:ragchecker")
+    ),
+    "special support is enough for one kind of faithfulness alone": lambda v: (
+        v("faithfulness:ragchecker") <= v("faithfulness:claim")
+    ),
+    "f1 is a mean, nearer to the smaller one than half-way": lambda v: (
+        min(v("claim_precision"), v("claim_recall"))
+        <= v("claim_f1")
+        <= (v("claim_precision") + v("claim_recall")) / 2
+    ),
+    "no more is passed on than was brought up": lambda v: (
+        v("context_recall") * v("context_utilization_claims") <= v("claim_recall")
+    ),
+}
 
 
-@given(reference_labels())
-def test_every_incorrect_claim_has_one_origin(label: LabelRecord) -> None:
-    """A relevant chunk, irrelevant ones alone, or no document: together all that is incorrect."""
-    origins = [
-        "noise_sensitivity_relevant",
-        "noise_sensitivity_irrelevant",
-        "hallucination_incorrect",
-    ]
-    wrong = sum(exact(value(label, name)) for name in origins)
-    assert wrong == 1 - exact(value(label, "claim_precision"))
-
-
-@given(reference_labels())
-def test_what_no_document_entails_is_right_or_wrong(label: LabelRecord) -> None:
-    """Self-knowledge and incorrect hallucination are what RAGChecker's faithfulness leaves."""
-    unsupported = [exact(value(label, n)) for n in ("self_knowledge", "hallucination_incorrect")]
-    assert sum(unsupported) == 1 - exact(value(label, "faithfulness:ragchecker"))
-
-
-@given(reference_labels())
-def test_a_document_is_needed_for_ragcheckers_faithfulness(label: LabelRecord) -> None:
-    """Special support counts in ``claim`` alone, so that this is never more."""
-    assert exact(value(label, "faithfulness:ragchecker")) <= exact(
-        value(label, "faithfulness:claim")
-    )
-
-
-@given(reference_labels())
-def test_f1_lies_between_precision_and_recall(label: LabelRecord) -> None:
-    """As every mean does; and it is nearer to the smaller one than half-way."""
-    low, high = sorted(exact(value(label, name)) for name in ("claim_precision", "claim_recall"))
-    f1 = exact(value(label, "claim_f1"))
-    assert low <= f1 <= (low + high) / 2
-
-
-@given(reference_labels())
-def test_no_more_is_passed_on_than_was_brought_up(label: LabelRecord) -> None:
-    """What response and documents share is at most what the response has of the reference."""
-    passed = exact(value(label, "context_recall")) * exact(
-        value(label, "context_utilization_claims")
-    )
-    assert passed <= exact(value(label, "claim_recall"))
+@pytest.mark.parametrize("law", LAWS)
+@given(label=reference_labels())
+def test_metrics_of_claims_are_in_their_proportion(law: str, label: LabelRecord) -> None:
+    """Wherever all of them are defined."""
+    assert LAWS[law](lambda metric: exact(value(label, metric)))
 
 
 @given(reference_labels())

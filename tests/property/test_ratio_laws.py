@@ -87,15 +87,11 @@ def test_an_undefined_ratio_is_no_number(use: Callable[[Ratio], Any]) -> None:
         use(MISSING)
 
 
-def test_equality_of_undefined_ratios() -> None:
-    """Undefined ratios equal those with the same reason only, and print it."""
+def test_equal_ratios_are_one_key() -> None:
+    """As are floats, with one hash; undefined ones equal those of one reason, and print it."""
     assert MISSING == Ratio(None, None, "no_claims") != Ratio.missing("no_documents")
     assert MISSING not in {0, None, math.nan, "no_claims", Ratio(0, 1)}
     assert f"{MISSING}" == "undefined (no_claims)"
-
-
-def test_equal_ratios_are_one_key() -> None:
-    """Ratios with equal values are equal, as are floats, and have one hash."""
     assert {Ratio(1, 2), Ratio(2, 4), Ratio(Fraction(1, 2)), 0.5} == {0.5}
     assert Ratio(1, 2).parts != Ratio(2, 4).parts
     assert Ratio(1, 3) == pytest.approx(0.333, abs=1e-3)

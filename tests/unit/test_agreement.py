@@ -380,17 +380,13 @@ def test_a_sentence_that_was_judged_twice_counts_as_in_the_metrics() -> None:
         assert measure(made).metrics["adherence_fraction"].value == 0
 
 
-def test_who_voted_not_on_a_unit_has_no_mean_of_it() -> None:
-    """More than two sides have no side A and side B; a missing vote is no vote against."""
+def test_who_left_a_unit_out_counts_in_no_mean_of_it() -> None:
+    """Of two sides both judged it; more have no side A; a missing vote is no vote against."""
     given: Counter[Pattern] = Counter({(None, True, True): 5, (True,) * 3: 5})
     found = FieldRatings(given).agreement("supported")
     assert (found.mean_a, found.mean_b) == (None, None)
     assert (found.units, found.left_out, found.raw) == (10, 0, 1.0)
-
-
-def test_means_of_two_sides_are_over_what_both_judged() -> None:
-    """A unit that one of them left out counts for neither."""
-    given: Counter[Pattern] = Counter({(True, False): 1, (True, True): 3, (None, True): 4})
+    given = Counter({(True, False): 1, (True, True): 3, (None, True): 4})
     found = FieldRatings(given).agreement("supported")
     assert (found.mean_a, found.mean_b, found.units, found.left_out) == (1.0, 0.75, 4, 4)
 

@@ -312,16 +312,23 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     assert "\x1b" not in out
 
 
-def test_the_command_shows_rates_by_a_column(
+def test_the_command_shows_rates_by_a_column_rows_and_json(
     labels: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One column a group."""
+    """One column a group; the others are for programs."""
     audit.audit(labels, by="part")
     lines = capsys.readouterr().out.splitlines()
     (row,) = [line for line in lines if line.startswith("overall_against_sentences")]
     assert row.split("  ", 1)[1].replace(" ", "") == "1(50.0%)0(0.0%)1(100.0%)"
     (sizes,) = [line for line in lines if line.startswith("(records)")]
     assert sizes.split()[1:] == ["2", "1", "1"]
+    audit.audit(labels, rows=True)
+    (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert row["check"] == "overall_against_sentences"
+    audit.audit(labels, as_json=True, checks="overall_against_sentences", top=0)
+    whole = json.loads(capsys.readouterr().out)
+    assert (whole["records"], whole["flagged"], whole["doubtful"]) == (2, 1, [])
+    assert [entry["rate"] for entry in whole["checks"]] == [0.5]
 
 
 def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
@@ -340,17 +347,6 @@ def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
     audit.audit(labels)
     assert "auditing" in terminal.getvalue()
     assert "2 records" in terminal.getvalue()
-
-
-def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """For programs."""
-    audit.audit(labels, rows=True)
-    (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert row["check"] == "overall_against_sentences"
-    audit.audit(labels, as_json=True, checks="overall_against_sentences", top=0)
-    whole = json.loads(capsys.readouterr().out)
-    assert (whole["records"], whole["flagged"], whole["doubtful"]) == (2, 1, [])
-    assert [entry["rate"] for entry in whole["checks"]] == [0.5]
 
 
 def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:

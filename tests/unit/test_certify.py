@@ -193,8 +193,8 @@ def test_a_stream_is_held_where_errors_are_few(largest: int) -> None:
         assert sum(held) >= 1 - error
 
 
-def test_a_stream_counts_only_records_that_have_the_metric() -> None:
-    """Records without a relevant sentence say nothing about the stream's completeness."""
+def test_records_without_the_metric_say_nothing_of_it() -> None:
+    """Without a relevant sentence completeness is not 0, nor do they count in a stream."""
     goal = Goal("completeness", at_least=0.99, population=True)  # undecided until all is read
     found: list[tuple[float, float]] = []
     for others in (0, 60):
@@ -204,10 +204,7 @@ def test_a_stream_counts_only_records_that_have_the_metric() -> None:
             plan = plan.certificate({item: int(item[0][1:]) >= others or None for item in items})
         found.append(plan.interval)
     assert found[0] == pytest.approx(found[1])
-
-
-def test_an_undefined_metric_is_not_certified() -> None:
-    """Completeness of records without a relevant sentence is not 0."""
+    # Completeness of records without a relevant sentence is not 0.
     plan = make_plan(labels(4), Goal("completeness", within=0.1))
     assert 0.5 < plan.value < 1  # the judge's forecast, before any answer
     with pytest.raises(UsageError, match="completeness is undefined"):

@@ -114,8 +114,8 @@ def test_a_metric_knows_the_profile_that_asks_what_it_needs() -> None:
     assert profiles["context_recall"] == "reference"
 
 
-def test_no_ids_mean_the_metrics_that_a_label_has_the_fields_for() -> None:
-    """A trace label gets no row of undefined claim metrics; a claims label none of references."""
+def test_metrics_are_those_that_are_named_or_that_the_label_has_the_fields_for() -> None:
+    """A label gets no row of undefined metrics unasked; who asks gets the reason."""
     for made, names in (
         (record(), {"trace"}),
         (MIXED, {"trace", "claims"}),
@@ -124,10 +124,6 @@ def test_no_ids_mean_the_metrics_that_a_label_has_the_fields_for() -> None:
         expected = [m.id for m in select_metrics("all") if m.default and m.profile.name in names]
         assert list(measure(made).metrics) == expected
     assert "needs_claims" not in {r.undefined for r in measure(record()).metrics.values()}
-
-
-def test_named_metrics_are_given_whatever_the_label_has() -> None:
-    """Who asks for a metric gets it, with the reason why it has no value."""
     row = measure(record(), select_metrics("answer_relevancy"))
     assert row.metrics == {"answer_relevancy": Ratio.missing("needs_claims")}
 

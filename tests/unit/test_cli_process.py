@@ -205,19 +205,12 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
     assert "1 requests; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err
 
 
-def test_a_reader_of_both_streams_that_leaves_is_no_success(labeled: Path) -> None:
-    """Nobody can be told, but for the exit code."""
+def test_who_leaves_a_pipe_is_told_what_is_missing(labeled: Path) -> None:
+    """Of both streams nobody can be told; a part of a store is no store; a view may be left."""
     assert unread(process(EMBEDDED), labeled, both=True)[0] == 141
-
-
-def test_records_that_nobody_reads_to_the_end_are_not_exported(labeled: Path) -> None:
-    """A part of a store is not the store."""
     code, err = unread(process(["store", "export"]), labeled)
     assert (code, err) == (141, "labeler: the reader left before all was written\n")
-
-
-def test_a_view_may_be_left(labeled: Path) -> None:
-    """`labeler metrics … | head -1` ends with 0 and says nothing of pipes."""
+    # `labeler metrics … | head -1` ends with 0 and says nothing of pipes.
     assert unread(process(["metrics", "labels.jsonl"]), labeled) == (0, "")
 
 

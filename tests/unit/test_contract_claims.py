@@ -353,12 +353,6 @@ def kinds(answer: GPTLabelingOutput | VerbatimLabel) -> list[tuple[str, tuple[st
     return [(v.kind, v.keys) for v in check_label(answer, TRACE_EXAMPLE).violations]
 
 
-def test_a_good_trace_answer_passes_unchanged() -> None:
-    """Nothing is repaired and nothing is wrong."""
-    answer = output()
-    assert check_label(answer, TRACE_EXAMPLE) == (answer, {}, ())
-
-
 @pytest.mark.parametrize(
     ("given", "kept", "repairs"),
     [
@@ -405,16 +399,12 @@ def test_every_response_sentence_is_judged_exactly_once() -> None:
     assert kinds(twice) == [("duplicate_response_sentence", ("a",))]
 
 
-def test_full_support_needs_support() -> None:
-    """A verdict of support that names nothing is a violation; its reverse is a matter of audit."""
+def test_full_support_needs_support_and_an_open_verdict_is_settled_by_it() -> None:
+    """Its reverse is a matter of audit; published rows have null verdicts."""
     assert kinds(verbatim(support=[("a", [], True), ("b", ["0a"], True)])) == [
         ("supported_without_support", ("a",))
     ]
     assert kinds(verbatim(support=[("a", ["0a"], False), ("b", ["0a"], True)])) == []
-
-
-def test_an_open_verdict_is_settled_by_its_keys() -> None:
-    """Published rows with a null verdict count as supported where they name support."""
     checked = check_label(verbatim(support=[("a", ["0a"], None), ("b", [], None)]), TRACE_EXAMPLE)
     assert [s.fully_supported for s in checked.answer.sentence_support_information] == [True, False]
     assert checked.repairs == {"fully_supported_null": 2}

@@ -99,12 +99,17 @@ def test_a_share_is_cut_to_its_bounds() -> None:
 # -- error-corrected ------------------------------------------------------------------------------
 
 
-def test_the_corrected_proportion_has_its_reference_values() -> None:
-    """80 % yes by a judge of specificity .7 and sensitivity .9, measured on 100 each."""
+def test_the_corrected_proportion_has_its_reference_values_and_is_cut_to_its_range() -> None:
+    """With a warning."""
+    # 80 % yes by a judge of specificity .7 and sensitivity .9, measured on 100 each.
     found = proportion(800, 1000, ERRORS)
     assert found.value == pytest.approx(0.8333333, abs=5e-8)
     assert ends(found) == pytest.approx((0.7461096, 0.9437937), abs=5e-8)
     assert (found.sensitivity, found.specificity) == (0.9, 0.7)
+    # A judge who says yes less often than its errors alone would make it: 0, with a warning.
+    found = proportion(25, 100, ERRORS)
+    assert found.value == 0
+    assert warned(found, "the formula gave -0.083, beyond 0 to 1")
 
 
 @pytest.mark.parametrize(
@@ -124,13 +129,6 @@ def test_a_correction_that_cannot_be_made_says_why(
     """No number comes from a judge who tells nothing, or of whom nothing is known."""
     found = proportion(0, judged, errors)
     assert (found.value, found.interval, found.undefined) == (None, None, reason)
-
-
-def test_a_proportion_beyond_its_range_is_cut_and_said() -> None:
-    """A judge who says yes less often than its errors alone would make it: 0, with a warning."""
-    found = proportion(25, 100, ERRORS)
-    assert found.value == 0
-    assert warned(found, "the formula gave -0.083, beyond 0 to 1")
 
 
 @pytest.mark.parametrize("judged_yes", [0, 2, 100])
@@ -186,12 +184,17 @@ def test_doubtful_samples_are_warned_of() -> None:
 # -- plain ----------------------------------------------------------------------------------------
 
 
-def test_a_plain_mean_has_the_interval_of_summaries() -> None:
-    """Yes or no: the exact interval of 8 in 10; nothing is not 0."""
+def test_a_plain_mean_has_the_interval_of_summaries_and_none_of_one_group() -> None:
+    """Nothing is not 0."""
+    # Yes or no: the exact interval of 8 in 10; nothing is not 0.
     found = plain_mean([1.0] * 8 + [0.0] * 2)
     assert found.value == 0.8
     assert ends(found) == pytest.approx((0.4439, 0.9748), abs=2e-4)
     assert plain_mean([]).undefined == "no_values"
+    groups = [0] * 10 + [*range(1, 101)]
+    found = ppi_mean(PEOPLE, JUDGE, ALONE, groups=groups)
+    assert found.interval is None
+    assert warned(found, "ask one question")
 
 
 def test_few_human_labels_get_wilsons_interval_of_as_much_information() -> None:
@@ -243,14 +246,6 @@ def test_copies_of_records_in_one_group_tell_nothing_new() -> None:
     assert together.value == alone.value
     assert together.interval is not None
     assert together.interval.method == "error-corrected_groups"
-
-
-def test_human_labels_of_one_question_have_no_interval() -> None:
-    """One group does not vary."""
-    groups = [0] * 10 + [*range(1, 101)]
-    found = ppi_mean(PEOPLE, JUDGE, ALONE, groups=groups)
-    assert found.interval is None
-    assert warned(found, "ask one question")
 
 
 # -- wrong use ------------------------------------------------------------------------------------

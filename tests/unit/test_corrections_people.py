@@ -278,14 +278,14 @@ WARNED = "drawn at random, so means and intervals are biased"
 
 def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler_command: Command) -> None:
     """The mean is far above the truth, and each command that shows it says so."""
-    every = population(300)
+    every = population(100)
     adherence = select_metrics("adherence")
     judged = [(measure(one, adherence).metrics["adherence"].value, right) for one, right in every]
     write_labels([one for one, _ in every], "labels.jsonl")
     judge_all([each for each, (value, _) in zip(every, judged, strict=True) if not value], "order")
     _, _, err = labeler_command("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     before, after = fmean(value or 0 for value, _ in judged), fmean(v or r for v, r in judged)
-    assert f"adherence {before:.4f} (n 300) → {after:.4f} (n 300)" in err
+    assert f"adherence {before:.4f} (n 100) → {after:.4f} (n 100)" in err
     assert after > 0.75  # the truth is 0.68
     assert WARNED in err
     gate = ("check", "corrected.jsonl", "--min", "adherence=0.75")

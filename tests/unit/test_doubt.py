@@ -50,7 +50,7 @@ def overconfident(count: int) -> tuple[list[LabelRecord], dict[tuple[str, str], 
 
 def test_corrections_calibrate_an_overconfident_judge() -> None:
     """After 200 corrections the expected calibration error is at most .05, and the order stays."""
-    labels, truth = overconfident(2000)
+    labels, truth = overconfident(1000)
     some = dict(list(truth.items())[:200])
     rest = [one for one in fit_doubt(labels, some).verdicts if (one.id, one.sentence) not in some]
     doubts = np.array([one.doubt for one in rest])

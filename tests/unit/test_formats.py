@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -542,6 +542,8 @@ class DataFrame:
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
+        self.columns = [*rows[0]]
+        self.index = SimpleNamespace(names=[None])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -571,6 +573,16 @@ def test_a_data_frame_of_pandas_is_read_by_what_it_can_do(monkeypatch: pytest.Mo
     frame = DataFrame([GOOD, OTHER | {"reference": float("nan")}])
     rows = open_rows(of_module(frame, "pandas", monkeypatch))
     assert contents(rows) == contents(rows) == contents(open_rows([GOOD, OTHER]))
+
+
+def test_parts_of_a_frame_of_pandas_are_rows() -> None:
+    """Ids in an index with a name are read; a row, and a column of rows, is a series."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([GOOD, OTHER])
+    every = contents(open_rows([GOOD, OTHER]))
+    assert contents(open_rows(frame.set_index("id"))) == every
+    assert contents(open_rows(pd.Series([GOOD, OTHER]))) == every
+    assert contents(open_rows(frame.iloc[0])) == every[:1]
 
 
 class Dataset(list[dict[str, Any]]):

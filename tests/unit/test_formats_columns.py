@@ -43,16 +43,12 @@ def failure(row: Any, preset: str | None = None, **columns: Any) -> LabelFailure
     return content
 
 
-def test_a_column_of_another_name_is_moved() -> None:
-    """It is no metadata any more; the others are."""
+def test_a_column_of_another_name_is_moved_and_one_that_it_pushes_aside_is_metadata() -> None:
+    """Nothing that a row holds is lost, also where its metadata is named."""
     found = only(
         {"query": "Q?", "ctx": ["D."], "response": "R.", "n": 3}, question="query", documents="ctx"
     )
     assert (found.question, found.documents, found.metadata) == ("Q?", ("D.",), {"n": 3})
-
-
-def test_a_column_that_a_field_pushes_aside_is_metadata() -> None:
-    """Nothing that a row holds is lost, also where its metadata is named."""
     row = PLAIN | {"query": "Other?", "metadata": {"n": 3}}
     found = only(row, question="query")
     assert (found.question, found.metadata) == ("Other?", {"question": "Q?", "n": 3})

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,13 +15,9 @@ import labeler
 from labeler import api
 from labeler.calculators import MetricsRow, Ratio
 from labeler.calculators.export import (
-    short_configuration,
-    to_arrow,
-    to_frame,
     write_numbers,
     write_summaries,
 )
-from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
 from support.command import Command
@@ -45,24 +39,6 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def test_a_metric_row_is_one_row_with_a_column_a_metric() -> None:
-    """Reasons of missing values together, and a digest of how the label was made."""
-    first, second = to_arrow([HALF, ODD]).to_pylist()
-    assert first == {
-        "id": "a",
-        "failed": None,
-        "one": 0.5,
-        "two": None,
-        "undefined": None,
-        "metadata": '{"n":[3]}',
-        "configuration": short_configuration("label:x"),
-    }
-    assert (second["failed"], second["two"], second["configuration"]) == ("refusal", 1 / 6, None)
-    assert to_frame([HALF, ODD]).to_dicts() == [first, second]
-    missing = MetricsRow("c", {"one": Ratio.missing("no_sentences")}, "label:x", "metrics:one.v1")
-    assert to_arrow([missing]).to_pylist()[0]["undefined"] == '{"one":"no_sentences"}'
 
 
 def test_columns_of_csv_are_metrics_of_some_row(tmp_path: Path) -> None:
@@ -88,7 +64,6 @@ def test_summaries_are_a_row_each(tmp_path: Path) -> None:
     assert (found["mean"], found["interval.low"]) == (told["mean"], told["interval"]["low"])
     assert (found["bounds_high"], found["defined"]) == (told["bounds"]["high"], 12)
     assert (json.loads(found["failed"]), found["undefined"]) == ({"refusal": 1}, None)
-    assert to_frame(rows).to_dicts() == [found]
     (cells,) = read_csv(tmp_path / "sums.csv")
     assert (cells["mean"], cells["higher_is_better"]) == (str(told["mean"]), "true")
     assert json.loads((tmp_path / "sums.jsonl").read_text(encoding="utf-8")) == told
@@ -132,27 +107,6 @@ def test_no_rows_are_a_table_of_none(tmp_path: Path) -> None:
     """With the columns that each row has."""
     assert write_numbers([], {}, tmp_path / "rows.parquet") == 0
     assert pq.read_table(tmp_path / "rows.parquet").column_names[:3] == ["id", "position", "kind"]
-    names = ["id", "failed", "undefined", "metadata", "configuration"]
-    assert to_arrow([]).column_names == names
-
-
-@pytest.mark.parametrize("rows", [[3], [HALF, *labeler.summary([sample_record(1)], "relevance")]])
-def test_a_table_is_of_one_kind_of_row(rows: list[Any]) -> None:
-    """What is none is refused."""
-    with pytest.raises(UsageError, match="a table is of metric rows or of summaries"):
-        to_arrow(rows)
-
-
-@pytest.mark.parametrize(("package", "library"), [("polars", "polars"), ("pandas", "pandas")])
-def test_a_library_that_is_not_there_is_named(
-    package: str, library: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And one that frames are not made of is refused."""
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UsageError, match=f"{library} is not installed: pip .*install {library}"):
-        to_frame([HALF], library=library)
-    with pytest.raises(UsageError, match="not of 'spark'"):
-        to_frame([HALF], library="spark")
 
 
 @pytest.fixture

@@ -484,7 +484,7 @@ def test_an_assertion_takes_the_options_of_the_command(
     [
         ({"metric": "adherance", "at_least": 0.9}, "did you mean 'adherence'"),
         ({"metric": "all", "at_least": 0.9}, "on one metric: 'all' names"),
-        ({"at_least": float("nan")}, "nan is not a threshold"),
+        ({"at_least": float("nan")}, "must be a number, got nan"),
         ({}, "no gate is given"),
         ({"at_least": 0, "on": "mean"}, "on 'mean': hold 'point' or 'interval'"),
         ({"at_least": 0, "max_failed": 5}, "max_failed must be a number from 0 to 1, got 5"),

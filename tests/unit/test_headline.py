@@ -76,17 +76,14 @@ def test_the_headline_counts_supported_answers(
     assert said(outcomes) == expected
 
 
-def test_the_headline_has_the_interval_and_its_unusual_level() -> None:
-    """95 % goes without saying."""
+def test_the_headline_has_the_interval_and_the_lowest_group() -> None:
+    """An unusual level is named; the counts are of all groups together."""
+    # 95 % goes without saying.
     many = labels(*[SUPPORTED] * 30, *[NONE] * 10)
     assert said(many, intervals=Intervals()).startswith(
         "30 of 40 answers fully supported (75 %, 59 to 87)"
     )
     assert "(75 %, 80 % interval 6" in said(many, intervals=Intervals(0.8))
-
-
-def test_the_headline_of_groups_names_the_lowest() -> None:
-    """With the counts of all groups together."""
     assert said(labels(SUPPORTED, NONE, SUPPORTED), by="part").startswith(
         "2 of 3 answers fully supported (67 %), least for odd: 0 of 1 (0 %). 1 is not: r1."
     )

@@ -72,6 +72,8 @@ def test_a_plain_row_becomes_a_record() -> None:
     assert (record.verbatim, record.normalised, record.violations) == (None, {}, ())
     assert record.example.metadata["dataset_name"] == "lamps_test"
     assert record.example.metadata["published"]["trulens_groundedness"] == 0.5
+    first, second = to_record(published()), to_record(published(generation_model_name="gen-2"))
+    assert first.id != second.id
 
 
 QUIRKS: list[tuple[str, dict[str, Any], dict[str, int], list[str]]] = [
@@ -127,12 +129,6 @@ def test_a_quirk_is_repaired_or_kept(
     for name, given in changes.items():
         if name.startswith("all_"):
             assert list(getattr(stored, name)) == given
-
-
-def test_the_same_row_by_two_generators_is_two_records() -> None:
-    """An id alone occurs twice."""
-    first, second = to_record(published()), to_record(published(generation_model_name="gen-2"))
-    assert first.id != second.id
 
 
 @pytest.mark.parametrize(

@@ -106,17 +106,20 @@ def test_the_ends_are_quantiles_of_randomly_weighted_means() -> None:
     assert high == pytest.approx(drawn(1.0)[19_500], abs=0.01)
 
 
-def test_an_interval_leans_to_the_long_tail() -> None:
-    """Few large values among small ones: the mean may lie further above than below."""
+def test_an_interval_leans_to_the_long_tail_and_grows_with_confidence_and_scale() -> None:
+    """The mean may lie further where few values are; marks are shares, stretched."""
     values = [0.0] * 80 + SPREAD
     low, high = ends(mean_interval(values))
     assert high - fmean(values) > 1.1 * (fmean(values) - low)
-
-
-def test_more_confidence_is_wider() -> None:
-    """99 % holds 90 %."""
+    # 99 % holds 90 %.
     wide, narrow = ends(mean_interval(SPREAD, level=0.99)), ends(mean_interval(SPREAD, level=0.9))
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    # 1 to 5 is 0 to 1 times 4, and 1.
+    shares, scores = (
+        mean_interval(SPREAD),
+        mean_interval([1 + 4 * v for v in SPREAD], range_=(1, 5)),
+    )
+    assert ends(scores) == pytest.approx([1 + 4 * end for end in ends(shares)])
 
 
 def test_groups_are_one_observation() -> None:
@@ -148,15 +151,6 @@ def test_values_outside_their_range_are_of_unknown_range() -> None:
     assert found is not None
     assert found.method == "gaffke_observed"
     assert found == mean_interval([0.5, 1.0, 4.0], range_=None)
-
-
-def test_scores_have_the_interval_of_their_scale() -> None:
-    """1 to 5 is 0 to 1 times 4, and 1."""
-    shares, scores = (
-        mean_interval(SPREAD),
-        mean_interval([1 + 4 * v for v in SPREAD], range_=(1, 5)),
-    )
-    assert ends(scores) == pytest.approx([1 + 4 * end for end in ends(shares)])
 
 
 def test_a_small_sample_is_marked() -> None:

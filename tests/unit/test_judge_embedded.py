@@ -73,6 +73,7 @@ NOTHING = ("supported_without_sentence",)
     ("claim", "keys"),
     [
         ("The tower is 300 metres tall.", ("0b",)),
+        ("The tower does not have a public restaurant.", ("0a", "0c")),
         # Other endings of the same words.
         ("Ferry leaving for islands: the northern piers, hourly or every hour.", ("1a",)),
         (
@@ -92,7 +93,7 @@ def test_a_sentence_is_supported_by_what_says_it(claim: str, keys: tuple[str, ..
     entry = sentence([claim])
     assert entry.fully_supported
     assert set(entry.supporting_sentence_keys) == set(keys)
-    assert "Numbers" not in entry.explanation
+    assert not {"Numbers", "negation"} & set(entry.explanation.split())
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,8 @@ def test_a_sentence_is_supported_by_what_says_it(claim: str, keys: tuple[str, ..
             "The tower stands in the harbour of Grimsby Regis.",
             "Names not in any document: grimsby, regis",
         ),
+        # The same words except for a negation are a contradiction.
+        ("It does have a public restaurant.", "negation"),
         # A fabrication does not pass because it also states that the documents lack something.
         ("The documents do not mention that, but penguins designed the lighthouse.", "penguins"),
         ("The documents do not say that the Kestrel Tower was opened in 1931.", "0a"),
@@ -118,20 +121,6 @@ def test_a_sentence_that_no_document_says_is_not_supported(claim: str, named: st
     assert not entry.fully_supported
     assert entry.supporting_sentence_keys == ()
     assert named in entry.explanation
-
-
-@pytest.mark.parametrize(
-    ("claim", "supported"),
-    [
-        ("The tower does not have a public restaurant.", True),
-        ("It does have a public restaurant.", False),
-    ],
-)
-def test_negation_flip_is_not_supported(claim: str, supported: bool) -> None:
-    """The same words except for a negation are a contradiction, which the explanation states."""
-    entry = sentence([claim])
-    assert entry.fully_supported is supported
-    assert ("negation" in entry.explanation) is not supported
 
 
 def test_greeting_beside_a_claim_is_general() -> None:
@@ -168,15 +157,11 @@ def test_no_documents_support_nothing() -> None:
     assert not check_label(answer, example).violations
 
 
-def test_chinese_is_matched_by_character_pairs() -> None:
-    """Text without spaces between words is compared by bigrams."""
+def test_words_of_several_scripts() -> None:
+    """Text without spaces is compared by pairs of characters; vowel signs stay in their words."""
     documents = [["红隼塔高三百米。", "渡轮每小时从北码头出发。"]]
     assert sentence(["红隼塔高三百米。"], documents=documents).supporting_sentence_keys == ("0a",)
     assert not sentence(["企鹅在月光下迁徙。"], documents=documents).fully_supported
-
-
-def test_words_of_several_scripts() -> None:
-    """Vowel signs stay in their words, full-width digits are digits, apostrophes are one kind."""
     assert surface_words("हिन्दी भाषा") == ["हिन्दी", "भाषा"]
     assert surface_words("\uff13\uff10\uff10 m") == ["300", "m"]
     assert surface_words("don\u2019t") == surface_words("don't")
@@ -203,14 +188,10 @@ def test_stem(word: str, stemmed: str) -> None:
     assert stem(word) == stemmed
 
 
-def test_question_decides_relevance_where_the_response_is_silent() -> None:
-    """A document sentence that covers the question ranks above one that does not."""
+def test_used_sentences_are_utilized_and_relevant() -> None:
+    """The ferries are neither; where the response is silent the question decides."""
     scores = probabilities(example_of(["I cannot tell."]))
     assert scores.relevance["0b"] > scores.relevance["1a"]
-
-
-def test_used_sentences_are_utilized_and_relevant() -> None:
-    """The sentence that answers the question and was copied is both; the ferries are neither."""
     answer = judged(example_of(["The tower is 300 metres tall."])).answer
     assert "0b" in answer.all_relevant_sentence_keys
     assert "0b" in answer.all_utilized_sentence_keys
@@ -281,13 +262,6 @@ def test_a_citation_marker_changes_no_probability(end: str) -> None:
     bare, cited = (probabilities(example_of([f"{copy}{one}"])) for one in (".", end))
     assert bare == cited
     assert judged(example_of([f"{copy}{end}"])).answer.overall_supported
-
-
-def test_numbers_are_equal_however_they_are_written() -> None:
-    """12,500 and twelve in a response are 12500 and 12 of a document."""
-    documents = [["The harbour has 12500 visitors and 12 piers."]]
-    written = example_of(["The harbour has 12,500 visitors and twelve piers."], documents)
-    assert probabilities(written) == probabilities(example_of(documents[0], documents))
 
 
 @pytest.mark.parametrize(

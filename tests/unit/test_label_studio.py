@@ -326,16 +326,12 @@ def records(count: int) -> list[LabelRecord]:
     ]
 
 
-def test_all_are_chosen_in_order_and_once() -> None:
-    """What stands there twice is one label."""
+def test_labels_are_chosen_in_order_by_doubt_or_at_random() -> None:
+    """One twice is one; equal doubt stays in order; a sample by its seed, all of fewer."""
     some = records(4)
     chosen = list(choose([*some, *some]))
     assert [c.record.id for c in chosen] == ["r0", "r1", "r2", "r3"]
     assert {c.queue for c in chosen} == {"order"}
-
-
-def test_the_most_doubtful_come_first() -> None:
-    """Equal doubt stays in order."""
     some = records(7)
     doubts = [suspicion_score(findings_of(each)) for each in some]
     assert len(set(doubts)) > 1
@@ -343,10 +339,6 @@ def test_the_most_doubtful_come_first() -> None:
     chosen = list(choose(some, top=5))
     assert [c.record.id for c in chosen] == [f"r{n}" for n in ranked[:5]]
     assert {c.queue for c in chosen} == {"doubtful"}
-
-
-def test_a_sample_can_be_drawn_again() -> None:
-    """By its seed; in the order of the file; all where there are fewer."""
     some = records(30)
     drawn = [c.record.id for c in choose(some, sample=5, seed=3)]
     assert drawn == [c.record.id for c in choose(some, sample=5, seed=3)]

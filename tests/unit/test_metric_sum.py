@@ -22,7 +22,7 @@ def test_more_distinct_ratios_than_two_bytes_number() -> None:
 
 
 def test_rows_without_the_metric_keep_the_others_with_their_units() -> None:
-    """Before, between and after the measured rows; undefined rows have no unit either."""
+    """Wherever they stand; what is missing comes in order; of no value there is no mean."""
     measured = {1: Ratio(1, 2), 3: Ratio(1, 3), 4: Ratio.missing("empty_response"), 6: Ratio(1, 4)}
     found = MetricSum()
     for row, ratio in measured.items():
@@ -31,10 +31,6 @@ def test_rows_without_the_metric_keep_the_others_with_their_units() -> None:
     expected = mean_interval([1 / 2, 1 / 3, 1 / 4], groups=[5, 5, 7])
     assert found.interval(Intervals(), (0.0, 1.0), units) == expected
     assert (found.defined, found.undefined) == (3, {"empty_response": 1})
-
-
-def test_missing_values_come_in_order_of_appearance() -> None:
-    """And rows without any value have bounds and no mean."""
     found = MetricSum()
     for row, reason in enumerate(("b", "a", "b")):
         found.add(Ratio.missing(reason), row)

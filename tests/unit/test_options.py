@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer import Context
 from typer.main import get_command
@@ -72,10 +73,12 @@ def test_a_model_option_is_a_setting_of_the_openai_judge() -> None:
     assert spec.parameters() == {"model": "m", "temperature": 0.5, "top_p": 0.25}
 
 
-def test_an_unknown_keyword_is_named_with_the_one_that_was_meant() -> None:
-    """As a TypeError, like any other unknown keyword."""
+def test_an_argument_that_is_unknown_or_lacking_is_named() -> None:
+    """As Python does: with the one that was meant, and with the function."""
     with pytest.raises(TypeError, match=r"label\(\) has no option 'temprature'; .*'temperature'"):
         api.label([ROW], judge="embedded", temprature=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"label\(\): missing a required argument: 'data'"):
+        api.label()  # type: ignore[call-arg]
 
 
 def test_a_judge_takes_no_settings_of_another() -> None:
@@ -178,12 +181,6 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
         assert loaded_by(program) <= most
 
 
-def test_a_call_that_lacks_an_argument_is_named() -> None:
-    """With the function, as Python does."""
-    with pytest.raises(TypeError, match=r"label\(\): missing a required argument: 'data'"):
-        api.label()  # type: ignore[call-arg]
-
-
 @pytest.mark.parametrize(
     ("written", "spoken"),
     [
@@ -207,12 +204,16 @@ def test_messages_name_options_as_their_reader_writes_them(written: str, spoken:
         assert str(UsageError(written)) == written
 
 
-WRONG: list[Any] = [3, [3], {}, {3: 4}, b"x", object(), float("nan"), iter([3]), len]
+WRONG: list[Any] = [3, [3], {}, {3: 4}, b"x", object(), float("nan"), iter([3]), len, (), []]
+WRONG += [10**400, "a\0b", "\ud800", np.str_("7"), np.array(["a", "b"]), np.array([1, 2])]
 
 
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
-def test_wrong_arguments_are_named(value: Any, tmp_path: Path) -> None:
+def test_wrong_arguments_are_named(
+    value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No parameter of a public function lets Python's own error through."""
+    monkeypatch.chdir(tmp_path)
     store = MemoryStore()
     labels = labeler.label([ROW], judge="embedded", store=store)
     calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
@@ -228,7 +229,17 @@ def test_wrong_arguments_are_named(value: Any, tmp_path: Path) -> None:
         (labels.plot, (), {}),
         (labels.report, (tmp_path / "page.html",), {"name": "labels"}),
         (labels.summary, (), {}),
+        (labels.anchors, (), {}),
+        (labels.compare, (labels,), {}),
+        (labels.doubt, (), {}),
+        (labels.save, (tmp_path / "labels.jsonl",), {}),
+        (labels.to_polars, (), {}),
+        (labels.worst, (), {}),
+        (api.write_labels, (labels, tmp_path / "labels.jsonl"), {}),
         (assert_metric, (labels, "adherence"), {"at_least": 0.0}),
+        (labeler.DiskStore, (tmp_path / "store",), {}),
+        (labeler.Intervals, (), {}),
+        (labeler.load, (labels.save(tmp_path / "more.jsonl"),), {}),
     ]
     for call, args, others in calls:
         for name in inspect.signature(call).parameters.keys() - {"options", "sides", "metrics"}:

@@ -61,16 +61,6 @@ def reasons(outcomes: Sequence[Outcome]) -> list[str]:
     return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
 
 
-def test_one_call_a_row_and_none_the_second_time() -> None:
-    """The rerun is answered by the store, in the same order, with the same records."""
-    store, judge = MemoryStore(), CountingJudge()
-    first = labeler.label(rows(5), judge=judge, store=store)
-    again = labeler.label(rows(5), judge=judge, store=store)
-    assert [outcome.id for outcome in first] == ["r0", "r1", "r2", "r3", "r4"]
-    assert len(judge.asked) == 5
-    assert again == first
-
-
 def test_a_rerun_from_disk_writes_the_same_bytes(tmp_path: Path) -> None:
     """What comes out of the store is what went in, to the last byte of the label file."""
     for name in ("first", "again"):

@@ -47,15 +47,11 @@ def user_message(**parts: object) -> str:
     return load_prompt().render(example)[1]["content"]
 
 
-def test_static_text_comes_first() -> None:
-    """The system message is the same for all records, so that providers can cache it."""
+def test_static_text_comes_first_and_each_sentence_with_its_key() -> None:
+    """So that providers can cache the system message; a sentence is one line."""
     first, second = (request(keyed_example(question=q)).messages[0] for q in ("A?", "B?"))
     assert first == second
     assert first["role"] == "system"
-
-
-def test_every_sentence_travels_with_its_key() -> None:
-    """Each is one line in its block."""
     found = blocks(user_message())
     assert found["QUESTION"] == [{"question": "What is the capital of France?"}]
     assert [line["key"] for line in found["DOCUMENTS"]] == ["0a", "0b", "1a"]

@@ -39,7 +39,7 @@ def _floats(node: ET.Element, *names: str) -> tuple[float, ...]:
     return tuple(float(node.attrib[name]) for name in names)
 
 
-def test_shares_fall_into_tenths_and_count_once() -> None:
+def test_shares_fall_into_tenths_and_verdicts_into_two_bins() -> None:
     """A value at an edge belongs to the bin that begins there, and 1 to the last one."""
     # Ten bins from 0 to 1; the last one holds 1 itself.
     bins = charts.bins_of([0.05, 0.5, 1.0])
@@ -48,6 +48,15 @@ def test_shares_fall_into_tenths_and_count_once() -> None:
     assert [each.closed for each in bins] == [False] * 9 + [True]
     values = [0.0, 0.09, 0.1, 0.3, 0.3, 0.7, 0.9, 0.99, 1.0]
     assert [count for _, count in charts.count_bins(values)] == [2, 1, 0, 2, 0, 0, 0, 1, 0, 3]
+    # Where all values are 0 or 1 there is nothing between.
+    counted = charts.count_bins([1, 0, 1, 1])
+    assert [(str(bin_), count) for bin_, count in counted] == [("0", 1), ("1", 3)]
+    assert counted[1][0].filter("adherence") == {
+        "metric": "adherence",
+        "low": 1.0,
+        "high": 1.0,
+        "closed": True,
+    }
 
 
 @pytest.mark.parametrize("tenths", range(11))
@@ -61,18 +70,6 @@ def test_the_filter_of_a_bar_lets_its_values_through_and_no_others(tenths: int) 
             v for v in values if low <= v and (v < high or (asked.get("closed") and v <= high))
         ]
         assert len(inside) == count
-
-
-def test_verdicts_make_two_bins() -> None:
-    """Where all values are 0 or 1 there is nothing between."""
-    bins = charts.count_bins([1, 0, 1, 1])
-    assert [(str(bin_), count) for bin_, count in bins] == [("0", 1), ("1", 3)]
-    assert bins[1][0].filter("adherence") == {
-        "metric": "adherence",
-        "low": 1.0,
-        "high": 1.0,
-        "closed": True,
-    }
 
 
 @pytest.mark.parametrize(

@@ -155,18 +155,14 @@ def test_a_blind_session_is_one_persons(tmp_path: Path) -> None:
     assert refused.value.status_code == 403
 
 
-def test_a_random_sample_depends_on_keys_and_seed_alone() -> None:
-    """Not on the order of the file; and a larger one begins with the smaller."""
+def test_a_sample_depends_on_keys_and_seed_or_on_doubt_alone() -> None:
+    """A larger one begins with the smaller; no more can be drawn than there are."""
     keys = [one.key for one in labels(20)]
     drawn = [keys[place] for place in queue_places("random", keys, size=5, seed=3)]
     turned = keys[::-1]
     assert [turned[place] for place in queue_places("random", turned, size=5, seed=3)] == drawn
     assert [keys[place] for place in queue_places("random", keys, size=9, seed=3)][:5] == drawn
     assert [keys[place] for place in queue_places("random", keys, size=5, seed=4)] != drawn
-
-
-def test_the_most_doubtful_come_first() -> None:
-    """Equal doubt stays in the order of the file; no more can be drawn than there are."""
     doubts = [0.1, 0.5, 0.1, 0.9]
     assert queue_places("doubtful", ["k", "l", "m", "n"], doubts=doubts) == (3, 1, 0, 2)
     with pytest.raises(UsageError, match="the 2 labels"):

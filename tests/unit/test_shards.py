@@ -262,5 +262,5 @@ def test_a_label_of_the_whole_store_goes_before_a_failure_of_the_shard(tmp_path:
     with DiskStore(tmp_path / "store") as whole, ShardStore(whole, "part") as shard:
         whole.put(found).result(10)
         shard.put(failed).result(10)
-        assert shard.outcome(found.key) == found
+        assert shard.get(found.key) == found
         assert shard.failure(found.key) == failed

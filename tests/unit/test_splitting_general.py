@@ -208,11 +208,13 @@ def test_a_cut_through_letters_spares_accents() -> None:
     assert all(piece.startswith(("a", "👍")) for piece in pieces)
 
 
-def test_a_long_fence_is_cut_at_line_ends() -> None:
-    """Code is not cut at its full stops."""
+def test_long_code_and_long_lines_are_cut_at_their_parts() -> None:
+    """Code at line ends, not at full stops; a line where its sentences are."""
     line = "x = f(a, b). g  # so. It is\n"
     pieces = _bounded_texts("```\n" + line * 300 + "```")
     assert all(piece.splitlines()[-1] == line.strip() for piece in pieces[:-1])
+    sentences = [f"Sentence number {number} is here." for number in range(4_000)]
+    assert [piece.text for piece in GENERAL.split(" ".join(sentences))] == sentences
 
 
 def test_the_texts_of_its_development_are_right() -> None:
@@ -280,9 +282,3 @@ def test_every_shape_is_read(name: str) -> None:
             text = shape(unit, tail, 3_000)
             pieces = SPLITTERS[name].split(text)
             assert visible("".join(piece.text for piece in pieces)) == visible(text), unit
-
-
-def test_a_long_line_is_cut_where_its_sentences_are() -> None:
-    """Its length leaves no trace in its sentences."""
-    sentences = [f"Sentence number {number} is here." for number in range(4_000)]
-    assert [piece.text for piece in GENERAL.split(" ".join(sentences))] == sentences

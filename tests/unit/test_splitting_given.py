@@ -23,33 +23,17 @@ from labeler.sentences.splitting import SPLITTERS, align, key_example
 GENERAL = SPLITTERS["general"]
 
 
-def test_a_given_sentence_is_kept_as_it_is() -> None:
-    """The piece has the sentence with its spaces, and the span without them."""
+def test_a_given_sentence_is_kept_and_may_differ_in_white_space_alone() -> None:
+    """The piece has its spaces, the span none; a tab, a wide or hard space or none are the same."""
     assert align("One.\n\n Two  words. ", ["One.", " Two words. "]) == [
         Piece(text="One.", start=0, end=4),
         Piece(text=" Two words. ", start=7, end=18),
     ]
-
-
-def test_a_sentence_may_differ_in_white_space_alone() -> None:
-    """A line break, a tab, a wide or a hard space and no space at all are the same."""
-    text = "a\tb\u3000c\u00a0d\u2028e"
-    assert align(text, ["a b", "cd e"]) == [
+    assert align("a\tb\u3000c\u00a0d\u2028e", ["a b", "cd e"]) == [
         Piece(text="a b", start=0, end=3),
         Piece(text="cd e", start=4, end=9),
     ]
-
-
-def test_a_zero_width_space_is_no_white_space() -> None:
-    """What ``str.isspace`` does not call white space has to be in the sentence."""
-    with pytest.raises(BadRow, match="at character 1 the text has"):
-        align("a\u200bb", ["ab"])
-
-
-@pytest.mark.parametrize("text", ["", " \n\t\u2029 "])
-def test_a_blank_text_has_no_sentences(text: str) -> None:
-    """No sentence is what goes with a text that has nothing visible."""
-    assert align(text, []) == []
+    assert align("", []) == align(" \n\t\u2029 ", []) == []
 
 
 @pytest.mark.parametrize(
@@ -60,6 +44,8 @@ def test_a_blank_text_has_no_sentences(text: str) -> None:
             ["One.", "Tow."],
             "1 is not in it: at character 6 the text has 'wo.', {'ow.'}",
         ),
+        # What ``str.isspace`` does not call white space has to be in the sentence.
+        ("a\u200bb", ["ab"], "0 is not in it: at character 1 the text has '\\u200bb', {'b'}"),
         ("One.", ["One. More"], "0 is not in it: at character 4 the text has ended, {'More'}"),
         (
             "One. Two.",
@@ -106,7 +92,7 @@ def _example(**fields: object) -> Example:
 
 
 def test_an_example_without_sentences_is_split() -> None:
-    """The splitter cuts documents, response and reference, and is named."""
+    """The splitter, which is named, cuts all texts; an absent reference differs from a blank."""
     keyed = key_example(_example(reference="It is so. It was.", metadata={"k": 1}), GENERAL)
     assert keyed.splitter == "general/1"
     assert keyed.document_keys() == ["0a", "0b"]
@@ -118,10 +104,6 @@ def test_an_example_without_sentences_is_split() -> None:
         ("ref.b", "It was."),
     ]
     assert (keyed.id, keyed.question, keyed.metadata) == ("1", "Q?", {"k": 1})
-
-
-def test_an_example_without_reference_has_none() -> None:
-    """An absent reference stays absent, and a blank one is a reference without sentences."""
     assert key_example(_example(), GENERAL).reference is None
     assert key_example(_example(reference=" "), GENERAL).reference == ()
 
@@ -251,16 +233,11 @@ def test_letters_are_bijective_base_26() -> None:
     assert [index_of(text) for text in LETTERS.values()] == [*LETTERS]
 
 
-@given(INDEX, st.text(alphabet="abcxyz", min_size=1, max_size=8))
-def test_every_index_has_one_name(index: int, text: str) -> None:
-    """Reading what was written gives the index back, and writing what was read the name."""
-    assert index_of(letters(index)) == index
-    assert letters(index_of(text)) == text
-
-
-@given(INDEX, INDEX)
-def test_keys_round_trip(document: int, sentence: int) -> None:
+@given(INDEX, INDEX, st.text(alphabet="abcxyz", min_size=1, max_size=8))
+def test_keys_round_trip(document: int, sentence: int, text: str) -> None:
     """A key names exactly the position that it was made of, in each part of a record."""
+    assert index_of(letters(sentence)) == sentence
+    assert letters(index_of(text)) == text
     own, answer = document_key(document, sentence), response_key(sentence)
     keys = [own, answer, f"ref.{answer}", f"t{own}", f"h{own}"]
     places = [document, 0, 0, document, document]
@@ -289,15 +266,11 @@ def test_no_second_spelling(text: str) -> None:
         position(text)
 
 
-@pytest.mark.parametrize("text", ["", "A", "a1", "é"])
-def test_letters_only(text: str) -> None:
-    """Only the letters a to z make a position."""
-    with pytest.raises(ValueError, match="sentence letters"):
-        index_of(text)
-
-
-def test_negative_positions_are_refused() -> None:
-    """There is no sentence before the first."""
+def test_a_position_is_made_of_letters_and_is_not_negative() -> None:
+    """Only the letters a to z make one, and there is no sentence before the first."""
+    for text in ("", "A", "a1", "é"):
+        with pytest.raises(ValueError, match="sentence letters"):
+            index_of(text)
     with pytest.raises(ValueError, match="0 or more"):
         letters(-1)
     with pytest.raises(ValueError, match="0 or more"):

@@ -132,7 +132,7 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
     waiting = [store.put(sample_failure(message=str(n))) for n in range(50)]
     for saved in waiting:
         saved.result(10)
-    assert store.failure(key) == store.outcome(key) == sample_failure(message="49")
+    assert store.failure(key) == sample_failure(message="49")
     assert store.failure(sample_record(4).key) is None
 
 
@@ -143,7 +143,7 @@ def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> N
     puts: list[Callable[[], Future[bool]]] = [lambda: store.put(record), lambda: store.put(failure)]
     for put in reversed(puts) if failure_first else puts:
         put().result(10)
-    assert store.get(record.key) == store.outcome(record.key) == record
+    assert store.get(record.key) == record
     assert store.failure(record.key) == failure
 
 
@@ -346,22 +346,6 @@ def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
             done.result(60)
     with DiskStore(tmp_path / "s", create=False) as store:
         assert len(store) == 3
-
-
-def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
-    """A script that ends without close neither hangs nor loses what it put."""
-    script = (
-        "import sys; from support.records import sample_record\n"
-        "from labeler.store.disk import DiskStore\n"
-        "store = DiskStore(sys.argv[1])\n"
-        "for n in range(300): store.put(sample_record(n))\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "s")], env=environment, check=True, timeout=60
-    )
-    with DiskStore(tmp_path / "s", create=False) as store:
-        assert len(store) == 300
 
 
 # Checksums.

@@ -245,14 +245,11 @@ def test_numbers_texts_and_missing_values_are_groups_of_their_own() -> None:
         assert len(verdict.records) == counts[verdict.group]
 
 
-def test_a_text_keeps_its_name_where_nothing_else_has_it() -> None:
-    """Groups of a CSV file are texts, and look like numbers."""
+def test_a_text_and_a_number_are_told_apart() -> None:
+    """Groups of CSV are texts that look like numbers; rows without a value are each alone."""
     made = [record(id=year, metadata={"year": year}) for year in ("2024", "2025")]
     assert [row.group for row in labeler.summary(made, "adherence", by="year")] == ["2024", "2025"]
-
-
-def test_observations_of_a_column_are_told_apart_in_the_same_way() -> None:
-    """The number 1 and the text are two observations; records without a value are each alone."""
+    # The number 1 and the text are two observations; records without a value are each alone.
     values = [1, "1", 1, "1", None, None]
     made = [record(id=str(n), metadata={"g": value}) for n, value in enumerate(values)]
     (row,) = labeler.summary(made, "adherence", intervals=Intervals(group="g"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +242,13 @@ def test_pandas_joins_by_index_and_by_id() -> None:
 def test_no_labels_are_an_empty_frame() -> None:
     """With the columns that every frame has."""
     assert Labels([]).to_polars().columns[:3] == ["id", "question", "response"]
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_a_library_that_is_not_there_is_named(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the command that installs it."""
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(UsageError, match=f"{library} is not installed: pip .*install {library}"):
+        getattr(labeled(ROWS), f"to_{library}")()

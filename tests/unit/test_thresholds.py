@@ -59,7 +59,7 @@ def test_a_sentence_is_supported_at_its_probability_or_below(
 
 
 def test_relevance_and_utilization_follow_their_own_thresholds(labels: labeler.Labels) -> None:
-    """Each by itself; support stays."""
+    """Each by itself; those by which the labels were judged move nothing."""
     view = labels.at(relevance=0.1, utilization=0.7)
     for before, after in zip(records(labels), records(view), strict=True):
         assert before.scores is not None
@@ -69,6 +69,7 @@ def test_relevance_and_utilization_follow_their_own_thresholds(labels: labeler.L
         assert list(after.label.all_utilized_sentence_keys) == used
         support = before.label.sentence_support_information
         assert after.label.sentence_support_information == support
+    assert labels.at(support=0.82, relevance=0.35, utilization=0.35) == labels
 
 
 def test_a_view_is_another_configuration(labels: labeler.Labels, tmp_path: Path) -> None:
@@ -82,11 +83,6 @@ def test_a_view_is_another_configuration(labels: labeler.Labels, tmp_path: Path)
     assert means[0] is not None
     assert means[1] < means[0]
     assert view[-1] == labels[-1]
-
-
-def test_the_thresholds_that_labels_were_judged_by_move_nothing(labels: labeler.Labels) -> None:
-    """The view is the labels, signatures included."""
-    assert labels.at(support=0.82, relevance=0.35, utilization=0.35) == labels
 
 
 def test_a_response_without_content_earns_no_support() -> None:

@@ -262,12 +262,16 @@ def test_voters_run_side_by_side_within_the_concurrency() -> None:
     assert [len(judge.asked) for judge in judges] == [16, 16, 16]
 
 
-def test_one_judge_has_one_vote() -> None:
+def test_one_judge_has_one_vote_and_nobody_none() -> None:
     """However often, and under whatever name, it is among the voters; nothing is asked."""
     judge = CountingJudge()
     with pytest.raises(UsageError, match="fake/fake-1's again"):
         list(iter_labels(rows(3), judges=[judge, judge], store=MemoryStore()))
     assert (judge.asked, judge.closed) == ([], 1)
+    with pytest.raises(UsageError, match="needs a voter"):
+        list(iter_labels(rows(1), judges=[], store=MemoryStore()))
+    with pytest.raises(UsageError, match="repeat must be a whole number, 1 or more"):
+        list(iter_labels(rows(1), judges=["embedded"], repeat=0, store=MemoryStore()))
 
 
 def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> None:
@@ -296,14 +300,6 @@ def test_agreement_is_counted_over_all_votes() -> None:
     assert (found["supported"].units, found["supported"].left_out) == (2, 1)
     assert found["supported"].raw == 1.0
     assert found["supported"].kappa.undefined == "one_class"
-
-
-def test_no_judge_and_no_repetition_are_refused() -> None:
-    """There is nobody to count."""
-    with pytest.raises(UsageError, match="needs a voter"):
-        list(iter_labels(rows(1), judges=[], store=MemoryStore()))
-    with pytest.raises(UsageError, match="repeat must be a whole number, 1 or more"):
-        list(iter_labels(rows(1), judges=["embedded"], repeat=0, store=MemoryStore()))
 
 
 def test_the_command_votes_and_tells_how_far_they_agree(

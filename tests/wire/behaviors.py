@@ -276,6 +276,9 @@ BEHAVIOURS: dict[str, Behavior] = {
     "drift": changes(lambda value: value.update(model=DRIFTED)),
     "odd-model": changes(lambda value: value.update(model=7, system_fingerprint=[])),
     "surrogate-model": changes(lambda value: value.update(model="m\ud800")),
+    "negative-usage": changes(
+        lambda value: value.update(usage={"prompt_tokens": -5, "completion_tokens": -5})
+    ),
     "absurd-usage": changes(lambda value: value["usage"].update(prompt_tokens=10**18)),
     "odd-finish": changes(lambda value: value["choices"][0].update(finish_reason=None)),
     # labels

@@ -70,6 +70,11 @@ def raw_body(make: Callable[[bytes], bytes]) -> Behavior:
     return sent(lambda wire, content: whole(wire, make(content)))
 
 
+def encoded(name: str) -> Behavior:
+    """A good answer in another encoding of characters."""
+    return raw_body(lambda body: body.decode().encode(name))
+
+
 def responds(content: bytes, status: int = 200, **headers: str) -> Behavior:
     """A complete response with these headers."""
 
@@ -196,6 +201,10 @@ ANSWERS = {
     "no last chunk": Row(sent(chunked(b""), then_close=True)),
     "a second value after the first": Row(raw_body(lambda body: body + b'{"error": "x"}')),
     "a byte order mark": Row(raw_body(lambda body: b"\xef\xbb\xbf" + body)),
+    **{
+        name: Row(encoded(name))
+        for name in ("UTF-16", "UTF-16-LE", "UTF-32-BE")
+    },
     "a huge number": Row(raw_body(lambda b: b.replace(b'ed": 1', b'ed": ' + b"9" * 5000))),
     "choices twice": Row(raw_body(lambda body: body[:-1] + b', "choices": null}')),
     "choices out of order": Row(edited(out_of_order)),

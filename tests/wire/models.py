@@ -19,14 +19,11 @@ class ModelCard:
         name: as a request names it.
         served: the name that its answers state; the same where ``None``.
         shutdown_date: ISO date on which it goes away; ``None`` where none is announced.
-        refuses: parameters that it does not take, out of ``temperature`` (any but 1) and
-            ``max_tokens``.
     """
 
     name: str
     served: str | None = None
     shutdown_date: str | None = None
-    refuses: frozenset[str] = frozenset()
 
     def as_json(self) -> Json:
         """As the models endpoint says it."""
@@ -70,24 +67,6 @@ class Models:
         """The name that an answer to a call states."""
         card = self.card(str(call.body.get("model")))
         return card.served or card.name
-
-    def check(self, call: Call) -> None:
-        """Raise :class:`Refused` where the model is unknown or does not take a parameter."""
-        refuses = self.card(str(call.body["model"])).refuses
-        if "temperature" in refuses and call.body.get("temperature", 1) != 1:
-            raise Refused(
-                400,
-                "unsupported_value",
-                "'temperature' must be left at its default of 1 with this model.",
-                param="temperature",
-            )
-        if "max_tokens" in refuses and "max_tokens" in call.body:
-            raise Refused(
-                400,
-                "unsupported_parameter",
-                "'max_tokens' is not supported with this model; use 'max_completion_tokens'.",
-                param="max_tokens",
-            )
 
     def listing(self, _: Call) -> Json:
         """Answer ``GET /v1/models``."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from labeler.judges.limits import seconds_of
@@ -30,7 +30,7 @@ class Strange(Exception):
     """A request that the provider does not take, and why."""
 
 
-class Form(Protocol):
+class Form:
     """The form of a provider's requests and answers."""
 
     name: str
@@ -39,9 +39,21 @@ class Form(Protocol):
     """Status and words for a key that is wrong or has expired."""
     no_tools: str
     """Words of a model that cannot call any."""
+    path: re.Pattern[str]
+    """Path of a request for an answer; its group is the model, where the body names none."""
+    finishes: ClassVar[Mapping[str, str]]
+    """Reasons of the end, by those of a chat completion."""
+    call: ClassVar[Json]
+    """A block of an answer that calls the tool."""
 
     def is_asked(self, call: Call) -> bool:
         """Whether a call asks for an answer."""
+        return self.path.fullmatch(call.path) is not None
+
+    def model(self, call: Call) -> str:
+        """The model that the path names."""
+        found = self.path.fullmatch(call.path)
+        return unquote(found[1]) if found else ""
 
     def chat(self, call: Call) -> Json:
         """The request as one for a chat completion.
@@ -49,15 +61,45 @@ class Form(Protocol):
         Raises:
             Strange: the provider would refuse it.
         """
+        raise NotImplementedError
 
     def answer(self, completion: Json) -> str:
         """A chat completion as the JSON text of the provider's answer."""
+        message, finish = _read(completion)
+        arguments = _arguments(message)
+        blocks: list[Json] | None = None
+        if message is not None:
+            text = _text(message)
+            blocks = [self.call] if arguments else [self.said(text)] if text else []
+            finish = "tool_use" if arguments and finish == "stop" else finish
+            finish = "content_filter" if message.get("refusal") else finish
+        value = self.wrapped(completion.get("model"), blocks, self.finishes.get(finish, finish))
+        usage = completion.get("usage")
+        if isinstance(usage, dict) and isinstance(usage.get("prompt_tokens"), int):
+            cached = usage["prompt_tokens_details"]["cached_tokens"]
+            value |= self.usage(usage["prompt_tokens"], cached, usage["completion_tokens"])
+        return json.dumps(value).replace(_SPLICE, arguments)
+
+    def said(self, text: str) -> Json:
+        """A block of text."""
+        return {"text": text}
+
+    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
+        """The answer around its blocks; ``None`` where there is no message."""
+        raise NotImplementedError
+
+    def usage(self, prompt: int, cached: int, answer: int) -> Json:
+        """The field of the answer that counts tokens; the cached ones are part of the prompt's."""
+        raise NotImplementedError
 
     def error(self, status: int, message: str) -> Json:
         """An error's body."""
+        raise NotImplementedError
 
     def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """The headers of rate limits."""
+        """The headers of rate limits, if it sends any."""
+        del headers
+        return {}
 
 
 def require(holds: object, why: str) -> None:
@@ -70,7 +112,6 @@ _ANTHROPIC_FIELDS = frozenset({
     *("model", "max_tokens", "system", "messages", "tools", "tool_choice"),
     *("temperature", "top_p", "top_k", "metadata", "stop_sequences", "thinking"),
 })  # fmt: skip
-_ANTHROPIC_FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 _ANTHROPIC_TYPES = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
     403: "permission_error", 404: "not_found_error", 413: "request_too_large",
@@ -78,17 +119,16 @@ _ANTHROPIC_TYPES = {
 }  # fmt: skip
 
 
-class Anthropic:
+class Anthropic(Form):
     """The Messages API."""
 
     name = "anthropic"
     key_header = "x-api-key"
     refused_key = 401, "invalid x-api-key"
     no_tools = "This model does not support tool use."
-
-    def is_asked(self, call: Call) -> bool:
-        """Whether a call asks for an answer."""
-        return call.path == "/v1/messages"
+    path = re.compile("/v1/messages")
+    finishes: ClassVar = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+    call: ClassVar = {"type": "tool_use", "id": "t1", "name": "n", "input": "<arguments>"}
 
     def chat(self, call: Call) -> Json:
         """The request as one for a chat completion."""
@@ -112,43 +152,24 @@ class Anthropic:
             chat["tools"] = [_tool(tool["name"], tool["input_schema"])]
         return chat
 
-    def answer(self, completion: Json) -> str:
-        """A chat completion as a message."""
-        message, finish = _read(completion)
-        blocks: list[Json] | None = None if message is None else []
-        arguments = _arguments(message)
-        if message is not None and blocks is not None:
-            if arguments:
-                blocks = [{"type": "tool_use", "id": "t1", "name": "n", "input": "<arguments>"}]
-                finish = "tool_use" if finish == "stop" else finish
-            elif text := _text(message):
-                blocks = [{"type": "text", "text": text}]
-            if message.get("refusal"):
-                finish = "content_filter"
-        usage = completion.get("usage")
-        return _written(
-            {
-                "id": "msg_stub",
-                "type": "message",
-                "role": "assistant",
-                "model": completion.get("model"),
-                "content": blocks,
-                "stop_reason": _ANTHROPIC_FINISH.get(finish, finish),
-                **({} if usage is None else {"usage": self._usage(usage)}),
-            },
-            arguments,
-        )
+    def said(self, text: str) -> Json:
+        """A block of text."""
+        return {"type": "text", "text": text}
 
-    @staticmethod
-    def _usage(usage: Any) -> Any:
-        if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
-            return usage
-        cached = usage["prompt_tokens_details"]["cached_tokens"]
+    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
+        """A message."""
+        head = {"id": "msg_stub", "type": "message", "role": "assistant", "model": model}
+        return {**head, "content": blocks, "stop_reason": finish}
+
+    def usage(self, prompt: int, cached: int, answer: int) -> Json:
+        """Cached tokens are counted apart."""
         return {
-            "input_tokens": usage["prompt_tokens"] - cached,
-            "cache_read_input_tokens": cached,
-            "cache_creation_input_tokens": 0,
-            "output_tokens": usage["completion_tokens"],
+            "usage": {
+                "input_tokens": prompt - cached,
+                "cache_read_input_tokens": cached,
+                "cache_creation_input_tokens": 0,
+                "output_tokens": answer,
+            }
         }
 
     def error(self, status: int, message: str) -> Json:
@@ -201,34 +222,29 @@ def _text(message: Json) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _written(value: Json, arguments: str) -> str:
-    return json.dumps(value).replace(_SPLICE, arguments)
-
-
 _GEMINI_FIELDS = frozenset({
     *("contents", "systemInstruction", "generationConfig", "tools", "toolConfig"),
     *("safetySettings", "cachedContent"),
 })  # fmt: skip
 _GEMINI_CONFIG = frozenset({"temperature", "topP", "topK", "seed", "maxOutputTokens"})
-_GEMINI_FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 _GEMINI_STATUS = {
     400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
     429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE",
 }  # fmt: skip
-_GEMINI_PATH = re.compile(r"/v1beta/models/([^/:]+)(:generateContent)?")
 
 
-class Gemini:
+class Gemini(Form):
     """The method generateContent."""
 
     name = "gemini"
     key_header = "x-goog-api-key"
     refused_key = 400, "API key expired. Please renew the API key."
     no_tools = "Function calling is not enabled for this model"
-
-    def is_asked(self, call: Call) -> bool:
-        """Whether a call asks for an answer."""
-        return call.path.endswith(":generateContent")
+    path = re.compile(r"/v1beta/models/([^/:]+):generateContent")
+    finishes: ClassVar = {
+        "stop": "STOP", "tool_use": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY",
+    }  # fmt: skip
+    call: ClassVar = {"functionCall": {"name": "n", "args": "<arguments>"}}
 
     def chat(self, call: Call) -> Json:
         """The request as one for a chat completion."""
@@ -245,8 +261,7 @@ class Gemini:
             require(content["role"] in {"user", "model"}, "Please use a valid role: user, model.")
             role = "assistant" if content["role"] == "model" else "user"
             messages.append({"role": role, "content": _joined(content["parts"])})
-        found = _GEMINI_PATH.fullmatch(call.path)
-        chat: Json = {"model": found[1] if found else "", "messages": messages}
+        chat: Json = {"model": self.model(call), "messages": messages}
         for tool in body.get("tools", []):
             (declared,) = tool["functionDeclarations"]
             require("parameters" not in declared, 'Unknown name "additionalProperties"')
@@ -255,41 +270,28 @@ class Gemini:
             chat["tools"] = [_tool(declared["name"], declared["parametersJsonSchema"])]
         return chat
 
-    def answer(self, completion: Json) -> str:
-        """A chat completion as a response with a candidate."""
-        message, finish = _read(completion)
-        arguments = _arguments(message)
-        answer: Json = {"modelVersion": completion.get("model"), "responseId": "r"}
-        if message is not None:
-            parts: list[Json] = [{"text": _text(message)}] if _text(message) else []
-            if arguments:
-                parts = [{"functionCall": {"name": "n", "args": "<arguments>"}}]
-            if message.get("refusal"):
-                finish = "content_filter"
-            answer["candidates"] = [
-                {
-                    "content": {"role": "model", "parts": parts},
-                    "finishReason": _GEMINI_FINISH.get(finish, finish),
-                }
-            ]
-        usage = completion.get("usage")
-        if isinstance(usage, dict) and isinstance(usage.get("prompt_tokens"), int):
-            answer["usageMetadata"] = {
-                "promptTokenCount": usage["prompt_tokens"],
-                "candidatesTokenCount": usage["completion_tokens"],
-                "cachedContentTokenCount": usage["prompt_tokens_details"]["cached_tokens"],
+    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
+        """A response with a candidate, if there is a message."""
+        answer: Json = {"modelVersion": model, "responseId": "r"}
+        if blocks is not None:
+            content = {"role": "model", "parts": blocks}
+            answer["candidates"] = [{"content": content, "finishReason": finish}]
+        return answer
+
+    def usage(self, prompt: int, cached: int, answer: int) -> Json:
+        """Cached tokens are part of the prompt's."""
+        return {
+            "usageMetadata": {
+                "promptTokenCount": prompt,
+                "candidatesTokenCount": answer,
+                "cachedContentTokenCount": cached,
             }
-        return _written(answer, arguments)
+        }
 
     def error(self, status: int, message: str) -> Json:
         """An error's body."""
         kind = _GEMINI_STATUS.get(status, "INTERNAL")
         return {"error": {"code": status, "message": message, "status": kind, "details": []}}
-
-    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """None: it sends no such headers."""
-        del headers
-        return {}
 
 
 def _joined(parts: list[Json]) -> str:
@@ -303,11 +305,9 @@ _BEDROCK_FIELDS = frozenset({
     *("additionalModelRequestFields", "performanceConfig", "requestMetadata"),
 })  # fmt: skip
 _BEDROCK_CONFIG = frozenset({"maxTokens", "temperature", "topP", "stopSequences"})
-_BEDROCK_FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered"}
-_BEDROCK_PATH = re.compile(r"/model/([^/]+)/converse")
 
 
-class Bedrock:
+class Bedrock(Form):
     """The operation Converse."""
 
     name = "bedrock"
@@ -317,10 +317,11 @@ class Bedrock:
         "This model doesn't support the toolConfig.toolChoice.tool field. "
         "Remove toolConfig.toolChoice.tool and try again."
     )
-
-    def is_asked(self, call: Call) -> bool:
-        """Whether a call asks for an answer."""
-        return _BEDROCK_PATH.fullmatch(call.path) is not None
+    path = re.compile(r"/model/([^/]+)/converse")
+    finishes: ClassVar = {
+        "stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered",
+    }  # fmt: skip
+    call: ClassVar = {"toolUse": {"toolUseId": "t1", "name": "n", "input": "<arguments>"}}
 
     def chat(self, call: Call) -> Json:
         """The request as one for a chat completion."""
@@ -335,8 +336,7 @@ class Bedrock:
         for message in body["messages"]:
             require(message["role"] in {"user", "assistant"}, "Member must satisfy enum value set")
             messages.append({"role": message["role"], "content": _joined(message["content"])})
-        found = _BEDROCK_PATH.fullmatch(call.path)
-        chat: Json = {"model": unquote(found[1]) if found else "", "messages": messages}
+        chat: Json = {"model": self.model(call), "messages": messages}
         for tool in body.get("toolConfig", {}).get("tools", []):
             spec = tool["toolSpec"]
             require(
@@ -346,44 +346,27 @@ class Bedrock:
             chat["tools"] = [_tool(spec["name"], spec["inputSchema"]["json"])]
         return chat
 
-    def answer(self, completion: Json) -> str:
-        """A chat completion as a message."""
-        message, finish = _read(completion)
-        arguments = _arguments(message)
-        blocks: list[Json] | None = None if message is None else []
-        if message is not None:
-            if arguments:
-                called = {"toolUseId": "t1", "name": "n", "input": "<arguments>"}
-                blocks, finish = [{"toolUse": called}], "tool_use" if finish == "stop" else finish
-            elif text := _text(message):
-                blocks = [{"text": text}]
-            if message.get("refusal"):
-                finish = "content_filter"
-        answer: Json = {
-            "output": {"message": {"role": "assistant", "content": blocks}},
-            "stopReason": _BEDROCK_FINISH.get(finish, finish),
-            "metrics": {"latencyMs": 1},
-        }
-        usage = completion.get("usage")
-        if isinstance(usage, dict) and isinstance(usage.get("prompt_tokens"), int):
-            cached = usage["prompt_tokens_details"]["cached_tokens"]
-            answer["usage"] = {
-                "inputTokens": usage["prompt_tokens"] - cached,
+    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
+        """A message."""
+        del model
+        message = {"role": "assistant", "content": blocks}
+        return {"output": {"message": message}, "stopReason": finish, "metrics": {"latencyMs": 1}}
+
+    def usage(self, prompt: int, cached: int, answer: int) -> Json:
+        """Cached tokens are counted apart, and in the total."""
+        return {
+            "usage": {
+                "inputTokens": prompt - cached,
                 "cacheReadInputTokens": cached,
                 "cacheWriteInputTokens": 0,
-                "outputTokens": usage["completion_tokens"],
-                "totalTokens": usage["prompt_tokens"] + usage["completion_tokens"],
+                "outputTokens": answer,
+                "totalTokens": prompt + answer,
             }
-        return _written(answer, arguments)
+        }
 
     def error(self, status: int, message: str) -> Json:
         """An error's body; its type is in a header."""
         return {"Message" if status == self.refused_key[0] else "message": message}
-
-    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """None: it sends no such headers."""
-        del headers
-        return {}
 
 
 class Translated(Wire):

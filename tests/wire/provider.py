@@ -6,28 +6,18 @@ is recorded as it came. Use it in tests as a context manager::
 
     with Provider(["500", "429", "ok"]) as provider:
         ...  # provider.url, provider.calls
-
-or in a process of its own: ``python tests/wire/provider.py --port 8080 500 429 ok``, which prints
-its URL first and answers ``GET /stats``.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import contextlib
 import inspect
 import itertools
-import sys
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
-
-if __name__ == "__main__":  # then only the folder of this file is searched
-    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from wire.accounts import Accounts, Book, Tokens
 from wire.batch_endpoint import (
@@ -58,7 +48,7 @@ from wire.behaviors import (
 from wire.calls import COMPLETIONS, EMBEDDINGS, Call, Json, label_for
 from wire.connections import Connection, Wire
 from wire.embeddings_endpoint import Embeddings
-from wire.faults import FAULTS, faulty, spread
+from wire.faults import FAULTS, faulty
 from wire.files_endpoint import Files
 from wire.models import MODEL, ModelCard, Models
 from wire.rates import Gate, Rates
@@ -97,15 +87,11 @@ __all__ = [
     "format_problems",
     "label_for",
     "late",
-    "made_of",
     "never",
-    "options_from",
     "page",
     "says",
     "schema_problems",
     "slow_body",
-    "spread",
-    "until_interrupted",
 ]
 
 
@@ -352,7 +338,7 @@ class Provider:
     def _check_completion(self, call: Call) -> None:
         if not call.body.get("model") or not call.messages:
             raise Refused(400, "missing_required_parameter", "stub error", param="messages")
-        self._models.check(call)
+        self._models.card(str(call.body["model"]))
         if call.mode != "strict" and call.mode in self._modes:
             return
         if "strict" not in self._modes:
@@ -416,73 +402,3 @@ def _picker(script: Script) -> Callable[[Call], Step | None]:
         return script
     rest = iter(script)
     return lambda _: next(rest, None)
-
-
-# In a process of its own
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options of the command line."""
-    options = argparse.ArgumentParser(description=main.__doc__)
-    options.add_argument(
-        "script", nargs="*", help=f"behaviors, taken in turn, from: {' '.join(BEHAVIOURS)}"
-    )
-    options.add_argument("--port", type=int, default=0, help="0 for any free one")
-    options.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    options.add_argument("--spread", type=float, help="sigma of log-normal latencies round it")
-    options.add_argument("--requests-per-second", type=float, help="above it: 429")
-    options.add_argument("--burst", type=int, help="requests taken at once after a rest")
-    options.add_argument("--tokens-per-minute", type=float, help="above it: 429")
-    options.add_argument(
-        "--retry-after", choices=["retry-after", "retry-after-ms", "none"], default="retry-after"
-    )
-    options.add_argument("--faults", type=float, default=0.0, help="share of calls, 0 to 1")
-    options.add_argument("--kinds", nargs="+", default=FAULTS, help="behaviors that are faults")
-    options.add_argument("--count-tokens", action="store_true", help="usage from the real text")
-    options.add_argument("--seed", type=int, default=0)
-    return options
-
-
-def made_of(options: argparse.Namespace) -> Provider:
-    """The provider that options describe; it keeps no requests, since it may serve for long."""
-    latency = options.latency
-    return Provider(
-        options.script or faulty(options.faults, options.seed, options.kinds),
-        port=options.port,
-        rates=Rates(
-            options.requests_per_second,
-            options.burst,
-            options.tokens_per_minute,
-            retry_after=None if options.retry_after == "none" else options.retry_after,
-        ),
-        latency=spread(latency, options.spread, options.seed) if options.spread else latency,
-        count_tokens=options.count_tokens,
-        seed=options.seed,
-        record=False,
-    )
-
-
-def options_from(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; a wrong one ends the program."""
-    options = parser().parse_args(arguments)
-    if unknown := sorted({*options.script, *options.kinds} - set(BEHAVIOURS)):
-        parser().error(f"unknown behaviors {unknown}")
-    return options
-
-
-def until_interrupted() -> None:
-    """Wait for Ctrl-C."""
-    with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
-
-
-def main() -> None:
-    """Print the base URL and serve until interrupted; GET /stats tells what was asked."""
-    with made_of(options_from(sys.argv[1:])) as provider:
-        sys.stdout.write(f"{provider.url}\n")
-        sys.stdout.flush()
-        until_interrupted()
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -524,38 +523,6 @@ def test_money_is_told_at_the_price_of_a_batch(tmp_path: Path) -> None:
     assert str(results.cost) == "0.02006"
 
 
-def _with_usage(usage: str) -> Callable[[list[bytes]], list[bytes]]:
-    """Put a usage into every line, as it is written."""
-
-    def change(lines: list[bytes]) -> list[bytes]:
-        return [written(json.loads(line)) for line in lines]
-
-    def written(line: dict[str, Any]) -> bytes:
-        line["response"]["body"]["usage"] = "HERE"
-        return json.dumps(line).replace('"HERE"', usage).encode() + b"\n"
-
-    return change
-
-
-@pytest.mark.parametrize("count", ["-5", "1" + "0" * 5000, "true"])
-def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str) -> None:
-    """The label is stored, and what the answer cost is told as unknown."""
-    usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": {count}}}'
-    with Provider() as provider:
-        _ended(provider, tmp_path, 2)
-        _rewritten(provider, _with_usage(usage))
-        price = given_price("2,10,1").batched()
-        done = collect(provider, tmp_path, price=lambda _: price)
-    results = done.results
-    assert (results.labeled, results.answered, results.odd) == (2, 2, {})
-    most = 1 if count == "true" else 0
-    assert results.usage.prompt_tokens <= 2 * most
-    assert results.cost is not None
-    assert results.cost < Decimal("0.0001")
-    assert results.unmetered == 2 - 2 * most
-    assert len(stored(tmp_path)[0]) == 2
-
-
 # Interruptions
 
 
@@ -890,17 +857,6 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
     assert "the server failed" in view.trouble
     assert (view.state, view.next) == ("validating", "look again later")
     assert labeler.batch_status(tmp_path)[0].state == "validating"
-
-
-def test_a_look_from_inside_a_running_loop_works(tmp_path: Path) -> None:
-    """A notebook has a loop of its own."""
-
-    async def inside(provider: Provider) -> Collection:
-        submit(provider, tmp_path, rows(1))
-        return collect(provider, tmp_path)
-
-    with Provider() as provider:
-        assert asyncio.run(inside(provider)).results.labeled == 1
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:

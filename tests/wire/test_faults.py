@@ -156,7 +156,7 @@ def test_a_fault_that_all_rows_meet(name: str) -> None:
     away = {"base_url": "http://127.0.0.1:9/v1"} if shape.fault is None else {}
     with provider:
         try:
-            given = rows(50 if shape.share < 1 or shape.calls else 220)
+            given = rows(50 if shape.share < 1 or shape.calls else 120)
             ends = Counter(reasons(run(provider, given, judge={**judge, **away}, store=store)))
         except FatalJudgeError as stopped:
             ends = Counter([f"stop {stopped.reason}"])
@@ -165,8 +165,8 @@ def test_a_fault_that_all_rows_meet(name: str) -> None:
         assert set(ends) - {"label"} == {end.outcome} - {"label"}
         assert provider.routes[COMPLETION] - good <= end.most * met
         is_broken[0] = False
-        again = run(provider, rows(20), judge=judge, store=store, retry_failed=shape.share < 1)
-        assert reasons(again) == ["label"] * 20
+        again = run(provider, rows(6), judge=judge, store=store, retry_failed=shape.share < 1)
+        assert reasons(again) == ["label"] * 6
 
 
 # The pages
@@ -304,7 +304,7 @@ def test_a_schema_that_is_refused_in_any_words_is_asked_for_in_the_next_mode(ser
 STRAYS = {
     "twice at once": doubled(0),
     "twice": doubled(0.01),
-    "twice, later": doubled(0.2),
+    "twice, later": doubled(0.1),
     "behind a 504": behind(504, 0.02),
     "behind a 503, later": behind(503, 0.6),
     "behind a 429": behind(429, 0.02),
@@ -324,15 +324,15 @@ def test_every_label_belongs_to_its_row(stray: str) -> None:
     def script(_: Call) -> Behavior:
         nonlocal count
         count += 1
-        return STRAYS[stray] if count % 40 == 20 else good(dice.uniform(0.005, 0.03))
+        return STRAYS[stray] if count % 20 == 10 else good(dice.uniform(0.005, 0.03))
 
     with Provider(script) as provider:
-        outcomes = run(provider, rows(80), concurrency=16)
+        outcomes = run(provider, rows(40), concurrency=8)
     named = [
         outcome.label.relevance_explanation if isinstance(outcome, LabelRecord) else outcome.reason
         for outcome in outcomes
     ]
-    assert named == [f"Item {n} is a lamp." for n in range(80)]
+    assert named == [f"Item {n} is a lamp." for n in range(40)]
 
 
 def test_connections_are_used_again() -> None:

@@ -11,7 +11,6 @@ import socket
 import sys
 import zlib
 from collections.abc import AsyncIterator, Callable
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +38,7 @@ from wire.behaviors import Behavior, answers
 from wire.calls import Call
 from wire.clients import comes_true, request_of
 from wire.connections import Wire
+from wire.fault_table import responds
 from wire.provider import Provider, error
 from wire.relays import Authority, Proxy, Relay, authority
 from wire.runs import KEY, brief, reasons, row_file, rows, run
@@ -234,6 +234,7 @@ def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch)
         ({"query": ["a=1", "a=2"]}, "given twice"),
         ({"api_key_command": "print-key"}, "both given"),
         ({"api_key": ""}, "API key is empty"),
+        *(({"api_key": f"{SECRET}{end}"}, "API key") for end in ("\n", " ", "\u2013")),
         ({"api_key": None, "api_key_command": "'"}, "cannot be parsed"),
         ({"extra_body": {"temperature": 1}}, "sets temperature"),
         ({"extra_body": {"messages": [], "response_format": {}}}, "messages, response_format"),
@@ -497,21 +498,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "LARGEST_FILE", 3 * LIMIT)
 
 
-def sends(body: bytes, **headers: str) -> Behavior:
-    """A complete response with these headers."""
-
-    async def behave(_: Call, wire: Wire) -> None:
-        await wire.respond(200, body, {n.replace("_", "-"): v for n, v in headers.items()})
-
-    return behave
-
-
-@cache
-def bomb(size: int) -> bytes:
-    """Gzip of this many spaces."""
-    return gzip.compress(b" " * size)
-
-
 class Compressed(LentResponse):
     """A response that was made without a connection."""
 
@@ -526,7 +512,7 @@ def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
 
     async def pieces(_: int) -> AsyncIterator[bytes]:
         nonlocal taken
-        body = bomb(1 << 26)
+        body = gzip.compress(b" " * (1 << 26))
         for start in range(0, len(body), 1 << 10):
             taken += 1 << 10
             yield body[start : start + (1 << 10)]
@@ -564,7 +550,7 @@ def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding:
         finally:
             await carrier.aclose()
 
-    with Provider([sends(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
+    with Provider([responds(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
         assert asyncio.run(ask(provider)) == b'{"a": 1}'
     assert provider.calls[0].body == body
     assert "transfer-encoding" not in provider.calls[0].headers
@@ -591,13 +577,6 @@ def test_a_time_out_before_a_request_is_sent_closes_the_connection(
         gc.collect()
 
 
-def test_look_ups_are_bounded_too() -> None:
-    """An oversized one proves nothing."""
-    page = sends(bomb(2 * LIMIT), content_encoding="gzip")
-    with Provider(at={"GET /v1/models/{id}": lambda _: page}) as provider:
-        assert reasons(run(provider, rows(2))) == ["label", "label"]
-
-
 @pytest.mark.usefixtures("_small")
 def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
     """It may be larger than a body, goes to disk in pieces, and appears when it is complete."""
@@ -610,12 +589,12 @@ def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
             await client.aclose()
 
     route = "GET /v1/files/{id}/content"
-    with Provider(at={route: lambda _: sends(b"{" + b" " * 2 * LIMIT)}) as provider:
+    with Provider(at={route: lambda _: responds(b"{" + b" " * 2 * LIMIT)}) as provider:
         asyncio.run(download(provider))
     assert (tmp_path / "answers.jsonl").stat().st_size == 2 * LIMIT + 1
     (tmp_path / "answers.jsonl").unlink()
     with (
-        Provider(at={route: lambda _: sends(b"{" + b" " * 4 * LIMIT)}) as provider,
+        Provider(at={route: lambda _: responds(b"{" + b" " * 4 * LIMIT)}) as provider,
         pytest.raises(JudgeError, match="over"),
     ):
         asyncio.run(download(provider))

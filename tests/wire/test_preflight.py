@@ -149,20 +149,20 @@ def test_the_message_of_a_stop_quotes_the_server() -> None:
 def test_refusals_after_a_label_stop_no_run() -> None:
     """They speak about rows."""
     with Provider(lambda call: "refusal" if call.number > 2 else None) as provider:
-        outcomes = run(provider, rows(120), concurrency=1)
-    assert reasons(outcomes).count("refusal") == 119
+        outcomes = run(provider, rows(110), concurrency=1)
+    assert reasons(outcomes).count("refusal") == 109
 
 
 def test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere() -> None:
     """Fifty rows alike with no label between: what it refused is asked again."""
     store = MemoryStore()
     with (
-        Provider(lambda call: error(403) if call.number > 20 else None) as provider,
+        Provider(lambda call: error(403) if call.number > 3 else None) as provider,
         pytest.raises(FatalJudgeError, match="50 ended alike"),
     ):
-        run(provider, rows(80), store=store, concurrency=1)
+        run(provider, rows(60), store=store, concurrency=1)
     with Provider() as provider:
-        assert reasons(run(provider, rows(80), store=store)) == ["label"] * 80
+        assert reasons(run(provider, rows(60), store=store)) == ["label"] * 60
 
 
 @pytest.mark.parametrize(("mode", "few"), [("strict", FEW), ("auto", FEW - 4)])

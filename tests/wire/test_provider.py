@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
-from wire.clients import ask, client_of, record, request_of
+from wire.clients import record, request_of
 from wire.provider import (
     COMPLETIONS,
     FAULTS,
     Call,
     Json,
-    ModelCard,
-    Provider,
     faulty,
     format_problems,
 )
@@ -85,46 +83,6 @@ def test_what_strict_mode_forbids_is_refused(word: str) -> None:
     spoiled = copy.deepcopy(STRICT)
     SPOILS[word](spoiled)
     assert word in "; ".join(format_problems(spoiled))
-
-
-CARD = ModelCard("thinking", refuses=frozenset({"temperature", "max_tokens"}))
-THINKING = request_of(model="thinking")
-EMBEDDING, BATCH = "/v1/embeddings", "/v1/batches"
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "code", "param"),
-    [
-        ("/v1/other", {}, "unknown_url", None),
-        (COMPLETIONS, request_of(model="new"), "model_not_found", "model"),
-        (COMPLETIONS, THINKING | {"temperature": 0}, "unsupported_value", "temperature"),
-        (COMPLETIONS, THINKING | {"max_tokens": 9}, "unsupported_parameter", "max_tokens"),
-        *(
-            (EMBEDDING, {"model": "thinking", "input": text}, None, "input")
-            for text in ("", [], ["a", ""], 7)
-        ),
-        (EMBEDDING, {"model": "thinking", "input": "a", "dimensions": 0}, None, "dimensions"),
-        (BATCH, {"endpoint": EMBEDDING}, None, "endpoint"),
-        (BATCH, {"completion_window": "48h"}, None, "completion_window"),
-        (BATCH, {"input_file_id": "file-none"}, None, "input_file_id"),
-        (BATCH, {"metadata": {"a": "x" * 513}}, None, "metadata"),
-    ],
-)
-def test_wrong_requests_are_refused(
-    path: str, body: Json, code: str | None, param: str | None
-) -> None:
-    """With the provider's code and the parameter; without a key, everything is."""
-    with Provider(models=[CARD]) as provider, client_of(provider) as client:
-        if path == BATCH:
-            file = client.files.create(file=("in.jsonl", b"{}"), purpose="batch")
-            right = {"endpoint": COMPLETIONS, "completion_window": "24h", "input_file_id": file.id}
-            body = right | body
-        reply = ask(provider, body, path)
-        assert ask(provider, body, path, key="").code in {"missing_api_key", "unknown_url"}
-        assert (provider.paid, provider.batches.all) == ({}, {})
-    assert reply.status in {400, 404}
-    assert code is None or reply.code == code
-    assert reply.body["error"].get("param") == param
 
 
 def test_a_stated_share_of_calls_misbehaves() -> None:

@@ -27,11 +27,10 @@ from labeler.labels.answers import (
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import load_schema
 from labeler.sentences.example import Frozen, key_sentences
-from labeler.store.disk import DiskStore
 from support import samples
 from wire import runs
 from wire.calls import Json, label_for, written
-from wire.provider import Provider, answers, completes
+from wire.provider import Provider, answers
 from wire.runs import brief
 
 KEY = "sk-SENTINEL-0123456789"
@@ -144,22 +143,6 @@ def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:
     assert line.messages == online.messages
 
 
-def test_a_batch_brings_the_same_labels_under_the_same_keys(tmp_path: Path) -> None:
-    """Of both richer profiles, chosen row by row."""
-    given = rows("A lamp.", None)
-    with Provider(batches=completes()) as provider:
-        online = labeler.label(
-            given, judge=judge_of(provider), store=tmp_path / "online", profile="auto"
-        )
-        runs.in_a_batch(provider, given, tmp_path / "batch", profile="auto")
-    with DiskStore(tmp_path / "batch", create=False) as store:
-        for outcome in online:
-            assert isinstance(outcome, LabelRecord)
-            collected = store.get(outcome.key)
-            assert isinstance(collected, LabelRecord)
-            assert collected.label == outcome.label
-
-
 def test_auto_asks_each_row_for_the_most_that_it_has() -> None:
     """Those with a reference answer about both, the others about the response alone."""
     with Provider() as provider:
@@ -237,20 +220,6 @@ def test_decisions_are_read_in_every_mode(mode: str) -> None:
         record = label(provider, "claims", output_mode=mode)
     assert provider.calls[0].mode == mode
     assert record.label.sentence_support_information[0].supporting_sentence_keys == ("0a",)
-
-
-def _empty(answer: Json) -> None:
-    """Support a sentence with nothing."""
-    answer["sentence_support_information"][0]["supporting_sentence_keys"] = []
-
-
-def test_what_breaks_a_rule_is_reasked_in_the_form_that_it_had() -> None:
-    """The model sees its own answer again, and the mended one counts."""
-    with Provider([answers(_empty)]) as provider:
-        record = label(provider, "claims")
-    assert record.reply.broken_contracts == {"supported_without_support": 1}
-    _, again = provider.calls
-    assert '"decision"' in again.messages[2]["content"]
 
 
 @pytest.mark.parametrize(

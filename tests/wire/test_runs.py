@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.errors import FatalJudgeError, StoreError
+from labeler.errors import FatalJudgeError
 from labeler.judges import concurrency
 from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
@@ -40,7 +40,6 @@ from wire.runs import (
     labeling,
     process,
     reasons,
-    records,
     row_file,
     rows,
     run,
@@ -362,21 +361,6 @@ def test_a_store_that_is_locked_for_long_is_waited_for(
             assert reasons(run(provider, rows(40), store=store)) == ["label"] * 40
         assert (unlock, len(store)) == ([], 40)
     assert set(provider.paid.values()) == {1}
-
-
-def test_a_damaged_record_is_told_and_not_bought_again(tmp_path: Path) -> None:
-    """The run stops before it asks for anything; the others are still there."""
-    with Provider() as provider:
-        with DiskStore(tmp_path / "s") as store:
-            damaged = records(run(provider, rows(5), store=store))[2].key
-        with closing(sqlite3.connect(tmp_path / "s" / "cache.db")) as connection, connection:
-            connection.execute(
-                "UPDATE Cache SET value = substr(value, 1, 40) WHERE key = ?", (damaged,)
-            )
-        with pytest.raises(StoreError, match=damaged):
-            run(provider, rows(5), store=tmp_path / "s")
-        assert len(provider.calls) == 5
-    assert stored(tmp_path / "s") == 5
 
 
 # Clocks and sizes

@@ -50,21 +50,6 @@ def only(outcomes: list[ScoreOutcome]) -> ScoreRecord:
     return outcome
 
 
-def test_a_score_is_one_strict_structured_call() -> None:
-    """Reasoning first, the scale as an enumeration, no probabilities unless asked for."""
-    with Provider() as provider:
-        found = only(run(provider, criterion(high=10)))
-    (call,) = provider.calls
-    declared = call.body["response_format"]["json_schema"]
-    assert (declared["strict"], declared["name"]) == (True, "score_v1")
-    assert list(declared["schema"]["properties"]) == ["reasoning", "score"]
-    assert declared["schema"]["properties"]["score"]["enum"] == list(range(1, 11))
-    assert "logprobs" not in call.body
-    assert set(call.data) == {"QUESTION", "RESPONSE"}
-    assert (found.answer.score, found.method, found.distribution) == (6, "answer", None)
-    assert found.reply.usage is not None
-
-
 def test_probabilities_are_asked_for_and_weighed() -> None:
     """The worked example, from the wire to the number and its signature."""
     with Provider([scored([WORKED])]) as provider:
@@ -138,21 +123,6 @@ def test_a_score_off_the_scale_is_asked_for_again() -> None:
     assert found.answer.score == 3
     assert found.reply.reasks == 1
     assert found.reply.broken_contracts == {"score_outside_scale": 1}
-
-
-@pytest.mark.parametrize("content", ["4", "{}", '{"reasoning": "x", "score": "4"}', "Sure! 4"])
-def test_what_is_no_answer_is_asked_for_again(content: str) -> None:
-    """A bare number, a missing field, a text in place of a number."""
-    with Provider([says(content)]) as provider:
-        found = only(run(provider))
-    assert (
-        provider.calls[1]
-        .messages[-1]["content"]
-        .startswith(
-            "That was not a JSON object of the required schema. Write the whole answer again"
-        )
-    )
-    assert found.reply.broken_contracts == {"malformed": 1}
 
 
 def test_probabilities_are_those_of_the_answer_that_counts() -> None:

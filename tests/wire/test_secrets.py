@@ -28,11 +28,11 @@ DOCUMENT = "The vault of SENTINEL-DOCUMENT is open."
 
 
 def echo_of_the_key(status: int) -> Script:
-    """A server that repeats the key in its errors, as a whole and in part."""
+    """A server that repeats the key, and the documents, in its errors."""
     return lambda call: error(
         status,
         call.headers["authorization"],
-        f"Incorrect API key provided: {call.headers['authorization']}",
+        f"Incorrect API key provided: {call.headers['authorization']}: {call.data}",
         param=call.headers["authorization"],
         headers={
             "x-request-id": call.headers["authorization"],
@@ -53,6 +53,9 @@ ENDS: dict[str, tuple[Script, int]] = {
     "a redirect": (["redirect"] * 9, 1),
     "a redirect, the key repeated": (echo_of_the_key(307), 1),
 }
+
+
+DOCUMENT_HOLDERS = {"rows.jsonl", "labels.jsonl", ".labeler/cache.db"}
 
 
 def forms(secret: str) -> list[bytes]:
@@ -113,10 +116,13 @@ def command(
 
 
 @pytest.mark.parametrize(("script", "code"), ENDS.values(), ids=ENDS.keys())
-def test_the_key_is_written_nowhere(
+def test_key_and_documents_are_written_nowhere_else(
     tmp_path: Path, command: Command, script: Script, code: int
 ) -> None:
-    """Not in the store, the label file, the log or an output; and the server did get it."""
+    """The key in no store, label file, log or output, though the server got it.
+
+    Documents stand in the rows, the labels and the store alone.
+    """
     with Provider(script) as provider:
         ended, *said = command(*arguments(tmp_path, provider, "--concurrency", "1"))
     assert ended == code, said
@@ -124,6 +130,8 @@ def test_the_key_is_written_nowhere(
     assert "the log is on" in (tmp_path / "debug.log").read_text()
     assert (tmp_path / ".labeler" / "cache.db").is_file()
     assert holders(KEY, tmp_path, *said) == []
+    found = {name.partition("-")[0] for name in holders(DOCUMENT, tmp_path, *said)}
+    assert found == DOCUMENT_HOLDERS if code == 0 else found <= DOCUMENT_HOLDERS
 
 
 def test_a_process_ends_without_a_word_of_the_key(tmp_path: Path) -> None:
@@ -139,14 +147,6 @@ def test_a_process_ends_without_a_word_of_the_key(tmp_path: Path) -> None:
         )
     assert done.returncode == 2
     assert holders(KEY, tmp_path, done.stdout, done.stderr) == []
-
-
-def test_documents_are_written_where_they_belong(tmp_path: Path, command: Command) -> None:
-    """In the rows, the labels and the store, where the same search finds them; in no log."""
-    with Provider() as provider:
-        _, *said = command(*arguments(tmp_path, provider))
-    found = {name.partition("-")[0] for name in holders(DOCUMENT, tmp_path, *said)}
-    assert found == {"rows.jsonl", "labels.jsonl", ".labeler/cache.db"}
 
 
 def test_a_key_on_the_command_line_is_no_option(tmp_path: Path, command: Command) -> None:

@@ -150,7 +150,9 @@ def row_files(name: str) -> list[str]:
     without such files, or with a saved data set, stands for itself.
     """
     folder = path_in("rows", name)
-    if name.startswith(_HUB) or is_remote(name) or not folder.is_dir():
+    with file_errors(name):  # a text that is too long for a name
+        is_folder = folder.is_dir()
+    if name.startswith(_HUB) or is_remote(name) or not is_folder:
         return [name]
     if any((folder / saved).is_file() for saved in (_STATE, _SPLITS)):
         return [name]

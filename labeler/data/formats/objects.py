@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
+from io import IOBase
 from itertools import chain
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -80,6 +81,10 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Table:  
         UsageError: the object holds no rows, a data set has several splits, two columns have one
             name, or pyarrow is needed and not installed.
     """
+    if hasattr(source, "iloc") and not hasattr(source, "columns"):
+        source = _of_series(source)
+    if isinstance(source, bytes | bytearray | IOBase):
+        raise UsageError(f"rows are read from the path of a file, not {type(source).__name__}")
     if (table := _table(source)) is not None:
         return table
     for name in _LISTS:
@@ -370,8 +375,8 @@ def _table(given: Any) -> Table | None:  # noqa: ANN401 - of any package
         given = given.collect()
     if library == "polars" and hasattr(given, "iter_rows"):
         read = partial(given.iter_rows, named=True)
-    elif library == "pandas" and hasattr(given, "to_dict"):
-        if (name := twice(map(str, getattr(given, "columns", ())))) is not None:
+    elif library == "pandas" and hasattr(given, "columns"):
+        if (name := twice(map(str, given.columns))) is not None:
             raise UsageError(f"the frame has two columns {name!r:.40}; give each its own name")
         read = partial(_pandas_rows, given)
     elif library == "datasets":
@@ -387,9 +392,20 @@ def _table(given: Any) -> Table | None:  # noqa: ANN401 - of any package
     return Table(lambda: map(plain_row, read()), len(given) if isinstance(given, Sized) else None)
 
 
+def _of_series(series: Any) -> list[Any]:  # noqa: ANN401 - pandas may be missing
+    """Return the rows in a column of a frame of pandas, or the one that is a row of it."""
+    values = series.to_list()
+    are_named = all(isinstance(name, str) for name in series.index)
+    is_row = are_named and not all(isinstance(value, Mapping) for value in values)
+    return [series.to_dict()] if is_row else values
+
+
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing
+    """Yield the rows of a frame; a level of the index that has a name is a column."""
+    levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
     for start in range(0, len(frame), _ROWS):
-        yield from frame.iloc[start : start + _ROWS].to_dict("records")
+        part = frame.iloc[start : start + _ROWS]
+        yield from (part.reset_index(levels) if levels else part).to_dict("records")
 
 
 def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # noqa: ANN401 - of any package

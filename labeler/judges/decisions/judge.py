@@ -31,9 +31,9 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog, cut_prompt
 from labeler.judges.openai.completion import (
     Completion,
+    counts_of,
     fact_of,
     stated_error,
-    usage_of,
 )
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
@@ -92,11 +92,11 @@ class QuestionForm:
             "prompt_tokens": at(values, "usage", "input_tokens"),
             "completion_tokens": at(values, "usage", "output_tokens"),
         }
-        counted = usage_of(usage, is_empty=True)
+        counted, read = counts_of(usage, is_empty=True)
         texts = [request.task.messages[0]["content"], *(one.instructions for one in asked)]
         return Completion(
             # Checked here: a request holds some of a task's questions.
-            error=error or cut_prompt(counted.prompt_tokens if counted else 0, texts),
+            error=error or cut_prompt(read, texts),
             usage=counted,
             model=fact_of(values.get("model")),
             decisions=decisions,

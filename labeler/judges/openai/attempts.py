@@ -35,7 +35,7 @@ that came from a cache, so nothing follows from it."""
 def cut_prompt(reported: int, texts: Sequence[str]) -> ObservedError | None:
     """Return an error if a server reports far fewer input tokens than these texts have."""
     # A word takes two characters with its space, so words seldom need to be counted.
-    if reported < SMALLEST_CONTEXT or reported >= sum(len(text) + 1 for text in texts) / 4:
+    if reported < SMALLEST_CONTEXT or reported >= (sum(map(len, texts)) + len(texts)) / 4:
         return None
     sent = request_tokens_at_least(texts)
     if reported >= sent / 2:
@@ -119,23 +119,6 @@ class AttemptLog:
         plain = text if answer is None else flat(answer)
         return _reader_of(self.task.answer_type).validate_json(plain, strict=strict, context=self)
 
-    def check(self, answer: Frozen) -> None:
-        """Check an answer against the rules of its task.
-
-        Raises:
-            ValueError: it breaks a rule, a text in it is too long, or an object in it has a
-                duplicate name.
-        """
-        if self.has_duplicates:
-            raise ValueError("a name stands twice in one object")
-        if len(self.latest.content) > LONGEST_TEXT and has_long_text(answer):
-            raise ValueError("a text is too long")
-        self.readable += 1
-        self.violations = self.task.violations(answer)
-        self.broken.update(violation.kind for violation in self.violations)
-        if self.violations:
-            raise ValueError(brief(self.violations))
-
     def reask_message(self) -> str:
         """Return the message that asks the judge to correct its latest answer."""
         rules = self.task.kind.rules
@@ -188,12 +171,27 @@ every message, documents included, through a template engine."""
 @cache
 def _reader_of(output: type[Frozen]) -> TypeAdapter[Frozen]:
     """Return a reader of answers that checks the rules of the record in its context."""
-    checked: Any = Annotated[output, AfterValidator(_check)]
+    checked: Any = Annotated[output, AfterValidator(_checked)]
     return TypeAdapter(checked)
 
 
-def _check(answer: Frozen, info: ValidationInfo[AttemptLog]) -> Frozen:
-    info.context.check(answer)
+def _checked(answer: Frozen, info: ValidationInfo[AttemptLog]) -> Frozen:
+    """Return an answer that keeps the rules of its task, which the log in the context has.
+
+    Raises:
+        ValueError: it breaks a rule, a text in it is too long, or an object in it has a
+            duplicate name.
+    """
+    log = info.context
+    if log.has_duplicates:
+        raise ValueError("a name stands twice in one object")
+    if len(log.latest.content) > LONGEST_TEXT and has_long_text(answer):
+        raise ValueError("a text is too long")
+    log.readable += 1
+    log.violations = log.task.violations(answer)
+    log.broken.update(violation.kind for violation in log.violations)
+    if log.violations:
+        raise ValueError(brief(log.violations))
     return answer
 
 

@@ -81,7 +81,7 @@ class Completion(NamedTuple):
     neither text, nor a list of text parts, nor a tool call."""
     repairs: tuple[str, ...] = ()
     """What had to be done to find the object, see :func:`find_object` and :func:`content_of`; also
-    the field of the thoughts, if it stood there."""
+    the field of the thoughts, if it stood there, and ``other_choices`` that were left out."""
     error: ObservedError | None = None
     """Why there is no answer; ``None`` if there is one."""
     thought: str = ""
@@ -118,8 +118,8 @@ NO_COMPLETION = Completion(error=ObservedError("not_json"))
 """The reading of a body that is not a completion."""
 
 
-def parse_completion(body: bytes) -> Completion:
-    """Parse the body of a response."""
+def parse_completion(body: bytes, _: object = None) -> Completion:
+    """Parse the body of a response, whatever was asked."""
     values = json_of(body)
     if values is None and begins_answer(body):
         return Completion(error=ObservedError("garbled"))
@@ -153,16 +153,19 @@ def read_completion(values: object, body: bytes = b"") -> Completion:
         inner, kinds = find_object(masked_json(text))
         if parse_object(inner)[0] is not None and "postscript" not in kinds:
             content, found, thought = inner, (thought, *kinds), ""
+    if len(listed) > 1:
+        found = (*found, "other_choices")
     error = _error(values, choice, message, content)
     if error is not None and error.kind == "oversized":
         content = ""
+    usage, read = counts_of(values.get("usage"), is_empty=not (content or thought))
     return Completion(
         content=content,
         repairs=(*repairs, *found),
         error=error,
         thought=thought,
-        usage=usage_of(values.get("usage"), is_empty=not (content or thought)),
-        input_tokens=_input_tokens(values.get("usage")),
+        usage=usage,
+        input_tokens=read,
         model=fact_of(values.get("model")),
         fingerprint=fact_of(values.get("system_fingerprint")),
         tokens=() if error else _tokens(at(choice, "logprobs", "content")),
@@ -268,47 +271,40 @@ def _stated_wait(fields: Mapping[str, Any], status: int) -> float | None:
     return None if stated is None else min(LONGEST_WAIT, stated)
 
 
-def usage_of(found: object, *, is_empty: bool = False) -> Usage | None:
-    """Return the tokens charged; ``None`` if a server does not report them.
+def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, int]:
+    """Return the tokens charged, ``None`` if a server does not report them, and those of the input.
 
     No prompt has 0 tokens, and no answer that holds something: such counts are placeholders.
-    Thoughts that only the total counts, as xAI has it, are charged as an answer is.
+    Thoughts that only the total counts, as xAI has it, are charged as an answer is. Cached tokens
+    of the details are part of the prompt's, unless they are more than it.
 
     Args:
         found: what the server reports.
         is_empty: True if the answer may have had no tokens.
     """
-    prompt, answer = _count(at(found, "prompt_tokens")), _count(at(found, "completion_tokens"))
-    answer = max(answer, _count(at(found, "total_tokens")) - max(prompt, _input_tokens(found)))
-    if not prompt or not (answer or is_empty):
-        return None
-    cached, written = _cached(found)
-    return Usage(
+    prompt, answer, total, *apart = (_count(at(found, name)) for name in _COUNTERS)
+    details = at(found, "prompt_tokens_details")
+    cached = _count(at(details, "cached_tokens"))
+    written = _count(at(details, "cache_write_tokens"))
+    if not prompt:
+        return None, 0
+    read = prompt + sum(apart) + (cached + written if cached + written > prompt else 0)
+    answer = max(answer, total - read)
+    if not (answer or is_empty):
+        return None, read
+    usage = Usage(
         prompt_tokens=prompt,
         completion_tokens=answer,
         cached_tokens=cached,
         cache_write_tokens=written,
     )
+    return usage, read
 
 
-def _cached(usage: object) -> tuple[int, int]:
-    """Return the tokens that were read from a cache, and those that were written to one."""
-    details = at(usage, "prompt_tokens_details")
-    return _count(at(details, "cached_tokens")), _count(at(details, "cache_write_tokens"))
-
-
-def _input_tokens(usage: object) -> int:
-    """Return the sum of all input counters; 0 without a count of the prompt.
-
-    Cached tokens of the details are part of the prompt's, unless they are more than it.
-    """
-    prompt, cached = _count(at(usage, "prompt_tokens")), sum(_cached(usage))
-    apart = sum(_count(at(usage, name)) for name in _APART)
-    return prompt and prompt + (cached if cached > prompt else 0) + apart
-
-
-_APART = ("cache_read_input_tokens", "cache_creation_input_tokens")
-"""Input counters that never are part of the prompt's."""
+_COUNTERS = (
+    *("prompt_tokens", "completion_tokens", "total_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),  # never part of the prompt's
+)
 
 
 def _count(value: object) -> int:
@@ -321,7 +317,7 @@ def fact_of(value: object) -> str | None:
 
 
 def _tokens(listed: object) -> tuple[Token, ...]:
-    tokens = [_token(one) for one in list_of(listed)[:_MOST_READ]]
+    tokens = [*map(_token, list_of(listed)[:_MOST_READ])]
     return () if None in tokens else tuple(filter(None, tokens))
 
 

@@ -26,27 +26,26 @@ ENDLESS = "endless"
 """Reason of the end of an event stream that breaks off."""
 
 
-def read_body(body: bytes) -> object:
+def json_of(body: bytes) -> object:
     """Return the first JSON value of a body, or the completion that its event stream makes.
 
-    Raises:
-        ValueError: there is none.
-        RecursionError: it is nested too deeply.
+    ``None`` if there is neither.
     """
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
         text = body[: error.start].decode()
     text = text.lstrip(_BOM).strip()
-    return _streamed(text) if text.startswith(_EVENTS) else _DECODER.raw_decode(text)[0]
-
-
-def json_of(body: bytes) -> object:
-    """Return the first JSON value of a body as :func:`read_body`; ``None`` if there is none."""
     try:
-        return read_body(body)
-    except (ValueError, RecursionError):  # no UTF-8, cut off, nested too deeply
+        return _streamed(text) if text.startswith(_EVENTS) else _DECODER.raw_decode(text)[0]
+    except (ValueError, RecursionError):  # cut off, nested too deeply
         return None
+
+
+def in_utf8(body: bytes) -> bytes:
+    """Return a body in UTF-8, where a server writes JSON in UTF-16 or UTF-32."""
+    encoding = json.detect_encoding(body)
+    return body if encoding.startswith("utf-8") else body.decode(encoding, "replace").encode()
 
 
 def begins_answer(body: bytes) -> bool:
@@ -98,10 +97,10 @@ def verbatim(body: bytes, *path: str | int) -> str:
 
 
 def _streamed(text: str) -> dict[str, Any]:
-    """Return the completion that an event stream makes; of several choices the first."""
+    """Return the completion that an event stream makes; of further choices an empty one."""
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": {}}
-    event, is_done = "", False
+    event, is_done, has_others = "", False, False
     for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
         content = line.removeprefix("data:").strip()
         if line.startswith("event:"):
@@ -115,12 +114,16 @@ def _streamed(text: str) -> dict[str, Any]:
         parts = list_of(chunk.pop("choices", None))
         whole |= {name: value for name, value in chunk.items() if value is not None}
         for part in parts:
-            if isinstance(part, dict) and not part.get("index"):
+            if not isinstance(part, dict):
+                continue
+            if part.get("index"):
+                has_others = True
+            else:
                 _add(choice["message"], part.pop("delta", None))
                 choice |= {name: value for name, value in part.items() if value is not None}
     if not is_done:
         choice.setdefault("finish_reason", ENDLESS)
-    return {**whole, "choices": [choice]}
+    return {**whole, "choices": [choice, {}] if has_others else [choice]}
 
 
 def _add(message: dict[str, Any], delta: object) -> None:
@@ -218,13 +221,13 @@ def flat(answer: dict[str, Any]) -> str | bytes:
     Each entry's ``decision`` gives way to its fields, and those that its verdict leaves out are
     empty. Anything else stays as it is, for the reader to reject.
     """
-    lists = (value for value in answer.values() if isinstance(value, list))
-    for entry in (one for each in lists for one in each if isinstance(one, dict)):
-        decision = entry.get("decision")
-        if isinstance(decision, dict) and not entry.keys() & decision.keys():
-            del entry["decision"]
-            empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
-            entry.update({**dict.fromkeys(empty, ()), **decision})
+    for value in answer.values():
+        for entry in list_of(value):
+            decision = at(entry, "decision")
+            if isinstance(decision, dict) and not entry.keys() & decision.keys():
+                del entry["decision"]
+                empty = _CLAIM_KEYS if "verdict" in decision else _SUPPORT_KEYS
+                entry.update({**dict.fromkeys(empty, ()), **decision})
     try:
         return to_json(answer, inf_nan_mode="constants")
     except ValueError:  # a lone surrogate, or nested deeper than it writes

@@ -273,7 +273,7 @@ CHAT = Form(
     "/chat/completions",
     # Some servers send an event stream unless they are asked for none.
     lambda request: {**request_body(request), "stream": False},
-    lambda body, _: parse_completion(body),
+    parse_completion,
     model_path="/models/{model}",
     safe=":",
 )

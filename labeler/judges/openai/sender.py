@@ -43,7 +43,7 @@ from pydantic import SecretStr
 from labeler.judges.limits import reset_after, retry_after
 from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError
-from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.reading import in_utf8, json_of
 from labeler.judges.openai.server import Access, NoKey, Server
 from labeler.version import __version__
 
@@ -158,7 +158,7 @@ class LentResponse(ClientResponse):
     """A response that closes its connection unless its status is one of success.
 
     Attributes:
-        whole: its decoded body, once it was read.
+        whole: its decoded body in UTF-8, once it was read.
     """
 
     whole = b""
@@ -183,7 +183,7 @@ class LentResponse(ClientResponse):
             self._reader.force_close()
 
     async def read(self) -> bytes:
-        """Return the decoded body, up to the limits of a body.
+        """Return the decoded body in UTF-8, up to the limits of a body.
 
         A body whose end is lost or damaged counts if it begins with a complete JSON value.
 
@@ -197,10 +197,10 @@ class LentResponse(ClientResponse):
                 async for piece in self.pieces(LARGEST_BODY):
                     pieces.append(piece)
             except (ClientPayloadError, DamagedBody):
-                if json_of(b"".join(pieces)) is None:
+                if json_of(in_utf8(b"".join(pieces))) is None:
                     raise
                 self.spoil()
-            self.whole, self._is_read = b"".join(pieces), True
+            self.whole, self._is_read = in_utf8(b"".join(pieces)), True
         return self.whole
 
     async def pieces(self, limit: int) -> AsyncIterator[bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from labeler.calculators import Intervals, Metric
-from labeler.calculators.export import to_frame
+from labeler.calculators.frame import measured_columns, to_library
 from labeler.calculators.metrics_row import MetricsTable
 from labeler.calculators.outcomes import checked_outcomes
 from labeler.calculators.tables import SummaryTable
@@ -120,7 +120,8 @@ class ScoreRun(Outcomes[ScoreOutcome]):
     def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, documents: bool) -> Any:  # noqa: ANN401 - either library's
         if documents:
             raise UsageError("a frame of scores has no documents: join it to the rows by id")
-        return to_frame(self.metrics(ids), library)
+        rows = self.metrics(ids)
+        return to_library(measured_columns(rows, {"id": [row.id for row in rows]}), library)
 
 
 def _parts(outcome: AnyOutcome) -> tuple[str, list[tuple[str, list[str]]]]:
