@@ -29,6 +29,7 @@ from labeler.judges.function import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
+from labeler.sentences.display import in_percent, percent
 from ragbench_data import ragbench_files, ragbench_folder
 from support.answers import answer
 
@@ -153,9 +154,11 @@ def embedded(_: int) -> Iterator[str]:
     yield line(["---", "---", "--:", "--:", "---", "---"])
     for one in found.rates:
         low, high = one.interval or (0.0, 1.0)
-        share = "-" if one.value is None else f"{one.value:.0%}"
+        share = "-" if one.value is None else percent(one.value)
         spot = "yes" if one.is_blind_spot else ""
-        yield line([one.kind, one.says, one.copies, share, f"{low:.0%} to {high:.0%}", spot])
+        yield line(
+            [one.kind, one.says, one.copies, share, f"{in_percent(low)} to {percent(high)}", spot]
+        )
     yield ""
     yield really_unsupported(published)
 
@@ -175,7 +178,7 @@ def really_unsupported(published: Sequence[LabelRecord]) -> str:
         caught += sum((one.key, key) in wrong and value < least for key, value in support)
     return (
         f"Of {len(wrong):,} sentences that the published labels call unsupported, it calls "
-        f"{caught:,} ({caught / len(wrong):.0%}) unsupported."
+        f"{caught:,} ({percent(caught / len(wrong))}) unsupported."
     )
 
 

@@ -2,7 +2,7 @@
 
 Run from the repository: ``python benchmarks/store.py [RECORDS] [DIRECTORY]``. The records are made
 up, about as long as RAGBench's. The floor writes the same encoded bytes to one file, flushed
-to the disk after every group of 500, about as the store does, and reads them back.
+to the disk after every group of 500, as the store does, and reads them back.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Run the steps one after the other, each is a process of its own:
 holds so many, ``fill`` adds rows of random bytes that only make it larger, and the other tasks
 measure one that is there. Labels are valid, made up, and encoded before the clock starts, because
 encoding (``store.py``) does not depend on other labels. They go through the store's own writer:
-queue, transactions of what waits, each flushed to the disk. Rates are by the clock, of the labels
+queue, transactions of 500, each flushed to the disk. Rates are by the clock, of the labels
 before the count that is named.
 """
 

@@ -24,7 +24,6 @@ from labeler.cli.terminal import (
     LineWriter,
     notify,
     notify_repeated,
-    print_display,
     print_found,
     print_json,
     print_sections,
@@ -304,19 +303,10 @@ def thresholds(
     The labels need a judge that states probabilities, such as --judge decisions:MODEL. Human
     labels are read as by labeler agree --human; only verdicts on sentences count.
     """
-    from labeler.sentences.display import Display
-
     if people.human is None:
         raise UsageError("name human labels (--human FILE): labeler review LABELS makes some")
     found = calibrated(labels, people, choice, precision)
-    title = "\n".join(found.conclusions)
-    if as_json:
-        print_json(found.as_json())
-    elif details:
-        LineWriter().write(title, bold=True)
-        print_sections(found.in_full())
-    else:
-        print_display(Display(title, notes=found.notes), _MORE_AGREEMENT)
+    print_found(found, _MORE_AGREEMENT, details=details, as_json=as_json)
 
 
 def calibrated(

@@ -14,7 +14,7 @@ from labeler.cli.terminal import SOME_FAILED, notify, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
-from labeler.labeling.options import AskOptions, ExamOptions
+from labeler.labeling.options import BLIND, AskOptions, ExamOptions
 from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = Fals
     asked = ExamOptions(**_asked(given))
     chosen = sample_rows(rows, asked)
     most = (len(chosen) + given.n * len(KINDS)) * (1 if given.against is None else 2)
+    most *= 2 if given.relevance == BLIND else 1  # relevance may take a request of its own
     notify(f"at most {most:,} requests; stored answers are free")
     _print(take_exam(chosen, asked), as_json=as_json)
 
@@ -257,7 +258,9 @@ def check_anchors(
     from labeler.evidence.anchors import Anchors
 
     anchors = Anchors.load(file)
-    asked = len(anchors.records) * (2 if len(anchors.rounds) == 1 else 1)
+    of_relevance = {one.retrieval.key for one in anchors.records if one.retrieval}
+    rounds = 2 if len(anchors.rounds) == 1 else 1
+    asked = rounds * (len(anchors.records) + len(of_relevance))
     notify(f"{asked} requests, if none of them is stored")
     found = anchors.check(**_asked(given))
     _print(found, as_json=as_json)

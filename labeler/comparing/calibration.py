@@ -140,7 +140,7 @@ class Calibration(Displayed):
     warnings: tuple[str, ...]
 
     def _display(self) -> Display:
-        return Display("; ".join(self.conclusions), self.table, notes=self.notes)
+        return Display("\n".join(self.conclusions), notes=self.notes)
 
     @property
     def notes(self) -> list[str]:

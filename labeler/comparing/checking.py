@@ -14,6 +14,7 @@ from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_text import not_finite_notes
 from labeler.comparing.gates import IN_BASE, Demand, Gate, GateSettings, listed, measure_gates
 from labeler.comparing.pairs import pair_by_question
+from labeler.comparing.sides import quoted
 from labeler.comparing.verdicts import GateRecords, GateResults, Note, Verdict, judge
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModels, joined, mixture
@@ -23,8 +24,6 @@ from labeler.sentences.characters import visible
 
 OTHER_QUESTION = "other_question"
 """Why two labels of an id are not a pair."""
-_LISTED = 5
-"""Ids that an error lists at most."""
 
 
 class Checked(NamedTuple):
@@ -318,9 +317,7 @@ def _check_pairs(new: _Side, base: _Side, rows: Sequence[MetricsRow]) -> None:
 
 def _some(ids: Sequence[str]) -> str:
     """Return the number of ids, and the first few."""
-    more = ", …" if len(ids) > _LISTED else ""
-    listed_ids = ", ".join(f"{one!r:.80}" for one in ids[:_LISTED])
-    return f"{len(ids)} id{'s' * (len(ids) != 1)} ({listed_ids}{more})"
+    return f"{len(ids)} id{'s' * (len(ids) != 1)} ({quoted(ids)})"
 
 
 def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:

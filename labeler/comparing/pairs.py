@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from labeler.calculators import Metric
 from labeler.calculators.summary import NO_GROUP, CountedRows, check_column
 from labeler.calculators.tally import PARTS
-from labeler.comparing.sides import LISTED, Choice, Kept, Side, SideOptions, listed, read_side
+from labeler.comparing.sides import LISTED, Choice, Kept, Side, SideOptions, quoted, read_side
 from labeler.data.parsing import is_content_id
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
@@ -301,12 +301,12 @@ def read_pairs(
 def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
     if counts.left_out:
         total = sum(counts.left_out.values())
-        more = ", …" if total > len(counts.left_out_ids) else ""
         differing = ", ".join(f"{count} in {parts}" for parts, count in counts.left_out.items())
         message = (
-            f"{a.name} and {b.name} share {total} labeled ids ({listed(counts.left_out_ids)}"
-            f"{more}), but under each of them the sentences differ ({differing}), or another "
-            "splitter cut them: give both sides the same rows under the same ids (--id)"
+            f"{a.name} and {b.name} share {total} labeled ids "
+            f"({quoted(counts.left_out_ids, total)}), but under each of them the sentences differ "
+            f"({differing}), or another splitter cut them: give both sides the same rows under the "
+            "same ids (--id)"
         )
         if all("question" in parts for parts in counts.left_out):
             return message

@@ -7,7 +7,7 @@ Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Annotated, Any, Generic, Self, TypeVar
@@ -188,8 +188,7 @@ class Side(Brief, Generic[T]):
 
     def summary(self) -> str:
         """Return the number of labels and the first ids."""
-        more = ", …" if len(self.labels) > LISTED else ""
-        return f"{len(self.labels)} labels ({listed(self.labels)}{more})"
+        return f"{len(self.labels)} labels ({quoted(self.labels)})"
 
 
 def read_side(
@@ -365,9 +364,10 @@ class _Contents(Generic[T]):
         return "\n".join(lines)
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return the first few names, quoted."""
-    return ", ".join(f"{name!r:.80}" for name in islice(names, LISTED))
+def quoted(names: Collection[str], total: int | None = None) -> str:
+    """Return the first few names, quoted, of all or of a larger number of names."""
+    first = ", ".join(f"{name!r:.80}" for name in islice(names, LISTED))
+    return f"{first}{', …' if (total or len(names)) > LISTED else ''}"
 
 
 def _option(name: str) -> str:

@@ -151,7 +151,7 @@ def histogram(
         drawn.append(_button(f"{metric} {each}", count, [each.filter(metric), *filters], bar))
     axis = tag("path", class_="axis", d=f"M{_SIDE} {base + 0.5}H{right - _SIDE}")
     ticks = _x_ticks([each for each, _ in rows], _SIDE, width, base + 14)
-    words = f"{len(values):,} records in {len(rows)} bins; the fullest holds {most:,}."
+    words = f"{_records(len(values))} in {len(rows)} bins; the fullest holds {most:,}."
     title, size = f"Distribution of {metric}", (right, base + _FOOT)
     drawing = _drawing(name, title, words, size, Markup("").join([*drawn, axis, ticks]))
     return Chart(metric, (metric, "records"), rows, drawing)
@@ -193,7 +193,7 @@ def heat_map(
         chosen = [own[0].filter(x), own[1].filter(y), *filters]
         drawn += _button(f"{x} {own[0]}, {y} {own[1]}", count, chosen, cell)
         rows.append((*own, count))
-    words = f"{len(pairs):,} records; the fullest cell holds {most:,}."
+    words = f"{_records(len(pairs))}; the fullest cell holds {most:,}."
     title = f"{y} against {x}"
     drawing = _drawing(name, title, words, _PLANE_SIZE, drawn + _axes(x_bins, y_bins, x, y))
     return Chart(title, (x, y, "records"), rows, drawing)
@@ -360,7 +360,7 @@ def brief(count: int) -> str:
     if count < 10_000:  # noqa: PLR2004 - five digits do not fit into a bar
         return str(count)
     thousands = count / 1000
-    return f"{thousands:.1f}k" if thousands < 100 else f"{thousands:.0f}k"  # noqa: PLR2004
+    return f"{thousands:.0f}k" if count >= 99_950 else f"{thousands:.1f}k"  # noqa: PLR2004
 
 
 # Elements.
@@ -408,7 +408,7 @@ def _drawing(name: str, title: str, words: str, size: tuple[int, int], inner: Ma
 
 def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> Markup:
     """Wrap a part of a drawing that filters the list of records."""
-    label = f"{name}: {count:,} record{'s' * (count != 1)}"
+    label = f"{name}: {_records(count)}"
     return tag(
         "g",
         tag("title", label),
@@ -419,6 +419,10 @@ def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> 
         aria_label=label,
         data_filter=filter_text(*filters),
     )
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'s' * (count != 1)}"
 
 
 def _rect(

@@ -435,7 +435,7 @@ def _text(value: Fraction | None, reason: str | None) -> str:
 def _diff_values(total: LabelDiff) -> dict[str, Any]:
     return {
         "title": f"{total.a.name} → {total.b.name}",
-        "conclusion": f"{total.conclusion[:1].upper()}{total.conclusion[1:]}.",
+        "conclusion": _sentence(total.conclusion),
         "sides": (("A", total.a), ("B", total.b)),
         "counts": total.counts,
         "flipped": total.flipped,

@@ -30,7 +30,7 @@ from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.report.charts import count_bins, tag
 from labeler.report.views import View, record_view
 from labeler.sentences.characters import visible
-from labeler.sentences.display import percent, shortened
+from labeler.sentences.display import NONE, percent, shortened
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -39,9 +39,6 @@ CHUNK_SIZE = 100
 
 RECORDS_PLACEHOLDER = Markup("<!--records-->")
 """Placeholder of the records in a template. Escaped text never contains it."""
-
-NO_NUMBER = "-"
-"""Text in place of an undefined number."""
 
 RECORD_STYLES = ("base.css", "record.css")
 RECORD_SCRIPTS = (
@@ -155,9 +152,9 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "cut": cut,
         "visible": visible,
         "thousands": "{:,}".format,
-        "decimal": lambda value: NO_NUMBER if value is None else f"{value:.4f}",
-        "span": lambda ends: NO_NUMBER if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
-        "percent": lambda n, total: percent(n / total, 1) if total else NO_NUMBER,
+        "decimal": lambda value: NONE if value is None else f"{value:.4f}",
+        "span": lambda ends: NONE if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
+        "percent": lambda n, total: percent(n / total, 1) if total else NONE,
     }
     return environment
 

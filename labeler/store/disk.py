@@ -242,6 +242,8 @@ class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """Keep the file that a replaced row names: no label store wrote that name."""
 
 
+_GROUP = 500
+"""Most rows in one transaction: they share one flush, and a full disk may have room for some."""
 _DELAY = 0.005
 """Seconds that a row waits for more rows, because a flush costs the same for one as for many."""
 _FIRST_PAUSE = 0.05
@@ -326,11 +328,12 @@ class Writer:
     def _next_rows(self) -> list[_Queued]:
         """Return queued rows; waits for the first one, returns none after the close."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._is_closed)
+            while not (self._queue or self._is_closed):
+                self._changed.wait()
         if not self._is_closed:
             time.sleep(_DELAY)
         with self._changed:
-            rows, self._queue = self._queue, []
+            rows, self._queue = self._queue[:_GROUP], self._queue[_GROUP:]
         return rows
 
     def _save(self, rows: list[_Queued]) -> None:

@@ -315,7 +315,9 @@ def test_changed_judge_is_found_and_the_same_one_is_not() -> None:
     assert found.changed
 
 
-def test_records_that_share_a_request_for_relevance_count_once() -> None:
+def test_records_that_share_a_request_for_relevance_count_once(
+    labeler_command: Command, tmp_path: Path
+) -> None:
     """Their verdicts on relevance are one answer, so the test must not take them for two."""
     documents, store = ("A kite flies.", "A stone falls."), labeler.MemoryStore()
     rows = [
@@ -323,12 +325,17 @@ def test_records_that_share_a_request_for_relevance_count_once() -> None:
         for text in ("It flies.", "It falls.", "Both.")
     ]
     labels = labeler.label(rows, judge="embedded", relevance="blind", store=store)
-    changes = labels.anchors(n=3).check(judge="embedded", store=store).changes
+    anchors = labels.anchors(n=3)
+    changes = anchors.check(judge="embedded", store=store).changes
     assert {kind: one.verdicts for kind, one in changes.items()} == {
         "support": 3,
         "relevance": 2,
         "use": 6,
     }
+    anchors.save(tmp_path / "a.jsonl")
+    asked = ("--judge", "embedded", "--store", tmp_path / "store")
+    _, _, said = labeler_command("anchors", "check", tmp_path / "a.jsonl", *asked)
+    assert said.startswith("4 requests")
 
 
 def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:

@@ -151,6 +151,23 @@ def test_closing_one_store_frees_its_leases_alone(two_stores: tuple[DiskStore, D
     assert all(second.lease(key) for key in KEYS[:8])
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files on Linux only")
+def test_the_last_holder_closes_the_files(two_stores: tuple[DiskStore, DiskStore]) -> None:
+    """They stay open while any store of the process holds a lease, and no longer."""
+
+    def opened() -> set[Path]:
+        return leased.intersection(path.resolve() for path in Path("/proc/self/fd").iterdir())
+
+    leased = {(two_stores[0].directory / name).resolve() for name in FILES}
+    assert two_stores[0].lease(KEYS[0])
+    assert two_stores[1].lease(KEYS[1])
+    both = opened()
+    two_stores[0].close()
+    assert opened() == both
+    two_stores[1].close()
+    assert not opened()
+
+
 def test_releasing_after_the_close_frees_nobody_elses_lease(
     two_stores: tuple[DiskStore, DiskStore],
 ) -> None:

@@ -147,8 +147,8 @@ def test_repeats_count_records_that_have_all_of_them() -> None:
     (found,) = compare_raters(outcomes)
     assert (found.records, found.mean) == (1, 3.0)
     again: list[ScoreOutcome] = [*given(4, 5), *given(4, 3, trial=1), failed("r1", trial=1)]
-    (found,) = compare_raters(again)  # it came in another file
-    assert (found.records, found.identical) == (1, 1.0)
+    (found,) = compare_raters(again)  # a score of another file counts, as in summaries
+    assert (found.records, found.identical) == (2, 0.5)
     (empty,) = compare_raters([*given(4), failed("r0", trial=1)])
     assert (empty.records, empty.mean, empty.lowest, empty.identical) == (0, None, None, None)
     assert [found.undefined for found in empty.by_name.values()] == ["too_few_units"] * 3

@@ -129,6 +129,17 @@ def test_a_held_group_stays_before_what_came_later(disk: Disk, store: DiskStore)
     assert store.get(first.key) == first
 
 
+def test_what_waited_is_written_in_parts(disk: Disk, store: DiskStore) -> None:
+    """A disk with room for a part of many waiting labels keeps that part."""
+    disk.failing = "SQLITE_FULL"
+    waiting = [store.put(sample_record(0))]
+    disk.tried.get(timeout=10)
+    waiting += [store.put(sample_record(n)) for n in range(1, 800)]
+    disk.failing = ""
+    assert all(saved.result(60) for saved in waiting)
+    assert max(disk.tried.get_nowait() for _ in range(disk.tried.qsize())) == 500
+
+
 @pytest.mark.parametrize(
     "code", ["SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_READONLY", "SQLITE_AUTH"]
 )

@@ -246,6 +246,15 @@ def test_a_directory_that_others_own_or_write_is_refused(
             DiskStore(tmp_path / "s", create=create)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_nothing_is_made_where_others_can_write(tmp_path: Path) -> None:
+    """Such a directory is refused before a file is made in it, or a leftover removed."""
+    tmp_path.chmod(0o777)
+    with pytest.raises(StoreError, match="chmod 700"):
+        DiskStore(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_reading_makes_no_store(tmp_path: Path) -> None:
     """A missing store, or a file in its place, is a usage error, and nothing is created."""
     with pytest.raises(UsageError, match="no label store in"):

@@ -186,12 +186,6 @@ AZURE = Dialect(
     unknown=lambda name: nested(400, f"Unrecognized request argument supplied: {name}"),
     also_known=frozenset({"max_completion_tokens"}),
 )  # fmt: skip
-FILTERED = Fault(400, {"error": {
-    "code": "content_filter", "status": 400, "message": "The response was filtered.",
-    "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {
-        "hate": {"filtered": True, "severity": "medium"}}}}})  # fmt: skip
-"""How Azure refuses a prompt."""
-
 DIALECTS = (
     Dialect("OpenAI", "developers.openai.com/api/docs/guides/structured-outputs, 2026",
             unknown=lambda name: nested(400, f"Unrecognized request argument supplied: {name}"),

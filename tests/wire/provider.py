@@ -30,9 +30,7 @@ from wire.batch_endpoint import (
 )
 from wire.behaviors import (
     BEHAVIOURS,
-    DRIFTED,
     FINGERPRINT,
-    Answer,
     Behavior,
     answers,
     body,
@@ -43,7 +41,6 @@ from wire.behaviors import (
     named,
     page,
     says,
-    slow_body,
 )
 from wire.calls import COMPLETIONS, EMBEDDINGS, Call, Json, label_for
 from wire.connections import Connection, Wire
@@ -53,26 +50,22 @@ from wire.files_endpoint import Files
 from wire.models import MODEL, ModelCard, Models
 from wire.rates import Gate, Rates
 from wire.refusals import Refused
-from wire.strict_schema import format_problems, schema_problems
+from wire.strict_schema import format_problems
 
 __all__ = [
     "BEHAVIOURS",
     "COMPLETIONS",
-    "DRIFTED",
     "EMBEDDINGS",
     "FAULTS",
     "FINGERPRINT",
     "MODEL",
-    "Answer",
     "Behavior",
     "Call",
-    "Course",
     "Json",
     "ModelCard",
     "Provider",
     "Rates",
     "Script",
-    "Tokens",
     "Wire",
     "answers",
     "body",
@@ -90,8 +83,6 @@ __all__ = [
     "never",
     "page",
     "says",
-    "schema_problems",
-    "slow_body",
 ]
 
 
@@ -195,11 +186,6 @@ class Provider:
         return self._accounts.tokens["online"]
 
     @property
-    def batch_tokens(self) -> Tokens:
-        """Tokens of prompts and answers that were charged in batches."""
-        return self._accounts.tokens["batch"]
-
-    @property
     def cached_tokens(self) -> int:
         """Tokens among them that were read from the prompt cache."""
         return self._accounts.cached
@@ -233,7 +219,6 @@ class Provider:
                 "duplicates": paid.total() - len(paid),
             },
             "tokens": self.tokens._asdict(),
-            "batch_tokens": self.batch_tokens._asdict(),
             "cached_tokens": self.cached_tokens,
         }
 

@@ -258,8 +258,11 @@ def test_a_broken_contract_is_counted_and_paid_for() -> None:
 # Pauses
 
 
+@pytest.mark.parametrize("spelled", [str.lower, str.title])
 @pytest.mark.parametrize("sent", [partial(error, 500), partial(page, 200)])
-def test_the_quotas_of_headers_set_the_pace(sent: Callable[..., Behavior]) -> None:
+def test_the_quotas_of_headers_set_the_pace(
+    sent: Callable[..., Behavior], spelled: Callable[[str], str]
+) -> None:
     """What the server says of its limits reaches the pace, also with an error or a page."""
     told: list[tuple[Quota | None, Quota | None]] = []
 
@@ -275,6 +278,7 @@ def test_the_quotas_of_headers_set_the_pace(sent: Callable[..., Behavior]) -> No
         "x-ratelimit-remaining-tokens": "29000",
         "x-ratelimit-reset-tokens": "20ms",
     }
+    headers = {spelled(name): text for name, text in headers.items()}
     with Provider([sent(headers=headers)]) as provider:
         pace = Hurried()
         pace.server_rates = Listening(pace.clock)

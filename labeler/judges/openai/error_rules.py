@@ -329,7 +329,8 @@ RULES: tuple[Rule, ...] = (
     # No status, or 2xx.
     Rule(
         "transport", _P.RETRY, "cannot connect to the server",
-        "check the network, base_url and proxy, then run again", kind="unconnected",
+        "check the network, proxy, and http or https in base_url, then run again",
+        kind="unconnected",
     ),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, kind="proxy", status={407}),
     Rule(
@@ -347,7 +348,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "transport", _P.RETRY, "the connection failed",
-        "check the network and base_url, then run again", kind="connection",
+        "check the network, and http or https in base_url, then run again", kind="connection",
     ),
     Rule(
         "oversized", _P.RECORD, "the server's answer is over a limit of size",

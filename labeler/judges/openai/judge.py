@@ -141,7 +141,9 @@ class HostedJudge:
         if pace.budget.cap is not None or self.spec.provider.requires_cap:
             cap = answer_cap(cap, task.expected_tokens)
         log = AttemptLog(task, cap=cap, pace=pace)
-        await self._check_model(log)
+        opened = self._opened()
+        if self.spec.preflight and not opened.checked:
+            await self._check_model(opened, log)
         return log
 
     @property
@@ -155,11 +157,9 @@ class HostedJudge:
         if opened is not None:
             await opened.sender.aclose()
 
-    async def _check_model(self, log: AttemptLog) -> None:
+    async def _check_model(self, opened: _OpenClient, log: AttemptLog) -> None:
         """Look the model up once, before the first record is sent."""
-        opened, failed = self._opened(), None
-        if opened.checked or not self.spec.preflight:
-            return
+        failed = None
         async with opened.checking:
             if opened.checked:
                 return

@@ -234,8 +234,9 @@ class Form:
     """Header that holds the key, and the words before it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Further headers of each request."""
-    quotas: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
-    """Returns the rate limits of a response under the names that OpenAI gives them."""
+    quotas: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda headers: headers
+    """Returns the rate limits of a response under the names that OpenAI gives them; the headers
+    that it gets have names in any case, and find them by any."""
     name: Callable[[str], str] = str
     """Returns a model's name as it stands in a path."""
     safe: str = ""

@@ -180,7 +180,7 @@ class _Collector:
         with batch.naming():
             remote = batch.remote
             if remote is None or not remote.is_whole:
-                remote = await self.client.retrieve(batch.remote.id if batch.remote else "")
+                remote = await self.client.retrieve(remote.id if remote else "")
                 if remote.status not in ENDED:
                     return
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
@@ -201,7 +201,9 @@ class _Collector:
             for path, file_id in files.items():
                 if not path.exists():
                     await self.client.download(file_id, path)
-            answers = _Answers(batch, remote, self.store, self.price(batch.spec.model))
+            price = self.price(batch.spec.model)
+            results = Results(cost=Decimal(0) if price else None)
+            answers = _Answers(batch, remote, self.store, price, results)
             answers.collect(list(files))
         self.done.parts += 1
         self.done.results.add(answers.results)
@@ -227,16 +229,13 @@ class _Answers:
     remote: RemoteBatch
     store: DiskStore
     price: Price | None
+    results: Results
     failures: list[LabelFailure] = field(default_factory=list)
-    results: Results = field(init=False)
     _completed: int = 0
     _saving: deque[tuple[Task[Any], AnyRecord, Future[bool]]] = field(default_factory=deque)
     _pace: Pace = field(default_factory=Pace)
     _lasting: list[tuple[LabelFailure, int]] = field(default_factory=list)
     _stopped_at: int = -1
-
-    def __post_init__(self) -> None:
-        self.results = Results(cost=Decimal(0) if self.price else None)
 
     def collect(self, files: list[Path]) -> None:
         """Store every answer, and save the batch as collected once all answers are durable.

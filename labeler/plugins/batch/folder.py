@@ -40,7 +40,6 @@ from labeler.data.lines import (
     BOM,
     durable,
     flush_directory,
-    read_lines,
     replacing,
     rewrite_without,
 )
@@ -259,12 +258,11 @@ class Batch(Frozen, frozen=False):
 
     def save(self, **changes: object) -> None:
         """Save the state with changes: after a crash it is the old one or the new."""
-        state = self.model_copy(update=changes)
-        with replacing(self.path / BATCH_FILE) as partial, durable(partial) as file:
-            file.write(state.model_dump_json().encode())
-        flush_directory(self.path)
         for name, value in changes.items():
             setattr(self, name, value)
+        with replacing(self.path / BATCH_FILE) as partial, durable(partial) as file:
+            file.write(self.model_dump_json().encode())
+        flush_directory(self.path)
 
     def offsets(self) -> dict[str, int]:
         """Return the label keys that the batch asks for, and where each saved request begins."""
@@ -284,16 +282,19 @@ class Batch(Frozen, frozen=False):
     def keys_of(self, is_selected: Callable[[BatchRequest], bool]) -> set[bytes]:
         """Return the label keys of selected requests; a damaged one is an error."""
         path, found = self.file("asked"), set[bytes]()
-        for line in read_lines(path) if path.exists() else ():
-            try:
-                request = BatchRequest.model_validate_json(line.content)
-            except ValidationError as error:
-                raise StoreError(
-                    f"{line.where}: not a saved request ({describe_faults(error)}); remove the "
-                    f"folder {self.path} if its answers are collected; nothing was deleted"
-                ) from error
-            if is_selected(request):
-                found.add(request.key.encode())
+        if not path.exists():
+            return found
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    request = BatchRequest.model_validate_json(line.removeprefix(BOM))
+                except ValidationError as error:
+                    raise StoreError(
+                        f"{path}:{number}: not a saved request ({describe_faults(error)}); remove "
+                        f"the folder {self.path} if its answers are collected; nothing was deleted"
+                    ) from error
+                if is_selected(request):
+                    found.add(request.key.encode())
         return found
 
     def delete(self, keys: set[bytes]) -> None:

@@ -155,7 +155,7 @@ def _complete(cases: Mapping[str, Case], of: Configuration) -> _Rated:
     """Return the scores of a repeat whose trials are all there: their means."""
     found: defaultdict[int, list[Fraction]] = defaultdict(list)
     for case in cases.values():
-        for score in () if case.failures else case.scores.values():
+        for score in () if case.failed else case.scores.values():
             found[score.unit].append(score.value)
     trials = of.trials_per_score
     return {
