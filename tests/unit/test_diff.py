@@ -50,7 +50,7 @@ def test_flips_are_named_in_reading_order() -> None:
     """Document sentences first, then the response's, then what is said of the whole."""
     a = record(documents=[2, 1], relevant=["0a"], utilized=["0a", "1a"])
     b = record(documents=[2, 1], relevant=["0b"], utilized=["0a"], support={"a": ["0b"], "b": []})
-    assert diff_record(a, b, ()).flips == (
+    assert diff_record(a, b, "relevance").flips == (
         DecisionFlip("relevant", "0a", "lost"),
         DecisionFlip("relevant", "0b", "gained"),
         DecisionFlip("utilized", "1a", "lost"),
@@ -86,9 +86,9 @@ def test_claims_flip_as_one_block_and_their_wording_is_no_matter() -> None:
         claim.model_copy(update={"claim": "said otherwise"})
         for claim in (wrong("b", ["0b"]), right("a", ["0a"]))
     ]
-    assert diff_record(a, record(answer=_claims(reworded)), ()).flips == ()
+    assert diff_record(a, record(answer=_claims(reworded)), "relevance").flips == ()
     b = record(answer=_claims([right("a", ["0a"]), right("b", ["0b"])], found=False))
-    assert [flip.field for flip in diff_record(a, b, ()).flips] == ["claims", "reference_claims"]
+    assert [flip.field for flip in diff_record(a, b, "relevance").flips] == ["claims", "reference_claims"]
 
 
 def _claims(claims: Sequence[ComparedClaim], *, found: bool = True) -> ReferenceLabelingOutput:
@@ -99,7 +99,7 @@ def test_labels_of_a_leaner_profile_have_no_claims_to_flip() -> None:
     """Claims that were never asked for were not decided otherwise."""
     rich = record(answer=reference_output([compared(says("a", ["0a"]), "neutral")], []))
     plain = rich.model_copy(update={"label": record(support={"a": ["0a"]}, relevant=[]).label})
-    assert "claims" not in {flip.field for flip in diff_record(rich, plain, ()).flips}
+    assert "claims" not in {flip.field for flip in diff_record(rich, plain, "relevance").flips}
     assert change_of(rich, plain, "claim_precision").undefined_b == "needs_reference"
 
 

@@ -214,7 +214,7 @@ ELSEWHERE = {
     # Sections of docs/measured/reliability.md
     "Rate limits that others cause": "unit/test_pace::test_rate_limits_of_others_hardly_slow_a_run",
     "Rate limits that others cause, with many requests in flight":
-        "unit/test_pace::test_many_requests_in_flight_recover_from_what_seemed_their_fault",
+        "unit/test_pace::test_a_server_is_used_to_the_full_and_not_flooded",
     "Servers that fail in one way each": _ALL,
     "10 % of all calls go wrong": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
     "10 % of all calls go wrong, next to other tools":
