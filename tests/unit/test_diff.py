@@ -88,7 +88,10 @@ def test_claims_flip_as_one_block_and_their_wording_is_no_matter() -> None:
     ]
     assert diff_record(a, record(answer=_claims(reworded)), "relevance").flips == ()
     b = record(answer=_claims([right("a", ["0a"]), right("b", ["0b"])], found=False))
-    assert [flip.field for flip in diff_record(a, b, "relevance").flips] == ["claims", "reference_claims"]
+    assert [flip.field for flip in diff_record(a, b, "relevance").flips] == [
+        "claims",
+        "reference_claims",
+    ]
 
 
 def _claims(claims: Sequence[ComparedClaim], *, found: bool = True) -> ReferenceLabelingOutput:
