@@ -25,7 +25,7 @@ from labeler.labeling.failures import (
     unusable,
 )
 from labeler.labeling.progress import JudgeCall, Origin, RunEvents
-from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.store.memory import LabelStore, Lease
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -238,7 +238,9 @@ class LabelCache:
                 health = current().health
                 self._undecided[task.key] = (health, health.labels)
             return Settled(outcome, "judge")
-        saving.append(self.store.put(outcome))
+        # Its task made the key of a label and checked the answer; other kinds are checked now.
+        is_checked = isinstance(outcome, LabelRecord)
+        saving.append(self.store.put(outcome, is_checked=is_checked))
         try:
             new = await until_saved(saving[-1])
         except UnstorableRecord as error:

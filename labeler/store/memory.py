@@ -88,7 +88,7 @@ class LabelStore(ABC):
         """
         return self._find(FAILURE + key)
 
-    def put(self, outcome: AnyOutcome) -> Future[bool]:
+    def put(self, outcome: AnyOutcome, *, is_checked: bool = False) -> Future[bool]:
         """Save a record or a failure; the future is done once it is durable.
 
         A key that is stored already keeps its first record; the result is true if that is this
@@ -100,9 +100,15 @@ class LabelStore(ABC):
         The future's exception is an :class:`UnstorableRecord` if only this record is at fault, and
         a :class:`StoreError` if the store is damaged, must not be written, or was closed before
         the write succeeded.
+
+        Args:
+            outcome: a record or failure.
+            is_checked: whether its key and answer were just checked against its sentences; else
+                they are checked here.
         """
         try:
-            require_valid(outcome)
+            if not is_checked:
+                require_valid(outcome)
             return self._save(name_of(outcome), outcome)
         except UnstorableRecord as error:
             failed = Future[bool]()
