@@ -150,9 +150,8 @@ class LabelCache:
         key = task.key
         # Before the store: a batch that is collected meanwhile stores its labels before it closes.
         batch = self._batch_of(key)
-        known: AnyOutcome | None = self.store.get(key)
-        if known is None and not (self.retry_failed and key not in self._failed):
-            known = self.store.failure(key)
+        repeats = self.retry_failed and key not in self._failed
+        known = self.store.get(key) if repeats else self.store.outcome(key)
         if known is None and batch:
             return task_failure(
                 task,

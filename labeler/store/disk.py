@@ -109,9 +109,10 @@ class DiskStore(LabelStore):
             )
         return self._writer
 
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
-        row = self._database.named(name)
-        return None if row is None else self._decoded(row)
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
+        found = {row.key: row for row in self._database.named(*names)}
+        first = next(filter(None, map(found.get, names)), None)
+        return first and self._decoded(first)
 
     def _decoded(self, row: Row) -> Any:  # noqa: ANN401 - as in the base
         try:

@@ -45,8 +45,8 @@ class LabelStore(ABC):
     """
 
     @abstractmethod
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
-        """Return the outcome that is stored under a name (:func:`name_of`), or ``None``."""
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
+        """Return the outcome of the first stored name (:func:`name_of`), or ``None``."""
 
     @abstractmethod
     def _save(self, name: str, outcome: AnyOutcome) -> Future[bool]:
@@ -87,6 +87,14 @@ class LabelStore(ABC):
             StoreError: the stored bytes are damaged or were tampered with.
         """
         return self._find(FAILURE + key)
+
+    def outcome(self, key: str) -> AnyOutcome | None:
+        """Return the record of a key, else its latest lasting failure, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+        """
+        return self._find(key, FAILURE + key)
 
     def put(self, outcome: AnyOutcome, *, is_checked: bool = False) -> Future[bool]:
         """Save a record or a failure; the future is done once it is durable.
@@ -144,8 +152,9 @@ class MemoryStore(LabelStore):
             raise UsageError("the label store is closed; make a new one")
         return self._held
 
-    def _find(self, name: str) -> Any | None:  # noqa: ANN401 - as in the base
-        return self._outcomes().get(name)
+    def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
+        held = self._outcomes()
+        return next((held[name] for name in names if name in held), None)
 
     def _save(self, name: str, outcome: AnyOutcome) -> Future[bool]:
         held, saved = self._outcomes(), Future[bool]()
