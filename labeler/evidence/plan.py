@@ -58,7 +58,7 @@ class Plan(Displayed):
     Attributes:
         sentences: the sentences to read now, in the order to read them; none if the answers so far
             allow a certificate.
-        value: the estimate so far; before the first look that of the judge's forecasts.
+        value: the estimate so far; before the first look the value that the judge's forecasts give.
         interval: the interval so far; it holds at every look.
         is_finished: True if the answers so far allow a certificate.
 

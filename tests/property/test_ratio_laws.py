@@ -88,7 +88,7 @@ def test_an_undefined_ratio_is_no_number(use: Callable[[Ratio], Any]) -> None:
 
 
 def test_equal_ratios_are_one_key() -> None:
-    """As are floats, with one hash; undefined ones equal those of one reason, and print it."""
+    """As are floats, with one hash; undefined ones of one reason are equal, and print it."""
     assert MISSING == Ratio(None, None, "no_claims") != Ratio.missing("no_documents")
     assert MISSING not in {0, None, math.nan, "no_claims", Ratio(0, 1)}
     assert f"{MISSING}" == "undefined (no_claims)"

@@ -381,7 +381,7 @@ def test_a_sentence_that_was_judged_twice_counts_as_in_the_metrics() -> None:
 
 
 def test_who_left_a_unit_out_counts_in_no_mean_of_it() -> None:
-    """Of two sides both judged it; more have no side A; a missing vote is no vote against."""
+    """Of two sides both judged it; more have no side A; a missing vote does not count against."""
     given: Counter[Pattern] = Counter({(None, True, True): 5, (True,) * 3: 5})
     found = FieldRatings(given).agreement("supported")
     assert (found.mean_a, found.mean_b) == (None, None)

@@ -206,7 +206,7 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
 
 
 def test_who_leaves_a_pipe_is_told_what_is_missing(labeled: Path) -> None:
-    """Of both streams nobody can be told; a part of a store is no store; a view may be left."""
+    """With both streams closed nobody hears; half a store is a failure; a view may be left."""
     assert unread(process(EMBEDDED), labeled, both=True)[0] == 141
     code, err = unread(process(["store", "export"]), labeled)
     assert (code, err) == (141, "labeler: the reader left before all was written\n")

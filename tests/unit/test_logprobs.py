@@ -173,7 +173,7 @@ def test_every_kind_reads_back_as_it_was(stored: AnyRecord) -> None:
 
 
 def test_a_record_is_sealed_with_its_key() -> None:
-    """Four bytes, a checksum, compressed JSON; a failure is no record."""
+    """Four bytes, a checksum, compressed JSON; a failure is not read as a record."""
     label = sample_record()
     body = zlib.compress(label.model_dump_json().encode(), 1)
     assert encode(label) == b"LBL1" + hashlib.sha256(body).digest() + body

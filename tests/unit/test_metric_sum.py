@@ -22,7 +22,7 @@ def test_more_distinct_ratios_than_two_bytes_number() -> None:
 
 
 def test_rows_without_the_metric_keep_the_others_with_their_units() -> None:
-    """Wherever they stand; what is missing comes in order; of no value there is no mean."""
+    """Wherever they stand; what is missing comes in order; no values, no mean."""
     measured = {1: Ratio(1, 2), 3: Ratio(1, 3), 4: Ratio.missing("empty_response"), 6: Ratio(1, 4)}
     found = MetricSum()
     for row, ratio in measured.items():

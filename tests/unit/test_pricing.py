@@ -94,7 +94,7 @@ def prices(draw: st.DrawFn) -> Price:
 def test_nothing_costs_more_than_the_worst(
     price: Price, prompt: int, output: int, data: st.DataObject
 ) -> None:
-    """Within the bounds, with which it grows; that of a batch is half of it."""
+    """Within the bounds, with which it grows; a batch costs half of it."""
     sent = data.draw(st.integers(0, prompt))
     cached = data.draw(st.integers(0, sent))
     written = data.draw(st.integers(0, sent - cached))

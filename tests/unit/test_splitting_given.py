@@ -267,7 +267,7 @@ def test_no_second_spelling(text: str) -> None:
 
 
 def test_a_position_is_made_of_letters_and_is_not_negative() -> None:
-    """Only the letters a to z make one, and there is no sentence before the first."""
+    """Only the letters a to z make one, and none stands before the first."""
     for text in ("", "A", "a1", "é"):
         with pytest.raises(ValueError, match="sentence letters"):
             index_of(text)

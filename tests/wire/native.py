@@ -42,7 +42,7 @@ class Form:
     path: re.Pattern[str]
     """Path of a request for an answer; its group is the model, where the body names none."""
     finishes: ClassVar[Mapping[str, str]]
-    """Reasons of the end, by those of a chat completion."""
+    """Reasons of the end, by the reasons of a chat completion."""
     call: ClassVar[Json]
     """A block of an answer that calls the tool."""
 

@@ -58,7 +58,7 @@ class Hurried(Pace):
     """A run's traffic that does not wait when it is asked to.
 
     Args:
-        limits: those of the run.
+        limits: rate limits, budget and longest waits of the run.
     """
 
     def __init__(self, **limits: Any) -> None:

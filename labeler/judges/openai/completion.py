@@ -272,7 +272,7 @@ def _stated_wait(fields: Mapping[str, Any], status: int) -> float | None:
 
 
 def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, int]:
-    """Return the tokens charged, ``None`` if a server does not report them, and those of the input.
+    """Return the tokens charged, ``None`` if a server reports none, and the tokens of the input.
 
     No prompt has 0 tokens, and no answer that holds something: such counts are placeholders.
     Thoughts that only the total counts, as xAI has it, are charged as an answer is. Cached tokens
