@@ -315,9 +315,9 @@ class RowStream:
             memory += row.memory
             if len(self.first) == FIRST_ROWS or memory > _MOST_MEMORY:
                 break
+        self._report()
         if not rows.is_part:  # other parts may have rows, and the field
             self._check(needed)
-        self._report()
 
     def __iter__(self) -> Iterator[Row]:
         yield from identified(chain(self._taken(), self._rest))

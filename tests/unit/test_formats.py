@@ -369,13 +369,61 @@ def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_
     assert re.search(says, bad.content.message), bad.content.message
 
 
-def test_a_quote_that_is_never_closed_fails_one_row(tmp_path: Path) -> None:
-    """It takes in what follows it, and says so."""
-    text = 'question,documents,response\nQ,[],R\n"Q,[],R\nQ,[],R\n'
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ('"Q,[],R\nQ,[],R\n', "quote begins a cell in line 3 .* lines 3 to 4 are one row"),
+        ('"Q\n?","[],R\nQ,[],R\n', "quote begins a cell in line 4 .* lines 4 to 5 are one row"),
+        ('"Q ""?"",[],R\n"Q",[],R\n', "quote begins a cell in line 3 .* lines 3 to 4 are one row"),
+        ('"Q "?",[],R\n', "quote begins a cell in line 3 and is not closed at its end; close it"),
+    ],
+)
+def test_a_quote_that_is_not_closed_fails_one_row(rows: str, says: str, tmp_path: Path) -> None:
+    """It takes in what follows it, and names the line in which it begins."""
+    text = f"question,documents,response\nQ,[],R\n{rows}"
     good, bad = open_rows(write_text(tmp_path / "rows.csv", text))
     assert isinstance(good.content, Example)
     assert isinstance(bad.content, LabelFailure)
     assert (bad.where.rpartition(":")[2], bad.content.reason) == ("3", "invalid_csv")
+    assert re.search(says, bad.content.message), bad.content.message
+
+
+@pytest.mark.parametrize(
+    ("names", "cells", "taken"),
+    [
+        ("question;notes, more;documents;response", "Q;1,2;[];R", "';'; .* hold ','"),
+        ("question,notes; more,documents,response", "Q,1;2,[],R", "','; .* hold ';'"),
+        ('question;"notes, more";documents;response', "Q;1,2;[];R", ""),
+    ],
+)
+def test_cells_are_separated_by_the_mark_that_the_names_have_most_of(
+    names: str, cells: str, taken: str, tmp_path: Path
+) -> None:
+    """If they hold another one, too, a notice says which it is."""
+    rows = open_rows(write_text(tmp_path / "rows.csv", f"{names}\n{cells}\n"))
+    (found,) = contents(rows)
+    assert isinstance(found, Example)
+    assert (found.response, *found.metadata.values())[:2] == ("R", cells[2:5])
+    notices = "".join(rows.notices.values())  # type: ignore[attr-defined] # of files
+    assert re.search(f"separated by {taken}", notices) if taken else not notices
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("rows.jsonl", '{}\n{"question": "Q", "documents": [{"te', "2: .* within this line, so it"),
+        ("rows.jsonl", '{}\n{"question": "Q", "documents": []},', "2: .* it ends with a comma"),
+        ("rows.json", '{"question": "Q"},\n{}', "1: .* it ends with a comma, as in an array"),
+    ],
+)
+def test_a_line_that_is_no_object_says_why(name: str, text: str, says: str, tmp_path: Path) -> None:
+    """Files are cut off, and arrays lose their brackets."""
+    messages = [
+        row.message
+        for row in contents(open_rows(write_text(tmp_path / name, text)))
+        if isinstance(row, LabelFailure) and row.reason == "invalid_json"
+    ]
+    assert re.search(f"{name}:{says}", "".join(messages)), messages
 
 
 @pytest.mark.parametrize(

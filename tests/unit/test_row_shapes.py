@@ -440,9 +440,10 @@ def test_a_spreadsheet_is_refused_with_the_remedy(
         ("question".encode("utf-16"), "is UTF-16"),
         ("question".encode("utf-16-le"), "is UTF-16"),
         (b"\x28\xb5\x2f\xfd", "only gzip is unpacked"),
+        (b"\xef\xbb\xbf [\n{}]", "holds an array, .*: name it .json, or write its objects line"),
     ],
 )
-def test_another_binary_file_is_refused_by_name(start: bytes, says: str, tmp_path: Path) -> None:
+def test_a_file_of_another_form_is_refused_by_name(start: bytes, says: str, tmp_path: Path) -> None:
     """And not line by line."""
     (tmp_path / "rows.jsonl").write_bytes(start)
     with pytest.raises(UsageError, match=says):

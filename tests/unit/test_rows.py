@@ -217,6 +217,14 @@ def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None
     assert "hidden" not in str(error.value)
 
 
+def test_a_label_file_that_was_cut_off_says_so(tmp_path: Path) -> None:
+    """As a full disk or a stopped copy leaves it."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text(to_line(record()) + "\n" + to_line(record())[:-30])
+    with pytest.raises(UsageError, match=r"labels\.jsonl:2: the file ends within this line"):
+        list(read_outcomes(path))
+
+
 @pytest.mark.parametrize("value", ["x", None, [], 5, True])
 @pytest.mark.parametrize("field", ["label", "verbatim"])
 def test_a_label_that_is_no_object_is_no_label(tmp_path: Path, field: str, value: object) -> None:
