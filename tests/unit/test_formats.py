@@ -404,7 +404,7 @@ def test_cells_are_separated_by_the_mark_that_the_names_have_most_of(
     (found,) = contents(rows)
     assert isinstance(found, Example)
     assert (found.response, *found.metadata.values())[:2] == ("R", cells[2:5])
-    notices = "".join(rows.notices.values())  # type: ignore[attr-defined] # of files
+    notices = "".join(rows.notices.values())
     assert re.search(f"separated by {taken}", notices) if taken else not notices
 
 
