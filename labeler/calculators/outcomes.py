@@ -47,6 +47,7 @@ from labeler.labels.record import (
     requested_kind,
 )
 from labeler.sentences.characters import visible
+from labeler.sentences.display import plural
 from labeler.sentences.example import KeyedExample
 
 if TYPE_CHECKING:
@@ -125,12 +126,12 @@ class CheckedOutcomes(Iterator[AnyOutcome]):
                     )
             yield outcome
         for kind, count in foreign.items():
-            _LOG.warning(_FOREIGN, count, "s" * (count != 1), visible(kind))
+            _LOG.warning(_FOREIGN, plural(count, "record"), visible(kind))
 
 
 _LOG = logging.getLogger("labeler")
 _FOREIGN = (
-    "left out %d record%s of kind '%s', which no installed package reads: install the package "
+    "left out %s of kind '%s', which no installed package reads: install the package "
     "that wrote them; 'labeler store export' keeps them as they are"
 )
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]

@@ -147,10 +147,6 @@ def match_patterns(values: Mapping[str, float | None]) -> tuple[bool | None, ...
     return tuple(found)
 
 
-Order = Literal["worst", "doubt", "file"]
-"""Initial order of the list of records: least support first, highest suspicion score first, or as
-in the file."""
-
 MAX_CONFIGURATIONS = 20
 """Maximum judge configurations with figures; the browser filters by any."""
 MAX_GROUPS = 50

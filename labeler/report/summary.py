@@ -31,7 +31,7 @@ from labeler.report.report_data import (
     ReportData,
 )
 from labeler.sentences.characters import visible
-from labeler.sentences.display import NONE
+from labeler.sentences.display import NONE, plural
 
 if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration, Reliability
@@ -218,7 +218,7 @@ class ConfigurationSummary:
 
     def _note(self, shown: int) -> str:
         missing = f", {self.labeled - shown:,} without a value" if shown < self.labeled else ""
-        return f"{shown:,} record{'s' * (shown != 1)}{missing}"
+        return f"{plural(shown, 'record')}{missing}"
 
     @cached_property
     def group_tables(self) -> list[dict[str, Any]]:
