@@ -436,8 +436,7 @@ class LabelView(Sequence[Outcome]):
         return requested_kind(outcome_of(self._line(content, number))) in {"label", None}
 
     def _line(self, content: bytes, number: int) -> Line:
-        line = content.removeprefix(BOM) if number == 1 else content
-        return Line(f"{self.path}:{number}", line)
+        return Line(f"{self.path}:{number}", content.removeprefix(BOM))
 
     def __len__(self) -> int:
         return len(self._places.offsets)

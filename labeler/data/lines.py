@@ -25,7 +25,7 @@ from labeler.version import install_command
 STDIO = "-"
 """Stands for standard input or output in place of a file name."""
 BOM = b"\xef\xbb\xbf"
-"""The byte order mark of UTF-8, skipped at the beginning of a file."""
+"""The byte order mark of UTF-8, skipped at the beginning of a file, or of one appended to it."""
 PATTERN = re.compile(r"[*?\[]")
 """Finds out whether a name is a pattern, such as ``labels/*.parquet``."""
 _GZIP = b"\x1f\x8b"
@@ -73,7 +73,7 @@ def read_lines(path: str | Path) -> Iterator[Line]:
     name = str(path)
     with file_errors(name), open_bytes(name) as file:
         for number, content in enumerate(bounded_lines(file), start=1):
-            line = content.removeprefix(BOM) if number == 1 else content
+            line = content.removeprefix(BOM)
             if len(line) > LONGEST_LINE or (line and not line.isspace()):
                 yield Line(f"{name}:{number}", line)
 

@@ -355,6 +355,8 @@ def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
         (b"1,Q,NULL,R", "missing_field", "'documents' is 'NULL'"),
         (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] is '<NA>', which"),
         (b"1,Q,\"['None', 'D.']\",R", "wrong_type", r"documents\[0\] is 'None', which"),
+        (b"1,Q,[],#NAME?", "missing_field", "'response' is '#NAME.', which programs write"),
+        (b"\xef\xbb\xbfid,question,documents,response", "invalid_csv", "the column names again"),
     ],
 )
 def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_path: Path) -> None:
@@ -442,6 +444,27 @@ def test_a_line_of_names_that_names_nothing_is_refused(
     """Before any row is read."""
     with pytest.raises(UsageError, match=says):
         list(open_rows(write_text(tmp_path / "rows.csv", text)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("rows.csv", "question,documents_0,,response\nQ,D,E,R\n", "2: column 3 has no name"),
+        ("rows.csv", f"question,documents_0,response\nQ,{'d' * 32_767},R\n", "2: .* Excel cuts"),
+        ("rows.tsv", 'question\tdocuments_0\tresponse\n"Q\tD\tR\nP"\tD\tR\n', "2: .* 2 lines"),
+        ("rows.tsv", 'question\tdocuments_0\tresponse\n"Q\nP"\tD\tR\n', ""),
+        ("rows.csv", ",question,documents_0,response,\n7,Q,D,R,\n", ""),
+    ],
+)
+def test_texts_that_may_be_lost_in_cells_have_a_notice(
+    name: str, text: str, says: str, tmp_path: Path
+) -> None:
+    """Without a name, cut off by Excel, or of rows that a quote joins."""
+    rows = open_rows(write_text(tmp_path / name, text))
+    assert len(contents(rows)) == 1
+    said = [one for one in rows.notices.values() if "numbered documents" not in one]
+    assert bool(said) == bool(says)
+    assert not says or re.search(f"{name}:{says}", said[0]), said
 
 
 def test_parquet_is_read_row_group_by_row_group(
@@ -637,6 +660,17 @@ class Dataset(list[dict[str, Any]]):
     """As much of a data set of the Hugging Face library as is used."""
 
 
+class Formatted(Dataset):
+    """One whose rows are tables."""
+
+    def with_format(self, _: None) -> Dataset:
+        """The same with plain rows."""
+        return Dataset(super().__iter__())
+
+    def __iter__(self) -> Iterator[Any]:
+        return (table([row]) for row in super().__iter__())
+
+
 class DatasetDict(dict[str, Dataset]):
     """Several splits."""
 
@@ -653,6 +687,8 @@ def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> N
     assert next(iter(open_rows(unfinished)))
     rows = open_rows(of_module(Dataset([GOOD, OTHER]), "datasets.arrow", monkeypatch))
     assert contents(rows) == contents(open_rows([GOOD, OTHER]))
+    tables = of_module(Formatted([GOOD, OTHER]), "datasets", monkeypatch)
+    assert contents(open_rows(tables)) == contents(open_rows([GOOD, OTHER]))
     splits = of_module(DatasetDict(test=Dataset([GOOD])), "datasets", monkeypatch)
     assert contents(open_rows(splits)) == contents(open_rows([GOOD]))
     splits["dev"] = Dataset()
@@ -805,3 +841,17 @@ def test_a_text_of_a_missing_value_in_an_optional_field_is_counted() -> None:
     assert found == [None, None, None, "A."]
     (said,) = rows.notices.values()
     assert said == "2 rows have 'nan' or the like as 'reference', which is read as missing"
+
+
+def test_a_text_that_holds_an_object_is_counted() -> None:
+    """Judges are shown it as it is; a missing value has a remedy of its own."""
+    texts = {"question": '{"text": "Q?"}', "response": "['R.']", "reference": "A."}
+    rows = open_rows([GOOD | texts, GOOD | texts | {"id": "2", "response": "R."}])
+    list(rows)
+    said = list(rows.notices.values())
+    assert [text.partition(", which")[0] for text in said] == [
+        "2 rows have a question that is a list or object written as text",
+        "1 row has a response that is a list or object written as text",
+    ]
+    with pytest.raises(UsageError, match=r"is 'nan', .*; give each row a value there"):
+        RowStream(open_rows([GOOD | {"response": "nan"}]))

@@ -114,8 +114,10 @@ def test_odd_characters_pass_unchanged(tmp_path: Path, text: str) -> None:
 
 
 def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
-    """CRLF files, blank lines and a byte order mark are read; line numbers stay true."""
-    rows = row_file(tmp_path, b"\xef\xbb\xbf" + line() + b"\r", b"", b"  ", line(id="2") + b"\r")
+    """CRLF, blank lines and byte order marks of joined files are read; line numbers stay true."""
+    mark = b"\xef\xbb\xbf"
+    rows = row_file(tmp_path, mark + line() + b"\r", b"", b"  ", mark + line(id="2") + b"\r")
+    assert all(isinstance(row.content, Example) for row in rows)
     assert [row.where.rpartition(":")[2] for row in rows] == ["1", "4"]
 
 

@@ -30,6 +30,7 @@ from labeler.sentences.characters import unescape_formula
 
 _LONGEST_ROW = 1 << 24
 """Bytes of a row of CSV at most. An unclosed quote takes in all that follows, up to this limit."""
+_LONGEST_OF_EXCEL = 32_767
 _NAMED = re.compile(rb'"?sep=([,;\t|])"?\s*$', re.IGNORECASE)
 """The line that names the separator."""
 _PIECE = 1 << 20
@@ -108,6 +109,7 @@ def _read_cells(
         lines = _TextLines(name, bounded_lines(file))
         reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=is_spaced, strict=True)
         names: list[str] | None = None
+        lost = ""
         while True:
             lines.start_row()
             try:
@@ -121,7 +123,8 @@ def _read_cells(
                     names = _header(cells, lines.where)
                 else:
                     row = _row(names, cells, lines.where, delimiter)
-                    yield Raw(lines.where, row, text_only=True, notice=notice)
+                    lost = lost or _lost(names, cells, lines.where, delimiter)
+                    yield Raw(lines.where, row, text_only=True, notice=lost or notice)
             except (csv.Error, BadRow) as error:
                 text = f"{lines.where}: {lines.fault(error, delimiter)}"
                 fault = error if isinstance(error, BadRow) else BadRow(text, reason="invalid_csv")
@@ -152,7 +155,33 @@ def _row(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str)
             "put cells that hold the separator into double quotes",
             reason="invalid_csv",
         )
+    if [cell.removeprefix("\ufeff").strip() for cell in cells] == names:
+        raise BadRow(
+            f"{where}: the column names again, as between files that were joined; remove the line",
+            reason="invalid_csv",
+        )
     return {name: cell for name, cell in zip(names, cells, strict=True) if name}
+
+
+def _lost(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str) -> str:
+    """Return a notice about texts of a row that may be lost; empty without any.
+
+    The first column may lack its name, as an index does.
+    """
+    unnamed = [n for n, name in enumerate(names) if n and not name and cells[n].strip()]
+    if unnamed:
+        return f"{where}: column {unnamed[0] + 1} has no name, so its cells are left out"
+    within = len(names) - 1
+    for cell in cells:
+        breaks = cell.count("\n")
+        if delimiter == "\t" and breaks and cell.count("\t") == breaks * within:
+            return (
+                f"{where}: a quote begins a cell of {breaks + 1} lines with tabs; if quotes are "
+                "part of the texts, these lines are rows: write the file with quoted cells"
+            )
+        if len(cell) == _LONGEST_OF_EXCEL:
+            return f"{where}: a cell has 32,767 characters, at which Excel cuts texts off"
+    return ""
 
 
 class _TextLines(Iterator[str]):
