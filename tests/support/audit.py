@@ -40,8 +40,12 @@ WATCHED = CODE | PROCESSES | {UNPICKLING}
 IMPORTING = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 FROM_SOURCE = frozenset(
     {
+        ("annotationlib", "__forward_code__"),  # of Python 3.14 and later, as in typing before
+        ("annotationlib", "evaluate"),
+        ("annotationlib", "get_annotations"),
         ("collections", "namedtuple"),
         ("dataclasses", "_create_fn"),
+        ("dataclasses", "add_fns_to_class"),  # the same, from Python 3.13 on
         ("inspect", "get_annotations"),
         ("platform", "from_subprocess"),
         ("typing", "__init__"),
