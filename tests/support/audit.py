@@ -120,7 +120,9 @@ class Audit:
             if self._is_wrong(event, frame):
                 self.found.append(f"{event} {arguments!r:.100} at {_place(frame)}")
         elif self._contacts is not None and event.startswith("socket."):
-            self._contacts.append(_contact(event, arguments))
+            contact = _contact(event, arguments)
+            if contact != ("socket.sendmsg", None):  # on a connection, as Python 3.12 and later send
+                self._contacts.append(contact)
 
     def _is_wrong(self, event: str, innermost: FrameType) -> bool:
         if event == UNPICKLING:
