@@ -287,7 +287,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
 
         Args:
             path: the HTML file.
-            options: those of :func:`labeler.report.write_report`, such as ``by`` and ``title``.
+            options: those of :func:`labeler.report.write_report`, such as ``by``.
 
         Returns:
             The files.

@@ -18,6 +18,7 @@ from labeler.catalog import Catalog, check_options, keywords_of, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import PROFILES, GPTLabelingOutput, Profile
 from labeler.labels.record import AnyOutcome
+from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Intervals
@@ -435,7 +436,7 @@ class FieldWords(NamedTuple):
 
     def counted(self, count: int) -> str:
         """Return a number of subjects."""
-        return f"{count:,} {self.subject}{'s' * (count != 1)}"
+        return plural(count, self.subject)
 
 
 FIELD_WORDS: Mapping[str, FieldWords] = {

@@ -25,6 +25,7 @@ from labeler.calculators.registry import Metric
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
 from labeler.sentences.display import Brief
+from labeler.sentences.example import Example
 
 
 class BoundsJSON(TypedDict):
@@ -333,7 +334,9 @@ def check_column(name: str | None, columns: Collection[str], purpose: str) -> No
     """Raise :class:`UsageError` if no row has a column that is named."""
     if name is not None and name not in columns:
         have = ", ".join(sorted(columns)) or "none"
-        raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
+        is_field = name in Example.model_fields
+        why = " (a field of rows: copy it into a column of another name, and label again)"
+        raise UsageError(f"no row has a column {name!r} {purpose}{why * is_field}; columns: {have}")
 
 
 def check_unit(name: str | None, columns: Collection[str]) -> None:

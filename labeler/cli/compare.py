@@ -82,7 +82,7 @@ def compare(
     from labeler.comparing.compare import compare_runs
 
     for run, other in combinations(runs, 2):
-        _check_sides(run, other, sides)
+        _check_sides(run, other)
     _check_page(runs, html, json=as_json)
     if html is not None:
         from labeler.report.comparison_pages import MOST_MOVED
@@ -158,14 +158,14 @@ def _check_page(labels: list[str], html: str | None, **others: bool) -> None:
         reject_overwrite(labels, html)
 
 
-def _check_sides(a: str, b: str, options: SideOptions) -> None:
+def _check_sides(a: str, b: str) -> None:
     """Check that two sides can be read and are not the same."""
     if a == b == STDIO:
         raise UsageError("standard input (-) can be read once; give one side as a file")
-    if place_of(a) == place_of(b) and options.same_choice:
+    if place_of(a) == place_of(b):
         raise UsageError(
-            f"{a} is compared with itself; name two files, or two trials (--trial 0 --b-trial 1) "
-            "or signatures (--a-signature, --b-signature) of one"
+            f"{a} is compared with itself; name two files: for two judges or trials in one, write "
+            "each into a file of its own (labeler label -o; stored labels are free)"
         )
 
 
@@ -194,7 +194,7 @@ def diff(
     from labeler import api
     from labeler.comparing.diff import diff_labels
 
-    _check_sides(a, b, sides)
+    _check_sides(a, b)
     _check_page([a, b], html, json=as_json, rows=rows)
     outcomes = api.checked_outcomes(a), api.checked_outcomes(b)
     found = diff_labels(*outcomes, metrics, names=(a, b), top=top, **asdict(sides))
@@ -237,14 +237,14 @@ def agree(
     from labeler import api
     from labeler.comparing.agreement import compare_labels, compare_with_people
 
-    _check(other, people, sides)
+    _check(other, people)
     outcomes = api.checked_outcomes(labels)
     if other is None:
         against = compare_with_people(
             outcomes,
             _human_labels(labels, people, sides),
             by=sides.by,
-            a_signature=sides.a_signature,
+            signature=sides.signature,
             trial=sides.trial,
             name=labels,
             human_name=str(people.human),
@@ -252,14 +252,14 @@ def agree(
         )
         print_found(against, _MORE_AGREEMENT, details=details, as_json=as_json)
         return
-    _check_sides(labels, other, sides)
+    _check_sides(labels, other)
     second = api.checked_outcomes(other)
     found = compare_labels(outcomes, second, names=(labels, other), **asdict(sides))
     notify_repeated(found.counts.duplicates)
     print_found(found, _MORE_AGREEMENT, details=details, as_json=as_json)
 
 
-def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
+def _check(other: str | None, people: HumanOptions) -> None:
     """Check that there is one thing to compare with, and that the options fit it."""
     human, second = people.human is not None, other is not None
     given = {
@@ -273,12 +273,6 @@ def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
             second and people.random_sample
         ),
         "--blind-only is for corrections: it goes with --human": second and people.blind_only,
-        "--b-trial is for a second label file: use --trial with --human": (
-            not second and sides.b_trial is not None
-        ),
-        "--b-signature is for a second label file: use --a-signature with --human": (
-            not second and sides.b_signature is not None
-        ),
     }
     for message, wrong in given.items():
         if wrong:
@@ -322,7 +316,7 @@ def calibrated(
         api.checked_outcomes(labels),
         _human_labels(labels, people, choice),
         precision=precision,
-        choice=Choice(labels, choice.a_signature, choice.trial),
+        choice=Choice(labels, choice.signature, choice.trial),
         human_name=str(people.human),
     )
 
@@ -352,7 +346,7 @@ def _human_labels(labels: str, people: HumanOptions, chosen: ChoiceOptions) -> H
     found = labels_of_corrections(
         read.events,
         api.checked_outcomes(labels),
-        choice=Choice(labels, chosen.a_signature, chosen.trial),
+        choice=Choice(labels, chosen.signature, chosen.trial),
         random_sample=people.random_sample,
         blind_only=people.blind_only,
         name=human,

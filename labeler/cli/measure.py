@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -179,7 +179,8 @@ class _Request:
         self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
         self.collected: dict[str, Collected] = {}
         """Scores and such among the outcomes read so far, by kind."""
-        self._numbers = numbers_of(*sources, ids=ids)
+        numbers = numbers_of(*sources)
+        self._numbers = numbers.chosen(ids) if numbers else None
         if self._numbers:
             reject_thresholds(self._numbers.name, threshold)
             self.chosen = self._numbers.metrics if ids else select_metrics()
@@ -387,14 +388,6 @@ def report(
     ] = "report.html",
     by: By = None,
     ids: MetricIds = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    sort: Annotated[
-        Literal["worst", "doubt", "file"],
-        typer.Option(
-            help="Order of records: worst (least support first), doubt (most suspicious first) or "
-            "file."
-        ),
-    ] = "worst",
     level: Level = 0.95,
     group: Group = None,
     threshold: Threshold = None,
@@ -423,8 +416,6 @@ def report(
             by=by,
             metrics=ids,
             intervals=Intervals(level, group),
-            title=title,
-            order=sort,
             calibration=calibration,
         )
     print_lines(written.conclusions)

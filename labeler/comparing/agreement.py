@@ -43,6 +43,7 @@ from labeler.sentences.display import (
     Grid,
     Section,
     number,
+    shortened,
 )
 
 
@@ -116,7 +117,7 @@ def compare_with_people(
     human: HumanLabels,
     *,
     by: str | None = None,
-    a_signature: str | None = None,
+    signature: str | None = None,
     trial: int | None = None,
     name: str = "labels",
     human_name: str = "human labels",
@@ -132,7 +133,7 @@ def compare_with_people(
         outcomes: the judge's outcomes, including records that no one else judged.
         human: the human labels.
         by: name of a metadata column to group by as well.
-        a_signature: a part of the signature of the judge's labels.
+        signature: a part of the signature of the judge's labels.
         trial: only labels of this trial.
         name: name of the outcomes in errors.
         human_name: name of the human labels in errors.
@@ -157,7 +158,7 @@ def compare_with_people(
     def keep(record: LabelRecord) -> Judged:
         return Judged.of(record, metrics, in_full=record.id in judged_ids)
 
-    side = read_side(outcomes, keep, Choice(name, a_signature, trial), by=by)
+    side = read_side(outcomes, keep, Choice(name, signature, trial), by=by)
     check_column(by, side.columns, "to group by")
     people = People(human, side, human_name)
     return PeopleAgreement(
@@ -419,7 +420,7 @@ def drawn_intervals(fields: Iterable[FieldAgreement]) -> Iterator[Interval | Non
 
 def named_in(name: str, group: str | None) -> str:
     """Return a name with its group."""
-    return name if group is None else f"{name} in {group}"
+    return name if group is None else f"{name} in {shortened(group)}"
 
 
 # Agreement with people in full.

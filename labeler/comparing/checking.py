@@ -21,6 +21,7 @@ from labeler.labels.answering import AnsweringModels, joined, mixture
 from labeler.labels.record import AnyOutcome
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.characters import visible
+from labeler.sentences.display import plural
 
 OTHER_QUESTION = "other_question"
 """Why two labels of an id are not a pair."""
@@ -317,7 +318,7 @@ def _check_pairs(new: _Side, base: _Side, rows: Sequence[MetricsRow]) -> None:
 
 def _some(ids: Sequence[str]) -> str:
     """Return the number of ids, and the first few."""
-    return f"{len(ids)} id{'s' * (len(ids) != 1)} ({quoted(ids)})"
+    return f"{plural(len(ids), 'id')} ({quoted(ids)})"
 
 
 def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -283,11 +283,7 @@ def read_pairs(
     """
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
-    choice = Choice(names[0], options.a_signature, options.trial)
-    other = replace(choice, signature=options.b_signature, signature_option="b_signature")
-    if options.b_trial is not None:
-        other = replace(other, trial=options.b_trial, trial_option="b_trial")
-    choices = [choice, *(replace(other, name=name) for name in names[1:])]
+    choices = [Choice(name, options.signature, options.trial) for name in names]
     a, *others = (
         read_side(run, keep[place > 0], one, metrics=metrics, by=options.by, mixed=mixed)
         for place, (run, one) in enumerate(zip(runs, choices, strict=True))

@@ -43,15 +43,11 @@ class Choice:
         name: the file or folder, or another name of the side.
         signature: a part of the signature of its labels. A full signature selects only itself.
         trial: the trial of its labels.
-        signature_option: the option that sets ``signature``, named in errors.
-        trial_option: the option that sets ``trial``, named in errors.
     """
 
     name: str = "labels"
     signature: str | None = None
     trial: int | None = None
-    signature_option: str = "a_signature"
-    trial_option: str = "trial"
 
     def fits(self, configuration: str | None, trial: int, *, failed: bool = False) -> bool:
         """Return whether a label or failure may be chosen.
@@ -74,10 +70,8 @@ class Choice:
         return self.signature in {kept.signature, kept.configuration}
 
     def __str__(self) -> str:
-        given = ((self.signature_option, self.signature), (self.trial_option, self.trial))
-        return " and ".join(
-            f"{_option(option)}={value}" for option, value in given if value is not None
-        )
+        given = {"--signature": self.signature, "--trial": self.trial}
+        return " and ".join(f"{name}={one}" for name, one in given.items() if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,8 +346,8 @@ class _Contents(Generic[T]):
 
     def _how_to_choose(self) -> str:
         return (
-            f"choose by a part of the signature ({_option(self._choice.signature_option)}) or by "
-            f"the trial ({_option(self._choice.trial_option)}):\n{self._listed()}"
+            "choose by a part of the signature (--signature) or by the trial (--trial):\n"
+            f"{self._listed()}"
         )
 
     def _listed(self) -> str:
@@ -370,26 +364,20 @@ def quoted(names: Collection[str], total: int | None = None) -> str:
     return f"{first}{', …' if (total or len(names)) > LISTED else ''}"
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 class SideKeywords(TypedDict, total=False):
     """The fields of :class:`SideOptions` as keywords of Python functions."""
 
     by: str | None
-    a_signature: str | None
-    b_signature: str | None
+    signature: str | None
     trial: int | None
-    b_trial: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceOptions:
-    """The labels of a file that are meant."""
+    """The labels that are meant, of each file."""
 
-    a_signature: Annotated[
-        str | None, Option("Use only labels of A whose signature contains this text.")
+    signature: Annotated[
+        str | None, Option("Use only labels whose signature contains this text.")
     ] = None
     trial: Annotated[int | None, Option("Use only this trial.")] = None
 
@@ -399,17 +387,6 @@ class SideOptions(ChoiceOptions):
     """The labels of both sides, and their groups."""
 
     by: Annotated[str | None, Option("Group by this metadata column.")] = None
-    b_signature: Annotated[
-        str | None, Option("Use only labels of B whose signature contains this text.")
-    ] = None
-    b_trial: Annotated[
-        int | None, Option("Use only this trial of B; by default the one of --trial.")
-    ] = None
-
-    @property
-    def same_choice(self) -> bool:
-        """True if both sides are chosen in the same way."""
-        return self.a_signature == self.b_signature and self.b_trial in {None, self.trial}
 
 
 def side_options(given: SideKeywords, function: Callable[..., Any]) -> SideOptions:

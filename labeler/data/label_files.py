@@ -26,6 +26,7 @@ from pydantic import ValidationError
 
 from labeler.data.lines import (
     BOM,
+    CUT_OFF,
     LONGEST_LINE,
     PATTERN,
     STDIO,
@@ -33,6 +34,7 @@ from labeler.data.lines import (
     bounded_lines,
     check_size,
     file_errors,
+    is_cut_off,
     is_remote,
     parse_object,
     read_lines,
@@ -253,6 +255,8 @@ def outcome_of(line: Line) -> AnyOutcome:
     except BadRow as error:
         raise UsageError(str(error)) from error
     except (ValidationError, UnknownName) as error:
+        if is_cut_off(line.content):
+            raise UsageError(f"{line.where}: {CUT_OFF}") from error
         faults = (
             error
             if isinstance(error, UnknownName)
@@ -432,8 +436,7 @@ class LabelView(Sequence[Outcome]):
         return requested_kind(outcome_of(self._line(content, number))) in {"label", None}
 
     def _line(self, content: bytes, number: int) -> Line:
-        line = content.removeprefix(BOM) if number == 1 else content
-        return Line(f"{self.path}:{number}", line)
+        return Line(f"{self.path}:{number}", content.removeprefix(BOM))
 
     def __len__(self) -> int:
         return len(self._places.offsets)

@@ -25,7 +25,7 @@ from labeler.version import install_command
 STDIO = "-"
 """Stands for standard input or output in place of a file name."""
 BOM = b"\xef\xbb\xbf"
-"""The byte order mark of UTF-8, skipped at the beginning of a file."""
+"""The byte order mark of UTF-8, skipped at the beginning of a file, or of one appended to it."""
 PATTERN = re.compile(r"[*?\[]")
 """Finds out whether a name is a pattern, such as ``labels/*.parquet``."""
 _GZIP = b"\x1f\x8b"
@@ -73,7 +73,7 @@ def read_lines(path: str | Path) -> Iterator[Line]:
     name = str(path)
     with file_errors(name), open_bytes(name) as file:
         for number, content in enumerate(bounded_lines(file), start=1):
-            line = content.removeprefix(BOM) if number == 1 else content
+            line = content.removeprefix(BOM)
             if len(line) > LONGEST_LINE or (line and not line.isspace()):
                 yield Line(f"{name}:{number}", line)
 
@@ -278,7 +278,15 @@ def flush_directory(directory: Path) -> None:
             os.close(descriptor)
 
 
-_FORM = "write one JSON object a line (no CSV, no array over several lines)"
+_FORM = (
+    "write one JSON object a line (no CSV, no object or array over several lines; jq -c . writes "
+    "each on one)"
+)
+_WITH_COMMAS = (
+    "it ends with a comma, as in an array: remove the commas, or put [ before and ] after all "
+    "lines and name the file .json"
+)
+CUT_OFF = "the file ends within this line, so it was cut off: write it again, or remove the line"
 
 
 def parse_object(line: Line, form: str = _FORM, *, is_strict: bool = False) -> dict[str, Any]:
@@ -298,12 +306,27 @@ def parse_object(line: Line, form: str = _FORM, *, is_strict: bool = False) -> d
     except UnicodeDecodeError as error:
         raise not_utf8(line.where, error) from error
     except (ValueError, RecursionError) as error:
+        form = _remedy(line.content) if form == _FORM else form
         fault = f"{line.where}: not JSON: {error}; {form}"
         raise BadRow(fault, reason="invalid_json") from error
     if not isinstance(value, dict):
         fault = f"{line.where}: {kind_of(value)}, not a JSON object; write one object a line"
         raise BadRow(fault, reason="invalid_json")
     return value
+
+
+def _remedy(content: bytes) -> str:
+    """Return what to do about a line that is not JSON."""
+    if is_cut_off(content):
+        return CUT_OFF
+    return _WITH_COMMAS if content.rstrip().endswith(b"},") else _FORM
+
+
+def is_cut_off(content: bytes) -> bool:
+    """Return True if an object without a line break after it lacks its end."""
+    text = content.strip()
+    is_ended = content.endswith(b"\n") or text.endswith((b"}", b","))
+    return text.startswith(b"{") and not is_ended
 
 
 def check_size(line: Line) -> None:

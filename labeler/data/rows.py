@@ -30,7 +30,7 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.data.written_values import is_printed
+from labeler.data.written_values import is_missing, is_printed
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -47,9 +47,7 @@ _MOST_COLUMNS = 1_000
 """Columns of all rows whose names are kept for the remedy."""
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
-_WRITTEN = (
-    "lists or objects written as text, which are judged as they are; a path reads their texts:"
-)
+_WRITTEN = "a list or object written as text, which is judged as it is; a path reads its texts:"
 
 
 class Row(NamedTuple):
@@ -222,10 +220,12 @@ class _RowConverter:
             self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
         if is_printed((fields.get("documents") or ("",))[0]):
             paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
-            self._note("written", f"documents that are {_WRITTEN} --map {paths}")
-        response = fields.get("response")
-        if isinstance(response, str) and is_printed(response):
-            self._note("printed", f"responses that are {_WRITTEN} --map response=COLUMN.FIELD")
+            self._note("written", f"a document that is {_WRITTEN} --map {paths}")
+        for name in ("question", "response", "reference"):
+            text = fields.get(name)
+            if isinstance(text, str) and is_printed(text):
+                path = f"--map {name}=COLUMN.FIELD"
+                self._note(f"printed {name}", f"a {name} that is {_WRITTEN} {path}")
 
     def _without_thoughts(self, fields: dict[str, Any]) -> dict[str, Any]:
         response = fields.get("response")
@@ -315,9 +315,9 @@ class RowStream:
             memory += row.memory
             if len(self.first) == FIRST_ROWS or memory > _MOST_MEMORY:
                 break
+        self._report()
         if not rows.is_part:  # other parts may have rows, and the field
             self._check(needed)
-        self._report()
 
     def __iter__(self) -> Iterator[Row]:
         yield from identified(chain(self._taken(), self._rest))
@@ -372,7 +372,9 @@ def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
     for row, _ in read:
         own = row.content.metadata if isinstance(row.content, Example) else row.columns or {}
         if len(columns) < _MOST_COLUMNS:
-            columns |= {n: v for n, v in own.items() if columns.get(n) is None}
+            columns |= {
+                n: None if is_missing(v) else v for n, v in own.items() if columns.get(n) is None
+            }
     first = read[0][0]
     is_wrong = getattr(first.content, "reason", "") == "wrong_type"  # there in a wrong form
     remedy = ""

@@ -24,9 +24,13 @@ _BARE = re.compile(r"[\w.-]{1,99}")
 _ENUM = re.compile(r"<[A-Za-z][^<>\r\n]{0,99}>")
 _SPACE = re.compile(r"\s*")
 MISSING = frozenset(
-    ("None", "null", "nan", "NaN", "NaT", "<NA>", "undefined", "NULL", "\\N", "#N/A")
+    (
+        *("None", "null", "nan", "NaN", "NaT", "<NA>", "undefined", "NULL", "\\N"),
+        *("#N/A", "#NAME?", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!"),
+    )
 )
-"""Texts that Python, pandas, JavaScript, databases and Excel write for a missing value."""
+"""Texts that Python, pandas, JavaScript and databases write for a missing value, and Excel for one
+that it cannot show."""
 _CONSTANTS = {
     **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
     "True": True,

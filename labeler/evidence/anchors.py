@@ -53,7 +53,7 @@ from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural
 
-KINDS = {"support": "supported", "relevance": "relevant", "use": "utilized"}
+KINDS = {"support": "supported", "relevance": "relevant", "utilization": "utilized"}
 """Kinds of verdicts, and their fields in a label."""
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""

@@ -13,7 +13,16 @@ from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.registry import METRICS, plain_name
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError, count_of, path_in
-from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, number, percent
+from labeler.sentences.display import (
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    in_percent,
+    number,
+    percent,
+    plural,
+)
 from labeler.version import __version__
 
 VERSION = "certificate/v1"
@@ -145,7 +154,7 @@ class Certificate(Displayed):
         between = f"{in_percent(low, 1)} to {percent(high, 1)}, level {goal.level:.6g}"
         return (
             f"{plain_name(METRICS[goal.metric])}: {verdict}{percent(self.value, 1)} ({between}) "
-            f"for {of}; {self.checked:,} sentence{'s' * (self.checked != 1)} read."
+            f"for {of}; {plural(self.checked, 'sentence')} read."
         )
 
     def as_json(self) -> dict[str, Any]:

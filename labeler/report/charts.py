@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from labeler.sentences.display import plural
+
 Filter = Mapping[str, object]
 """A filter of the list of records, as a ``data-filter`` names it."""
 
@@ -151,7 +153,7 @@ def histogram(
         drawn.append(_button(f"{metric} {each}", count, [each.filter(metric), *filters], bar))
     axis = tag("path", class_="axis", d=f"M{_SIDE} {base + 0.5}H{right - _SIDE}")
     ticks = _x_ticks([each for each, _ in rows], _SIDE, width, base + 14)
-    words = f"{_records(len(values))} in {len(rows)} bins; the fullest holds {most:,}."
+    words = f"{plural(len(values), 'record')} in {len(rows)} bins; the fullest holds {most:,}."
     title, size = f"Distribution of {metric}", (right, base + _FOOT)
     drawing = _drawing(name, title, words, size, Markup("").join([*drawn, axis, ticks]))
     return Chart(metric, (metric, "records"), rows, drawing)
@@ -193,7 +195,7 @@ def heat_map(
         chosen = [own[0].filter(x), own[1].filter(y), *filters]
         drawn += _button(f"{x} {own[0]}, {y} {own[1]}", count, chosen, cell)
         rows.append((*own, count))
-    words = f"{_records(len(pairs))}; the fullest cell holds {most:,}."
+    words = f"{plural(len(pairs), 'record')}; the fullest cell holds {most:,}."
     title = f"{y} against {x}"
     drawing = _drawing(name, title, words, _PLANE_SIZE, drawn + _axes(x_bins, y_bins, x, y))
     return Chart(title, (x, y, "records"), rows, drawing)
@@ -408,7 +410,7 @@ def _drawing(name: str, title: str, words: str, size: tuple[int, int], inner: Ma
 
 def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> Markup:
     """Wrap a part of a drawing that filters the list of records."""
-    label = f"{name}: {_records(count)}"
+    label = f"{name}: {plural(count, 'record')}"
     return tag(
         "g",
         tag("title", label),
@@ -419,10 +421,6 @@ def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> 
         aria_label=label,
         data_filter=filter_text(*filters),
     )
-
-
-def _records(count: int) -> str:
-    return f"{count:,} record{'s' * (count != 1)}"
 
 
 def _rect(

@@ -86,8 +86,8 @@ def write_comparison(
             is_large = len(side.labels) + len(side.failed) > PAGE_RECORDS
             report = path.with_name(f"{path.stem}-{letter}{'' if is_large else path.suffix}")
             chosen = _compared_outcomes(side, outcomes[letter], {*ids[letter]}, kept[letter])
-            title = f"{letter}: {side.name}"
-            files = write_report(chosen, report, name=side.name, by=found[0].by, title=title)
+            name = f"{letter}: {side.name}"
+            files = write_report(chosen, report, name=name, by=found[0].by)
             reports[letter] = files[0]
     first, *details = sections(Comparisons(map(_with_few_moved, found)), details=True)
     values = {

@@ -147,10 +147,6 @@ def match_patterns(values: Mapping[str, float | None]) -> tuple[bool | None, ...
     return tuple(found)
 
 
-Order = Literal["worst", "doubt", "file"]
-"""Initial order of the list of records: least support first, highest suspicion score first, or as
-in the file."""
-
 MAX_CONFIGURATIONS = 20
 """Maximum judge configurations with figures; the browser filters by any."""
 MAX_GROUPS = 50
@@ -213,6 +209,7 @@ class ReportData:
 
     Attributes:
         entries: the records, in the order of the outcomes; copies have none.
+        asked: the metrics of conclusions: those that were asked for, or the default ones.
         metrics: metrics that some row was measured with.
         signatures: distinct printed signatures with the models that answered, in the order of the
             outcomes.
@@ -246,8 +243,9 @@ class ReportData:
         self.made: tuple[str, str] | None = None
         self._measurer = Measurer(metrics)
         self._always = Measurer(select_metrics((*METRICS, SUPPORT)))
-        default = dict.fromkeys((*select_metrics(), *select_metrics(METRICS)))
-        self._shown = list(default) if metrics is None else metrics
+        self.asked = select_metrics() if metrics is None else tuple(metrics)
+        more = select_metrics(METRICS) if metrics is None else ()
+        self._shown = [*dict.fromkeys((*self.asked, *more))]
         self._rows: list[MetricsRow] = []
         self._known = Identities()
         self._kept: dict[int, list[LabelRecord]] = {}

@@ -16,13 +16,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, get_args
+from typing import IO, TYPE_CHECKING
 
 from labeler.calculators import Intervals, select_metrics
-from labeler.catalog import named_keywords, unknown
+from labeler.catalog import named_keywords
 from labeler.data.label_files import replaced
 from labeler.data.lines import clear_leftovers, partial_suffix
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.report.page import (
     RECORD_SCRIPTS,
@@ -33,7 +33,7 @@ from labeler.report.page import (
     pack,
     render_page,
 )
-from labeler.report.report_data import Order, ReportData
+from labeler.report.report_data import ReportData
 from labeler.report.summary import Summary
 from labeler.sentences.characters import visible
 from labeler.version import __version__
@@ -84,7 +84,7 @@ class WrittenReport(list[Path]):
 
     def __init__(self, files: Iterable[Path], summary: Summary) -> None:
         super().__init__(files)
-        self.conclusions = [str(one.headline) for one in summary.configurations]
+        self.conclusions = summary.conclusions
 
 
 @named_keywords
@@ -96,8 +96,6 @@ def write_report(
     by: str | None = None,
     metrics: str | Iterable[str] | None = None,
     intervals: Intervals | None = _INTERVALS,
-    title: str | None = None,
-    order: Order = "worst",
     calibration: Calibration | None = None,
 ) -> WrittenReport:
     """Write labels as an offline page or folder: figures, and every record.
@@ -114,8 +112,6 @@ def write_report(
         metrics: metric ids; by default the metrics that the labels have the fields for, in their
             default definitions, and the metrics of the diagnosis patterns.
         intervals: settings of the confidence intervals of the means; ``None`` for none.
-        title: title of the page.
-        order: initial order of the list of records.
         calibration: stated probabilities against people, for reliability plots; see
             :func:`labeler.comparing.calibration.calibrate`.
 
@@ -125,15 +121,13 @@ def write_report(
     Raises:
         UsageError: there is no label and no failure, there are too many for a page, no row has a
             column, a number is out of range, a file cannot be written, or a folder has other files.
-        UnknownName: there is no such metric or order.
+        UnknownName: there is no such metric.
 
     Example:
         >>> written = labeler.report.write_report(labels, folder / "r.html", name="mine")
         >>> [path.name for path in written]
         ['r.html']
     """
-    if order not in get_args(Order):
-        raise UnknownName(unknown("order", order, get_args(Order)))
     chosen = None if metrics is None else select_metrics(metrics)
     with _opened(path) as target:
         data = ReportData(
@@ -142,8 +136,8 @@ def write_report(
         if not data.entries:
             raise UsageError(_NO_LABELS.format(name))
         summary = Summary(data, calibration)
-        page = _page(summary, name, title, in_folder=bool(target.folder))
-        index = {"name": visible(name), "order": order, **data.index()}
+        page = _page(summary, name, in_folder=bool(target.folder))
+        index = {"name": visible(name), **data.index()}
         files = target.write(page, chain([("index", index)], chunks_of(data.views())))
         return WrittenReport(files, summary)
 
@@ -153,10 +147,10 @@ _NO_LABELS = (
 )
 
 
-def _page(summary: Summary, name: str, title: str | None, *, in_folder: bool) -> str:
+def _page(summary: Summary, name: str, *, in_folder: bool) -> str:
     """Return the page, with a placeholder for the records."""
     values = {
-        "title": title or f"Labels of {name}",
+        "title": f"Labels of {name}",
         "name": name,
         "version": __version__,
         "in_folder": in_folder,

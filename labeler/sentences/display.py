@@ -219,8 +219,8 @@ def _text_width(text: str) -> int:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count and its noun, such as ``1 part`` or ``2 parts``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
+    """Return a count and its noun, such as ``1 part`` or ``2,000 parts``."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def number(value: object, form: str = ".4f") -> str:

@@ -32,9 +32,7 @@ def large_report(path: Path, size: int) -> Path:
     rows = (
         _numbered(kinds[n % len(kinds)], n) if n % 50 == 49 else _refused(n) for n in range(size)
     )
-    [written] = write_report(
-        rows, path, name="many.jsonl", metrics=METRICS, intervals=None, order="file"
-    )
+    [written] = write_report(rows, path, name="many.jsonl", metrics=METRICS, intervals=None)
     return written
 
 

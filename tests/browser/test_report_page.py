@@ -42,7 +42,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
         tmp_path_factory.mktemp("hostile") / "index.html",
         name=PAYLOADS[0],
         by=hostile_column(),
-        title=PAYLOADS[1],
         metrics=reports.METRICS,
     )
     return path.parent.as_uri()
@@ -477,7 +476,7 @@ def test_a_folder_loads_records_when_they_are_opened(visits: Visits, tmp_path: P
     """And for a search of all texts; a missing file is named, and the list stays."""
     rows = [reports.plain(n) for n in range(250)]
     target = tmp_path / "a #b"
-    index, *files = write_report(rows, target, name="x", metrics=reports.METRICS, order="file")
+    index, *files = write_report(rows, target, name="x", metrics=reports.METRICS)
     page = visits.open(index.as_uri(), own=f"{target.as_uri()}/records/")
     says(page, "250 of 250 records")
     assert faults(page) == []

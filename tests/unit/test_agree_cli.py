@@ -152,29 +152,26 @@ def test_groups_follow_all_records(agree: Run) -> None:
 
 
 def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:
-    """By trial or signature as in compare and diff, on either side, and against people."""
+    """By trial or signature as in compare and diff, for both sides, and against people."""
     first = record(id="r1")
     second = relabeled(record(id="r1", relevant=["0b"]), trial=1, model="m-9")
     a, b = labels("a.jsonl", [first, second]), labels("b.jsonl", [first])
     for arguments, words in (
         ((a, b), "a.jsonl: record 'r1' was labeled in 2 ways"),
         ((a, b), "(--trial)"),
-        ((a, a), "(--a-signature, --b-signature)"),
+        ((a, a), "name two files"),
         ((a, b, "--trial", 3), "a.jsonl: no label fits --trial=3; trials 0, 1"),
         ((a, b, "--trial", 1), "b.jsonl: no label fits --trial=1; trials 0"),
     ):
         code, _, err = agree(*arguments)
         assert (code, words in err) == (2, True)
     assert field(found(agree(a, b, "--trial", 0, "--json")), "relevant")["raw"] == 1.0
-    for sides in (
-        ("--trial", 0, "--b-trial", 1),
-        ("--a-signature", str(first.signature), "--b-signature", "m-9"),
-    ):
-        value = found(agree(a, a, *sides, "--json"))
-        assert field(value, "relevant")["raw"] == pytest.approx(1 / 3)
-        assert "trial:1" in value["b"][0]
+    c = labels("c.jsonl", [second])
+    value = found(agree(a, c, "--signature", "m-9", "--json"))
+    assert field(value, "relevant")["raw"] == 1.0
+    assert "trial:1" in value["a"][0]
     h = people("id,sentence,relevant", "r1,0b,yes")
-    value = found(agree(a, "--human", h, "--a-signature", "m-9", "--json"))
+    value = found(agree(a, "--human", h, "--signature", "m-9", "--json"))
     assert field(value, "relevant")["raw"] == 1.0
 
 
@@ -229,8 +226,6 @@ def test_a_side_without_a_label_to_compare_is_an_error(
         (["a.jsonl", "b.jsonl", "--random-sample"], "goes with --human"),
         (["a.jsonl", "b.jsonl", "--blind-only"], "goes with --human"),
         (["a.jsonl", "--human", "h.csv", "--blind-only"], "h.csv is not one"),
-        (["a.jsonl", "--human", "h.csv", "--b-trial", "1"], "use --trial with --human"),
-        (["a.jsonl", "--human", "h.csv", "--b-signature", "x"], "use --a-signature with --human"),
         (["-", "--human", "-"], "only one of labels and human labels"),
     ],
 )

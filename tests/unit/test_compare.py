@@ -333,14 +333,14 @@ def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only
 def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
     """The error lists the signatures and how to choose; a part of one is enough."""
     a = [row(1), row(2), row(1, model="test-2", support=HALF)]
-    with pytest.raises(UsageError, match=r"(?s)2 ways.*a_signature.*test/test-1.*\(2 labels\)"):
+    with pytest.raises(UsageError, match=r"(?s)2 ways.*(signature).*test/test-1.*\(2 labels\)"):
         compare(a, [row(1)], "adherence")
-    chosen = compare(a, [row(1)], "adherence", a_signature="test/test-2")
-    assert chosen.rows[0].mean_a == 0.0
-    with pytest.raises(UsageError, match=r"(?s)no label fits a_signature='test-3'.*test-1"):
-        compare(a, [row(1)], "adherence", a_signature="test-3")
+    chosen = compare(a, [row(1), a[2]], "adherence", signature="test/test-2")
+    assert chosen.rows[0].mean_a == chosen.rows[0].mean_b == 0.0
+    with pytest.raises(UsageError, match=r"(?s)no label fits signature=.test-3.*test-1"):
+        compare(a, [row(1)], "adherence", signature="test-3")
     with pytest.raises(UsageError, match="'row-1' was labeled in 2 ways"):
-        compare(a, [row(1)], "adherence", a_signature="test/")
+        compare(a, [row(1)], "adherence", signature="test/")
 
 
 ELSE = row(2, model="test-2")
@@ -364,29 +364,29 @@ def test_a_choice_counts_the_labels_and_failures_that_fit_it(
     a: list[Outcome], chosen: str, failed: int, only_b: int, signatures: int
 ) -> None:
     """A signature given in full means itself; a part fits all that have it."""
-    found = compare(a, [row(n) for n in range(1, 4)], "adherence", a_signature=chosen)
+    found = compare(a, [row(n) for n in range(1, 4)], "adherence", signature=chosen)
     assert (found.counts.failed_a, found.counts.only_b) == (failed, only_b)
     assert len(found.a.signatures) == signatures
 
 
 def test_a_trial_chooses_labels_and_failures_of_both_sides() -> None:
-    """And another one of B, where it is given."""
+    """And of no other trial."""
     second = rows(3, support=HALF, trial=1)
     both = [*rows(3), *second, lost(9, second[0])]
-    found = compare(both, both, "adherence", trial=0, b_trial=1)
-    assert (found.rows[0].mean_a, found.rows[0].mean_b) == (1.0, 0.0)
-    assert (found.counts.failed_a, found.counts.failed_b) == (0, 1)
-    assert compare(both, both, "adherence", trial=1).rows[0].mean_a == 0.0
+    for trial, mean in enumerate((1.0, 0.0)):
+        found = compare(both, both, "adherence", trial=trial)
+        assert (found.rows[0].mean_a, found.rows[0].mean_b) == (mean, mean)
+        assert found.counts.failed_both == trial
 
 
 def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
     """Labels of one run may be of several profiles; those without the fields have no value."""
     rich = record(id="row-1", answer=reference_output([right("a", ["0a"])], []))
     side = [rich, record(id="row-2")]
-    rows = compare(side, side, a_signature="test", b_signature="test").rows
+    rows = compare(side, side, signature="test").rows
     (found,) = [one for one in rows if one.metric.id == "claim_precision"]
     assert found.undefined_a == {"needs_reference": 1, "no_reference_claims": 1}
-    plain = compare(side, side[1:], a_signature="test").rows
+    plain = compare(side, side[1:], signature="test").rows
     assert "claim_precision" not in {one.metric.id for one in plain}
 
 

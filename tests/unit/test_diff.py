@@ -183,8 +183,8 @@ def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:
 def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
     """By a part of the signature and the trial, as for a comparison."""
     a, b = two_sides()
-    both = [*a, *b, *(judged(f"r{n}", relevant=["0a"], trial=1) for n in range(3))]
-    assert diff_labels(both, both, a_signature="test-1", b_signature="test-2", trial=0).flipped == 2
+    again = [judged(f"r{n}", relevant=["0a"], trial=1) for n in range(3)]
+    assert diff_labels([*a, *again], [*b, *again], signature="test", trial=0).flipped == 2
 
 
 # -- the command ----------------------------------------------------------------------------------

@@ -330,7 +330,7 @@ def test_records_that_share_a_request_for_relevance_count_once(
     assert {kind: one.verdicts for kind, one in changes.items()} == {
         "support": 3,
         "relevance": 2,
-        "use": 6,
+        "utilization": 6,
     }
     anchors.save(tmp_path / "a.jsonl")
     asked = ("--judge", "embedded", "--store", tmp_path / "store")

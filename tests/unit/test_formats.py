@@ -355,6 +355,8 @@ def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
         (b"1,Q,NULL,R", "missing_field", "'documents' is 'NULL'"),
         (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] is '<NA>', which"),
         (b"1,Q,\"['None', 'D.']\",R", "wrong_type", r"documents\[0\] is 'None', which"),
+        (b"1,Q,[],#NAME?", "missing_field", "'response' is '#NAME.', which programs write"),
+        (b"\xef\xbb\xbfid,question,documents,response", "invalid_csv", "the column names again"),
     ],
 )
 def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_path: Path) -> None:
@@ -369,13 +371,61 @@ def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_
     assert re.search(says, bad.content.message), bad.content.message
 
 
-def test_a_quote_that_is_never_closed_fails_one_row(tmp_path: Path) -> None:
-    """It takes in what follows it, and says so."""
-    text = 'question,documents,response\nQ,[],R\n"Q,[],R\nQ,[],R\n'
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ('"Q,[],R\nQ,[],R\n', "quote begins a cell in line 3 .* lines 3 to 4 are one row"),
+        ('"Q\n?","[],R\nQ,[],R\n', "quote begins a cell in line 4 .* lines 4 to 5 are one row"),
+        ('"Q ""?"",[],R\n"Q",[],R\n', "quote begins a cell in line 3 .* lines 3 to 4 are one row"),
+        ('"Q "?",[],R\n', "quote begins a cell in line 3 and is not closed at its end; close it"),
+    ],
+)
+def test_a_quote_that_is_not_closed_fails_one_row(rows: str, says: str, tmp_path: Path) -> None:
+    """It takes in what follows it, and names the line in which it begins."""
+    text = f"question,documents,response\nQ,[],R\n{rows}"
     good, bad = open_rows(write_text(tmp_path / "rows.csv", text))
     assert isinstance(good.content, Example)
     assert isinstance(bad.content, LabelFailure)
     assert (bad.where.rpartition(":")[2], bad.content.reason) == ("3", "invalid_csv")
+    assert re.search(says, bad.content.message), bad.content.message
+
+
+@pytest.mark.parametrize(
+    ("names", "cells", "taken"),
+    [
+        ("question;notes, more;documents;response", "Q;1,2;[];R", "';'; .* hold ','"),
+        ("question,notes; more,documents,response", "Q,1;2,[],R", "','; .* hold ';'"),
+        ('question;"notes, more";documents;response', "Q;1,2;[];R", ""),
+    ],
+)
+def test_cells_are_separated_by_the_mark_that_the_names_have_most_of(
+    names: str, cells: str, taken: str, tmp_path: Path
+) -> None:
+    """If they hold another one, too, a notice says which it is."""
+    rows = open_rows(write_text(tmp_path / "rows.csv", f"{names}\n{cells}\n"))
+    (found,) = contents(rows)
+    assert isinstance(found, Example)
+    assert (found.response, *found.metadata.values())[:2] == ("R", cells[2:5])
+    notices = "".join(rows.notices.values())
+    assert re.search(f"separated by {taken}", notices) if taken else not notices
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("rows.jsonl", '{}\n{"question": "Q", "documents": [{"te', "2: .* within this line, so it"),
+        ("rows.jsonl", '{}\n{"question": "Q", "documents": []},', "2: .* it ends with a comma"),
+        ("rows.json", '{"question": "Q"},\n{}', "1: .* it ends with a comma, as in an array"),
+    ],
+)
+def test_a_line_that_is_no_object_says_why(name: str, text: str, says: str, tmp_path: Path) -> None:
+    """Files are cut off, and arrays lose their brackets."""
+    messages = [
+        row.message
+        for row in contents(open_rows(write_text(tmp_path / name, text)))
+        if isinstance(row, LabelFailure) and row.reason == "invalid_json"
+    ]
+    assert re.search(f"{name}:{says}", "".join(messages)), messages
 
 
 @pytest.mark.parametrize(
@@ -394,6 +444,27 @@ def test_a_line_of_names_that_names_nothing_is_refused(
     """Before any row is read."""
     with pytest.raises(UsageError, match=says):
         list(open_rows(write_text(tmp_path / "rows.csv", text)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("rows.csv", "question,documents_0,,response\nQ,D,E,R\n", "2: column 3 has no name"),
+        ("rows.csv", f"question,documents_0,response\nQ,{'d' * 32_767},R\n", "2: .* Excel cuts"),
+        ("rows.tsv", 'question\tdocuments_0\tresponse\n"Q\tD\tR\nP"\tD\tR\n', "2: .* 2 lines"),
+        ("rows.tsv", 'question\tdocuments_0\tresponse\n"Q\nP"\tD\tR\n', ""),
+        ("rows.csv", ",question,documents_0,response,\n7,Q,D,R,\n", ""),
+    ],
+)
+def test_texts_that_may_be_lost_in_cells_have_a_notice(
+    name: str, text: str, says: str, tmp_path: Path
+) -> None:
+    """Without a name, cut off by Excel, or of rows that a quote joins."""
+    rows = open_rows(write_text(tmp_path / name, text))
+    assert len(contents(rows)) == 1
+    said = [one for one in rows.notices.values() if "numbered documents" not in one]
+    assert bool(said) == bool(says)
+    assert not says or re.search(f"{name}:{says}", said[0]), said
 
 
 def test_parquet_is_read_row_group_by_row_group(
@@ -589,6 +660,17 @@ class Dataset(list[dict[str, Any]]):
     """As much of a data set of the Hugging Face library as is used."""
 
 
+class Formatted(Dataset):
+    """One whose rows are tables."""
+
+    def with_format(self, _: None) -> Dataset:
+        """The same with plain rows."""
+        return Dataset(super().__iter__())
+
+    def __iter__(self) -> Iterator[Any]:
+        return (table([row]) for row in super().__iter__())
+
+
 class DatasetDict(dict[str, Dataset]):
     """Several splits."""
 
@@ -605,6 +687,8 @@ def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> N
     assert next(iter(open_rows(unfinished)))
     rows = open_rows(of_module(Dataset([GOOD, OTHER]), "datasets.arrow", monkeypatch))
     assert contents(rows) == contents(open_rows([GOOD, OTHER]))
+    tables = of_module(Formatted([GOOD, OTHER]), "datasets", monkeypatch)
+    assert contents(open_rows(tables)) == contents(open_rows([GOOD, OTHER]))
     splits = of_module(DatasetDict(test=Dataset([GOOD])), "datasets", monkeypatch)
     assert contents(open_rows(splits)) == contents(open_rows([GOOD]))
     splits["dev"] = Dataset()
@@ -757,3 +841,17 @@ def test_a_text_of_a_missing_value_in_an_optional_field_is_counted() -> None:
     assert found == [None, None, None, "A."]
     (said,) = rows.notices.values()
     assert said == "2 rows have 'nan' or the like as 'reference', which is read as missing"
+
+
+def test_a_text_that_holds_an_object_is_counted() -> None:
+    """Judges are shown it as it is; a missing value has a remedy of its own."""
+    texts = {"question": '{"text": "Q?"}', "response": "['R.']", "reference": "A."}
+    rows = open_rows([GOOD | texts, GOOD | texts | {"id": "2", "response": "R."}])
+    list(rows)
+    said = list(rows.notices.values())
+    assert [text.partition(", which")[0] for text in said] == [
+        "2 rows have a question that is a list or object written as text",
+        "1 row has a response that is a list or object written as text",
+    ]
+    with pytest.raises(UsageError, match=r"is 'nan', .*; give each row a value there"):
+        RowStream(open_rows([GOOD | {"response": "nan"}]))

@@ -137,7 +137,7 @@ def test_numbers_files_are_compared_as_their_labels_are(
 ) -> None:
     """Differences, tests, the sentences that moved, and pairs by trial; also files with labels."""
     monkeypatch.chdir(sides)
-    asked = ("--json", "--trial", "0", "--a-signature", "splitter", *options.split())
+    asked = ("--json", "--trial", "0", "--signature", "splitter", *options.split())
     code, want, err = labeler_command("compare", "a.jsonl", "b.jsonl", *asked)
     assert code == 0
     for form in FORMS:

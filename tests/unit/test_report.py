@@ -95,11 +95,10 @@ def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
     )
     plain = record(id="plain", relevant=(), utilized=(), metadata={"domain": "art"})
     failed = failure("f1", metadata={"domain": "law"})
-    page = _report([odd, plain, failed], path, by="domain", title="Mine", order="file")
+    page = _report([odd, plain, failed], path, by="domain")
     index = page.blocks["index"]
     records = index["records"]
     assert index["name"] == "labels.jsonl"
-    assert index["order"] == "file"
     assert index["subset"] == {"column": "domain", "values": ["art", "law"]}
     assert records["id"] == ["odd", "plain", "f1"]
     assert records["subset"] == [1, 0, 1]
@@ -401,8 +400,7 @@ def _hostile(folder: Path, dress: Callable[[str], str]) -> Page:
         list(read_outcomes(folder / "labels.jsonl")),
         folder / "report.html",
         by=hostile_column(dress),
-        title=dress(PAYLOADS[30]),
-        name=dress(PAYLOADS[0]),
+        name=dress(PAYLOADS[30]),
     )
 
 

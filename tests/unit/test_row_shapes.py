@@ -336,10 +336,7 @@ def test_a_response_that_is_an_object_as_text_is_noted(response: str, is_noted: 
     (row,) = rows
     assert isinstance(row.content, Example)
     assert row.content.response == response
-    assert (
-        any("responses that are lists or objects" in text for text in rows.notices.values())
-        is is_noted
-    )
+    assert any("response that is a list" in text for text in rows.notices.values()) is is_noted
 
 
 def test_answers_in_an_object_with_documents_are_no_rows(tmp_path: Path) -> None:
@@ -440,9 +437,10 @@ def test_a_spreadsheet_is_refused_with_the_remedy(
         ("question".encode("utf-16"), "is UTF-16"),
         ("question".encode("utf-16-le"), "is UTF-16"),
         (b"\x28\xb5\x2f\xfd", "only gzip is unpacked"),
+        (b"\xef\xbb\xbf [\n{}]", "holds an array, .*: name it .json, or write its objects line"),
     ],
 )
-def test_another_binary_file_is_refused_by_name(start: bytes, says: str, tmp_path: Path) -> None:
+def test_a_file_of_another_form_is_refused_by_name(start: bytes, says: str, tmp_path: Path) -> None:
     """And not line by line."""
     (tmp_path / "rows.jsonl").write_bytes(start)
     with pytest.raises(UsageError, match=says):

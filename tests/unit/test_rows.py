@@ -114,8 +114,10 @@ def test_odd_characters_pass_unchanged(tmp_path: Path, text: str) -> None:
 
 
 def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
-    """CRLF files, blank lines and a byte order mark are read; line numbers stay true."""
-    rows = row_file(tmp_path, b"\xef\xbb\xbf" + line() + b"\r", b"", b"  ", line(id="2") + b"\r")
+    """CRLF, blank lines and byte order marks of joined files are read; line numbers stay true."""
+    mark = b"\xef\xbb\xbf"
+    rows = row_file(tmp_path, mark + line() + b"\r", b"", b"  ", mark + line(id="2") + b"\r")
+    assert all(isinstance(row.content, Example) for row in rows)
     assert [row.where.rpartition(":")[2] for row in rows] == ["1", "4"]
 
 
@@ -215,6 +217,14 @@ def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None
     with pytest.raises(UsageError, match=r"labels\.jsonl:2: not a label record: key") as error:
         list(read_outcomes(path))
     assert "hidden" not in str(error.value)
+
+
+def test_a_label_file_that_was_cut_off_says_so(tmp_path: Path) -> None:
+    """As a full disk or a stopped copy leaves it."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text(to_line(record()) + "\n" + to_line(record())[:-30])
+    with pytest.raises(UsageError, match=r"labels\.jsonl:2: the file ends within this line"):
+        list(read_outcomes(path))
 
 
 @pytest.mark.parametrize("value", ["x", None, [], 5, True])

@@ -22,6 +22,7 @@ from uuid import UUID
 
 from labeler.catalog import Catalog
 from labeler.data.lines import (
+    BOM,
     Line,
     count_lines,
     file_errors,
@@ -123,6 +124,8 @@ _BINARY = {
     b"\xfe\xff": _UTF_16,
 }
 """Kinds of files that hold no rows, by their first bytes."""
+_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
+"""The beginning of an array of objects."""
 _LONGEST_MAGIC = max(map(len, _BINARY))
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 """Files of a folder that the Hugging Face library saved: of a data set, and of several splits."""
@@ -193,6 +196,11 @@ def check_file(name: str, start: bytes = b"") -> None:
         raise UsageError(
             f"{name} is a spreadsheet, which is not read: save its sheet as CSV (Excel: Save As, "
             "CSV UTF-8) and pass that file"
+        )
+    if format_of(name) == "jsonl" and _ARRAY.match(start.removeprefix(BOM)):
+        raise UsageError(
+            f"{name} holds an array, not one object a line: name it .json, or write its objects "
+            "line by line (jq -c '.[]')"
         )
     if kind or b"\0" in start:
         kind = kind or _UTF_16

@@ -380,7 +380,8 @@ def _table(given: Any) -> Table | None:  # noqa: ANN401 - of any package
             raise UsageError(f"the frame has two columns {name!r:.40}; give each its own name")
         read = partial(_pandas_rows, given)
     elif library == "datasets":
-        read = given.__iter__
+        unformatted = getattr(given, "with_format", None)  # rows may be set to be tables
+        read = (unformatted(None) if unformatted else given).__iter__
     elif hasattr(given, "__arrow_c_stream__"):
         require_pyarrow("an Arrow table")
         from labeler.data.formats.arrow_files import rereadable, table_rows  # noqa: PLC0415 - loads pyarrow

@@ -30,6 +30,7 @@ from labeler.sentences.characters import unescape_formula
 
 _LONGEST_ROW = 1 << 24
 """Bytes of a row of CSV at most. An unclosed quote takes in all that follows, up to this limit."""
+_LONGEST_OF_EXCEL = 32_767
 _NAMED = re.compile(rb'"?sep=([,;\t|])"?\s*$', re.IGNORECASE)
 """The line that names the separator."""
 _PIECE = 1 << 20
@@ -40,17 +41,16 @@ _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
 def read_csv(name: str) -> Iterator[Raw]:
-    """Read rows separated by commas; the first line names the columns.
+    """Read rows of cells; the first line names the columns.
 
-    A first line without a comma is separated by semicolons or tabs, whichever it has more of. A
-    line such as ``sep=;`` before it, which Excel writes, names the separator. If a space stands
-    behind each separator of the first line, it belongs to no cell.
+    Of commas, semicolons and tabs those separate cells that the first line has most of, outside
+    quotes. A line such as ``sep=;`` before it, which Excel writes, names the separator. If a space
+    stands behind each separator of the first line, it belongs to no cell.
 
     Raises:
         UsageError: the file cannot be read, or its first line names no columns.
     """
-    separator, is_spaced = _separator(name)
-    return _read_cells(name, separator, is_spaced=is_spaced)
+    return _read_cells(name, *_separator(name))
 
 
 def read_tsv(name: str) -> Iterator[Raw]:
@@ -77,30 +77,39 @@ def read_cells(name: str) -> Iterator[tuple[str, dict[str, str]]]:
         yield row.where, {n: unescape_formula(str(cell)) for n, cell in row.fields.items()}
 
 
-def _separator(name: str) -> tuple[str, bool]:
-    """Return the separator of the first line that is not blank, and True if a space follows it."""
+def _separator(name: str) -> tuple[str, bool, str]:
+    """Return the separator of the first line that is not blank.
+
+    Returns:
+        The separator, True if a space follows it, and a notice if it might be another one.
+    """
     with file_errors(name), open_bytes(name) as file:
         lines = (line.removeprefix(BOM) for line in bounded_lines(file))
         first = next((line for line in lines if line.strip()), b"")
     if named := _NAMED.match(first):
-        return named[1].decode(), False
+        return named[1].decode(), False, ""
     names = re.sub(rb'"[^"]*+"', b"", first)
-    semicolons, tabs = names.count(b";"), names.count(b"\t")
-    if b"," in names or not (semicolons or tabs):
-        separator = b","
-    else:
-        separator = b";" if semicolons >= tabs else b"\t"
-    spaced = names.count(separator + b" ")
-    return separator.decode(), 0 < spaced == names.count(separator)
+    counts = {one: names.count(one) for one in (b",", b";", b"\t")}
+    separator = max(counts, key=counts.__getitem__)
+    others = [repr(one.decode()) for one in counts if counts[one] and one != separator]
+    taken = repr(separator.decode())
+    notice = (
+        f"{name}: cells are separated by {taken}; the column names also hold {' and '.join(others)}"
+    )
+    is_spaced = 0 < names.count(separator + b" ") == counts[separator]
+    return separator.decode(), is_spaced, notice if others else ""
 
 
-def _read_cells(name: str, delimiter: str, *, is_spaced: bool = False) -> Iterator[Raw]:
+def _read_cells(
+    name: str, delimiter: str, is_spaced: bool = False, notice: str = ""
+) -> Iterator[Raw]:
     # The limit belongs to the process, and documents are longer than its default.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_ROW))
     with file_errors(name), open_bytes(name) as file:
         lines = _TextLines(name, bounded_lines(file))
         reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=is_spaced, strict=True)
         names: list[str] | None = None
+        lost = ""
         while True:
             lines.start_row()
             try:
@@ -113,25 +122,15 @@ def _read_cells(name: str, delimiter: str, *, is_spaced: bool = False) -> Iterat
                 if names is None:
                     names = _header(cells, lines.where)
                 else:
-                    yield Raw(lines.where, _row(names, cells, lines.where), text_only=True)
+                    row = _row(names, cells, lines.where, delimiter)
+                    lost = lost or _lost(names, cells, lines.where, delimiter)
+                    yield Raw(lines.where, row, text_only=True, notice=lost or notice)
             except (csv.Error, BadRow) as error:
-                text = f"{lines.where}: {_fault(error)}"
+                text = f"{lines.where}: {lines.fault(error, delimiter)}"
                 fault = error if isinstance(error, BadRow) else BadRow(text, reason="invalid_csv")
                 if names is None:
                     raise UsageError(str(fault)) from error
                 yield Raw(lines.where, fault)
-
-
-def _fault(error: Exception) -> str:
-    if str(error).startswith("new-line character"):
-        return (
-            "a carriage return ends a line or stands outside quotes: end lines with a line feed, "
-            "as CSV UTF-8 of Excel does, and put cells with line breaks into double quotes"
-        )
-    return (
-        f"not CSV: {error}; put cells that hold the separator, a quote or a line break into double "
-        "quotes, and write a quote in them twice"
-    )
 
 
 def _header(cells: Sequence[str], where: str) -> list[str]:
@@ -149,14 +148,40 @@ def _header(cells: Sequence[str], where: str) -> list[str]:
     return names
 
 
-def _row(names: Sequence[str], cells: Sequence[str], where: str) -> dict[str, str]:
+def _row(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str) -> dict[str, str]:
     if len(cells) != len(names):
         raise BadRow(
-            f"{where}: {len(cells)} cells under {len(names)} columns; put cells that hold the "
-            "separator into double quotes",
+            f"{where}: {len(cells)} cells under {len(names)} columns, separated by {delimiter!r}; "
+            "put cells that hold the separator into double quotes",
+            reason="invalid_csv",
+        )
+    if [cell.removeprefix("\ufeff").strip() for cell in cells] == names:
+        raise BadRow(
+            f"{where}: the column names again, as between files that were joined; remove the line",
             reason="invalid_csv",
         )
     return {name: cell for name, cell in zip(names, cells, strict=True) if name}
+
+
+def _lost(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str) -> str:
+    """Return a notice about texts of a row that may be lost; empty without any.
+
+    The first column may lack its name, as an index does.
+    """
+    unnamed = [n for n, name in enumerate(names) if n and not name and cells[n].strip()]
+    if unnamed:
+        return f"{where}: column {unnamed[0] + 1} has no name, so its cells are left out"
+    within = len(names) - 1
+    for cell in cells:
+        breaks = cell.count("\n")
+        if delimiter == "\t" and breaks and cell.count("\t") == breaks * within:
+            return (
+                f"{where}: a quote begins a cell of {breaks + 1} lines with tabs; if quotes are "
+                "part of the texts, these lines are rows: write the file with quoted cells"
+            )
+        if len(cell) == _LONGEST_OF_EXCEL:
+            return f"{where}: a cell has 32,767 characters, at which Excel cuts texts off"
+    return ""
 
 
 class _TextLines(Iterator[str]):
@@ -164,12 +189,17 @@ class _TextLines(Iterator[str]):
 
     def __init__(self, name: str, lines: Iterator[bytes]) -> None:
         self._name, self._lines = name, lines
-        self._read = self._size = 0
-        self.where = ""
+        self._read = self._size = self._begin = 0
+        self._row: list[str] = []
+
+    @property
+    def where(self) -> str:
+        """The place of the row."""
+        return f"{self._name}:{self._begin}"
 
     def start_row(self) -> None:
         """Mark the next line as the first of a row."""
-        self.where, self._size = f"{self._name}:{self._read + 1}", 0
+        self._begin, self._size, self._row = self._read + 1, 0, []
 
     def __next__(self) -> str:
         line = next(self._lines)
@@ -182,9 +212,35 @@ class _TextLines(Iterator[str]):
                 reason="too_long",
             )
         try:
-            return (line.removeprefix(BOM) if self._read == 1 else line).decode("utf-8")
+            text = (line.removeprefix(BOM) if self._read == 1 else line).decode("utf-8")
         except UnicodeDecodeError as error:
             raise not_utf8(f"{self._name}:{self._read}", error) from error
+        self._row.append(text)
+        return text
+
+    def fault(self, error: Exception, delimiter: str) -> str:
+        """Return what is wrong with the row, which the reader of CSV rejects."""
+        if str(error).startswith("new-line character"):
+            return (
+                "a carriage return ends a line or stands outside quotes: end lines with a line "
+                "feed, as CSV UTF-8 of Excel does, and put cells with line breaks into double "
+                "quotes"
+            )
+        line = self._begin + self._lines_before_quote(delimiter)
+        lost = f", and lines {line} to {self._read} are one row" if line < self._read else ""
+        return (
+            f"not CSV: {error}: a quote begins a cell in line {line} and is not closed at its end"
+            f"{lost}; close it, and write a quote in a cell twice"
+        )
+
+    def _lines_before_quote(self, delimiter: str) -> int:
+        """Return the number of the row's lines before the quote that begins its faulty cell."""
+        text = "".join(self._row)
+        cell = re.compile(rf'"(?:[^"]|"")*+"(?=[{delimiter}\r\n]|\Z)|(?!")[^{delimiter}\r\n]*+')
+        place = 0
+        while (found := cell.match(text, place)) and found.end() < len(text):
+            place = found.end() + 1
+        return text.count("\n", 0, place)
 
 
 def read_json(name: str) -> Iterator[Raw]:
@@ -214,9 +270,12 @@ def _start(file: IO[bytes]) -> bytes:
 
 
 def _is_lines(first: bytes, file: IO[bytes]) -> bool:
-    """Return True if the first line is a complete object and more lines follow."""
+    """Return True if the first line is a complete object and more lines follow.
+
+    A comma after the object is an error of that line.
+    """
     try:
-        parse_object(Line("", first))
+        parse_object(Line("", first.rstrip().removesuffix(b",")))
     except BadRow:
         return False
     return any(map(bytes.strip, pieces(file)))

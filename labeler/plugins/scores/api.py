@@ -12,7 +12,7 @@ from labeler.calculators.frame import measured_columns, to_library
 from labeler.calculators.metrics_row import MetricsTable
 from labeler.calculators.outcomes import checked_outcomes
 from labeler.calculators.tables import SummaryTable
-from labeler.catalog import unknown
+from labeler.catalog import check_options, unknown
 from labeler.data.label_files import replaced
 from labeler.data.options import keywords
 from labeler.errors import UnknownName, UsageError
@@ -78,21 +78,22 @@ class ScoreRun(Outcomes[ScoreOutcome]):
         drawn = (Intervals() if intervals is True else intervals) or None
         return SummaryTable(self._collected.summaries(self._chosen(ids), by, drawn), drawn)
 
-    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - the title
+    def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - there are none
         """Write the scores as an offline page: means, and every score with its reasons.
 
         Args:
             path: the HTML file.
-            options: ``title``.
+            options: none.
 
         Raises:
             UsageError: there are too many scores for a page, or the file cannot be written.
         """
+        check_options("report", options, ())
         if len(self) > _MOST:
             raise UsageError(f"a page holds {_MOST:,} scores, and there are {len(self):,}: slice")
         shown = self._display()
         values = {
-            "title": options.get("title") or self.name,
+            "title": self.name,
             "head": [column.head for column in shown.grid.columns] if shown.grid else [],
             "rows": shown.grid.rows if shown.grid else [],
             "notes": [shown.title, *filter(None, [shown.warning]), *shown.notes],

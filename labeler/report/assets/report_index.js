@@ -16,9 +16,6 @@ class RecordIndex {
     this.count = this.records.id.length;
     this.rowOf = new Map(this.records.id.map((id, row) => [id, row]).reverse());
     this.checkById = Object.fromEntries(this.checks.map((check) => [check.id, check]));
-    this.firstOrder = { worst: ["support", false], doubt: ["doubt", true], file: ["order", false] }[
-      this.order
-    ];
   }
 
   /** Return the row of a state's record: the first with its id, unless the state names another. */
@@ -105,7 +102,7 @@ class RecordIndex {
 
   /** Return a state's sort key, and whether it sorts in descending order. */
   orderOf({ sort, descending }) {
-    return sort === null ? this.firstOrder : [sort, descending];
+    return sort === null ? ["support", false] : [sort, descending];
   }
 
   /** Return whether descending order puts the worst first. */

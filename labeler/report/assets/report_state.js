@@ -3,7 +3,7 @@
 /** Filters, order, page, and the open record. */
 class BrowserState {
   constructor() {
-    /** @type {?string} sort key of the list; null for the report's own order. */
+    /** @type {?string} sort key of the list; null for the least supported first. */
     this.sort = null;
     this.descending = false;
     this.columns = null;
