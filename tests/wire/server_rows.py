@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+from functools import partial
 from typing import Any
 
 from wire.behaviors import Behavior, changes, error, says
@@ -85,6 +86,11 @@ def streamed(*lines: str) -> Behavior:
 
 def _piece(text: str) -> str:
     return f'data: {{"choices": [{{"index": 0, "delta": {{"content": "{text}"}}}}]}}'
+
+
+def chosen(value: dict[str, Any], **fields: object) -> None:
+    """The first choice has these fields."""
+    value["choices"][0].update(fields)
 
 
 def ended(reason: str) -> Behavior:
@@ -430,18 +436,18 @@ FORMS = {
     ),
     **{
         f"ended by {reason!r}": Row(
-            edited(lambda value, r=reason: value["choices"][0].update(finish_reason=r))
+            edited(partial(chosen, finish_reason=reason))
         )
         for reason in (None, "", 1, {"type": "stop"}, "STOP", "eos_token", "tool_calls")
     },
     **{
-        f"{name}: {value}": Row(edited(lambda whole, n=name, v=value: whole.update({n: v})))
+        f"{name}: {value}": Row(edited(partial(dict.update, **{name: value})))
         for name, value in (
             ("error", None), ("error", {}), ("model", None), ("id", None), ("citations", ["x"]),
         )
     },
     **{
-        f"as {kind}": Row(sent(lambda w, body, k=kind: whole(w, body, content_type=k)))
+        f"as {kind}": Row(sent(partial(whole, content_type=kind)))
         for kind in ("text/plain", "text/html", "text/event-stream", "application/x-ndjson")
     },
     "lines before it": Row(sent(lambda w, body: whole(w, b"\n\n \r\n" + body))),

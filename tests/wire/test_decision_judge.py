@@ -199,6 +199,11 @@ def choice(body: Json) -> Json:
     return found
 
 
+def whole(body: Json) -> Json:
+    """The body itself."""
+    return body
+
+
 def changed(pick: Callable[[Json], Json], **values: Any) -> Callable[[Json, int], Json]:
     """A fault: fields of an answer have other values."""
 
@@ -284,8 +289,8 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "zero": (scaled(0), "malformed"),
     "no answers": (lambda body, _: {"model": "m", "usage": body["usage"]}, "malformed"),
     **{
-        f"answers {answers!r}": (lambda body, _, a=answers: {**body, "answers": a}, "malformed")
-        for answers in (None, [], {}, "yes", 0.9)
+        f"answers {answers!r}": (changed(whole, answers=answers), "malformed")
+        for answers in (None, 3, "yes")
     },
     "xssi": (lambda body, _: b")]}'\n" + json.dumps(body).encode(), "transport"),
     "cut off": (lambda body, _: json.dumps(body).encode()[:-9], "transport"),

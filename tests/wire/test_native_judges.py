@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -277,7 +278,7 @@ def test_an_address_may_end_with_the_version(name: str, end: str) -> None:
 # Headers and answers of one provider
 
 
-CALLS = {
+CALLS: dict[str, Callable[..., dict[str, Any]]] = {
     "anthropic": lambda *calls: {
         "content": [{"type": "tool_use", "input": call} for call in calls]
     },
@@ -297,7 +298,8 @@ def candidates(*answers: list[Any], first: int = 0) -> dict[str, Any]:
 
 def read_of(name: str, answer: dict[str, Any], end: int | None = None) -> Completion:
     """The reading of an answer, up to a byte."""
-    read: Completion = JUDGES[name].form.read(json.dumps(answer).encode()[:end], None)
+    kind: Any = JUDGES[name]
+    read: Completion = kind.form.read(json.dumps(answer).encode()[:end], None)
     return read
 
 
