@@ -25,7 +25,6 @@ from labeler.judges.judge import ModeRejected
 from labeler.judges.limits import Size
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
-from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import FORMAT_NAMES, AttemptFailed
 from labeler.judges.openai.request import CHAT, Form, Request, rejects_caching, spec_of
@@ -33,6 +32,7 @@ from labeler.judges.openai.retries import (
     concluded,
     final_error,
     is_retried,
+    look_up,
     report_failure,
     report_quotas,
     report_usage,
