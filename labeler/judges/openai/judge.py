@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, cast
 import msgspec
 from instructor import AsyncInstructor, Mode, OpenAISchema, patch
 from instructor.core import InstructorRetryException
-from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import UsageError
@@ -190,7 +189,7 @@ class HostedJudge:
             try:
                 found: Any = await self._instructor.create(
                     response_model=_Answer,
-                    messages=cast("list[ChatCompletionMessageParam]", [*log.task.messages]),
+                    messages=cast("list[Any]", [*log.task.messages]),
                     max_retries=self.spec.reasks,
                 )
                 return cast("Frozen", found.answer)
