@@ -189,7 +189,7 @@ class HostedJudge:
             try:
                 found: Any = await self._instructor.create(
                     response_model=_Answer,
-                    messages=cast("list[Any]", [*log.task.messages]),
+                    messages=cast("Any", [*log.task.messages]),
                     max_retries=self.spec.reasks,
                 )
                 return cast("Frozen", found.answer)
