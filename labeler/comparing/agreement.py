@@ -43,6 +43,7 @@ from labeler.sentences.display import (
     Grid,
     Section,
     number,
+    shortened,
 )
 
 
@@ -419,7 +420,7 @@ def drawn_intervals(fields: Iterable[FieldAgreement]) -> Iterator[Interval | Non
 
 def named_in(name: str, group: str | None) -> str:
     """Return a name with its group."""
-    return name if group is None else f"{name} in {group}"
+    return name if group is None else f"{name} in {shortened(group)}"
 
 
 # Agreement with people in full.

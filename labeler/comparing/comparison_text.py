@@ -224,7 +224,7 @@ def _parts(
         rows = own if details else in_order([row for row in own if row.pairs])
         rows = rows if every or details else in_headlines(rows)
         if rows:
-            yield [] if group is None else [f"{found.by}: {group}"], rows
+            yield [] if group is None else [f"{found.by}: {shortened(group)}"], rows
 
 
 def _moved(rows: Rows, b: str) -> Iterator[str]:

@@ -14,7 +14,15 @@ from markupsafe import Markup
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.calculators.intervals import MARK_NOTE
 from labeler.calculators.registry import headline_metrics, plain_name
-from labeler.calculators.summary_text import floor_note, headline, in_words, measured_rows
+from labeler.calculators.summary_text import (
+    Headline,
+    conclusions,
+    configuration_names,
+    floor_note,
+    headline,
+    in_words,
+    measured_rows,
+)
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts
 from labeler.report.charts import Chart, filter_text
@@ -113,6 +121,8 @@ class Summary:
             for reason, count in ranked[:MAX_REASONS]
         ]
         self.more_reasons = max(0, len(ranked) - MAX_REASONS)
+        rows = [row for row in data.overall if row.metric in data.asked]
+        self.conclusions = conclusions(rows) or [str(Headline("No labels.", failed=self.unlabeled))]
         self.contradicted = data.audit.worst["contradiction"]
         self.suspected = data.audit.worst["suspicion"]
         shown = range(min(len(data.signatures), MAX_CONFIGURATIONS))
@@ -143,6 +153,7 @@ class ConfigurationSummary:
         self._grouped = measured_rows(row for row in data.grouped if row.label == signature)
         self._checked = [row for row in data.audit.rows if row.label == signature]
         self._rows = measured_rows(self._all_rows)
+        self.name = configuration_names(data.signatures)[signature]
         self.number, self.labeled = place + 1, len(self._entries)
         self.filter = filter_text({"signature": place})
         self.unsupported_filter = filter_text({"verdict": "unsupported"}, *self._filters)
@@ -150,7 +161,7 @@ class ConfigurationSummary:
         self.facts = [(name, value) for name, _, value in parts]
         self.failed = self._rows[0].failed if self._rows else {}
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
-        self.headline = headline(self._rows)
+        self.headline = headline([row for row in self._all_rows if row.metric in data.asked])
         self.worst = data.worst.get(place, ())
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
