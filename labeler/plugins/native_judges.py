@@ -81,7 +81,7 @@ class _Answers(NamedTuple):
         """Return the completion that an answer holds."""
         values = json_of(body)
         if not isinstance(values, dict):
-            return unreadable(body)
+            return Completion(error=unreadable(body))
         listed = list_of(values.get(self.candidates))
         place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
         path = (self.candidates, place) if self.candidates else ()

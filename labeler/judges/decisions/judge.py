@@ -88,7 +88,7 @@ class QuestionForm:
         values, has_twins = parse_object(body.decode("utf-8-sig", "replace"), ends=False)
         if values is None:
             other = ObservedError("undecided", facts="the body is not an object")
-            return unreadable(body) if json_of(body) is None else Completion(error=other)
+            return Completion(error=unreadable(body) if json_of(body) is None else other)
         asked = _questions(request)
         error, decisions = self._decided(values, asked, has_twins=has_twins)
         usage = {

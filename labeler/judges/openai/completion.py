@@ -121,15 +121,17 @@ class Completion(NamedTuple):
         return False
 
 
-def unreadable(body: bytes) -> Completion:
-    """Return the reading of a body that is not a completion: damaged, or something else."""
-    return Completion(error=ObservedError("garbled" if begins_answer(body) else "not_json"))
+def unreadable(body: bytes) -> ObservedError:
+    """Return the error of a body that is not an object: damaged, or something else."""
+    return ObservedError("garbled" if begins_answer(body) else "not_json")
 
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
     values = json_of(body)
-    return read_completion(values, body) if isinstance(values, dict) else unreadable(body)
+    if not isinstance(values, dict):
+        return Completion(error=unreadable(body))
+    return read_completion(values, body)
 
 
 def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:

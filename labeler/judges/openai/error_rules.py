@@ -202,7 +202,8 @@ _GRAMMARS = (
 """What servers write that cannot make a grammar of a schema, also with a status of their own
 fault."""
 FORMAT_NAMES = _any_of(
-    "(response|output).?(format|schema)", "json.?(schema|object|mode)", "tool_?choice",
+    "(response|output).?(format|schema)", "json.?(schema|object|mode)",
+    "tool.?(choice|calling)",
     "support.{0,40} tool", "function.?(call|declaration)", "structured.?output",
     "handle the requested parameters", *_GRAMMARS,
     "(invalid|unsupported|complex|convert|compil|pars).{0,40} schema",
