@@ -52,8 +52,8 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import PROFILES, VerbatimLabel
 
-REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key")
-"""Columns that every numbers file has; others may be empty, or missing."""
+REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key", "question_group")
+"""Columns that a numbers file needs; others may be empty, or missing."""
 _SHOWN = 8
 """Names that an error lists."""
 
@@ -96,6 +96,7 @@ class NumbersFile:
         if missing := [name for name in REQUIRED if name not in columns.names]:
             raise columns.fault(f"it has no column {missing[0]!r}")
         found = cls(columns, (), is_asked=False)
+        found._check_facts()
         found._check_texts()
         return found
 
@@ -156,6 +157,18 @@ class NumbersFile:
                         f"{self.name}: numbers of {name} version {version}, which has version "
                         f"{present[name]} now: write it again from the labels"
                     )
+
+    def _check_facts(self) -> None:
+        """Check that no row lacks its kind, nor a label its configuration and metrics."""
+        labeled = ~self._is_failed
+        for name, places in (("kind", labeled | self._is_failed), ("label", labeled)):
+            empty = np.flatnonzero(places & self._column(name).where(lambda one: one is None))
+            if len(empty):
+                raise self._columns.fault(
+                    f"{self._columns.place(int(empty[0]))} has no value in column {name!r}"
+                )
+        if labeled.any() and not self.own:
+            raise self._columns.fault("it has no metric, such as the column adherence.numerator")
 
     def _check_texts(self) -> None:
         """Check that an id names one row, as :class:`~labeler.calculators.outcomes.RowTexts` does.

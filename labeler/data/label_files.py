@@ -134,24 +134,22 @@ def local_files(name: str) -> list[Path]:
 
 NUMBERS = frozenset({"id", "position", "versions"})
 """Columns that mark a file of numbers."""
+_SHOWN = 8
+"""Most columns that an error lists."""
 
 
 def holds_numbers(name: str) -> bool:
     """Return True for a file that ``labeler metrics --rows -o`` wrote.
 
     Raises:
-        UsageError: the file is CSV and holds rows, which have no labels yet.
+        UsageError: the file is CSV and holds anything else, such as rows without labels.
     """
     is_csv = name.lower().removesuffix(".gz").endswith(".csv")
     is_file = Path(name).is_file() and Path(name).stat().st_size > 0
     if not is_file and not (is_csv and is_remote(name)):
         return False
     if is_csv:
-        if _holds_rows(name):
-            raise UsageError(
-                f"{name} holds rows, not labels: label them first: "
-                f"labeler label {shlex.quote(name)} -o labels.jsonl"
-            )
+        _check_csv(name)
         return True
     if is_table(name):
         names: frozenset[str] = _tables(name).column_names(name)
@@ -161,16 +159,30 @@ def holds_numbers(name: str) -> bool:
     return False
 
 
-def _holds_rows(name: str) -> bool:
-    """Return True if the columns of a CSV file mean a question and a response."""
+def _check_csv(name: str) -> None:
+    """Reject a CSV file whose first row is not one of a numbers file.
+
+    Raises:
+        UsageError: it holds rows without labels, or anything else.
+    """
     from labeler.data.formats import read_source  # noqa: PLC0415 - for CSV
     from labeler.data.presets import has_fields  # noqa: PLC0415 - for CSV
 
-    with contextlib.suppress(UsageError):
+    row = None
+    with contextlib.suppress(UsageError):  # its reader reports the same
         first = next(read_source(name), None)
         row = first.fields if first else None
-        return isinstance(row, Mapping) and not row.keys() >= NUMBERS and has_fields(row)
-    return False
+    if not isinstance(row, Mapping) or row.keys() >= NUMBERS:
+        return
+    if has_fields(row):
+        raise UsageError(
+            f"{name} holds rows, not labels: label them first: "
+            f"labeler label {shlex.quote(name)} -o labels.jsonl"
+        )
+    raise UsageError(
+        f"{name} holds no labels: they are JSON Lines or Parquet, and a numbers file in CSV has "
+        f"columns {', '.join(sorted(NUMBERS))}; this one has {', '.join(list(row)[:_SHOWN])}"
+    )
 
 
 def lines_of(name: str) -> Iterator[Line]:

@@ -167,6 +167,9 @@ STRANGE: dict[str, Behavior] = {
     "nothing": body(b""),
     "no JSON": body(b"{"),
     "a page": page(200),
+    "an error": body(b'{"error": {"code": 502, "message": "upstream"}}'),
+    "words": body(b'{"detail": "overloaded"}'),
+    "bare vectors": body(b"[[1.0], [1.0]]"),
 }  # fmt: skip
 
 

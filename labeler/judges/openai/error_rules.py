@@ -115,7 +115,8 @@ class Rule:
         return (
             self.policy is RetryPolicy.RECORD
             and self.kind not in {"interrupted", "budget"}  # of the run itself
-            and self.reason not in {"authentication", "quota"}  # the next key may be right
+            # The next key, address or state of the server may be right.
+            and self.reason not in {"authentication", "not_found", "quota", "redirect"}
         )
 
     def matches(self, observed: ObservedError) -> bool:
@@ -152,6 +153,7 @@ _NO_BALANCE = _any_of(
     "credit balance is too low", "insufficient balance", "balance is insufficient",
     "余额不足", "reaching the monthly spending limit",  # Zhipu, Fireworks
     "key limit exceeded", "doesn't have any credits", "used all available credits",
+    "billing to be enabled", "api calls / month",  # Vertex, Cohere
 )  # fmt: skip
 _BURST = _any_of("request too large")
 _LIMITED = _any_of("rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota")
@@ -164,9 +166,11 @@ _TOO_LONG = _any_of(
 )  # fmt: skip
 _WRONG_KEY = _any_of(
     "api.?key (is )?(not valid|invalid)", "(api.?key|bearer token) (has )?expired",
-    "invalid api.?key", "authentication failed", "security token .{0,30}is (invalid|expired)",
+    "(invalid|incorrect) api.?key", "api.?key is .{0,20}blocked", "authentication failed",
+    "security token .{0,30}is (invalid|expired)",
     "reported as leaked", "unregistered callers",  # Gemini
-    "authentication error", "invalid access token",  # Cloudflare, Databricks
+    "authentication error", r"invalid access token|invalid token\W*$",  # Cloudflare, Databricks
+    "organization_restricted",  # Groq
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
 _UNKNOWN_FIELD = (
@@ -181,6 +185,7 @@ _FILTERED = _any_of(
     "data_?inspection_?failed", "violates usage guidelines",  # DashScope, xAI
     "content exists risk", "new_sensitive", "input was flagged",  # DeepSeek, MiniMax, OpenRouter
     "unsafe or sensitive content", "不安全或敏感内容",  # Zhipu
+    "ContentPolicyViolation", "violated guardrail policy",  # LiteLLM
 )  # fmt: skip
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
@@ -197,16 +202,22 @@ _GRAMMARS = (
 """What servers write that cannot make a grammar of a schema, also with a status of their own
 fault."""
 FORMAT_NAMES = _any_of(
-    "(response|output).?(format|schema)", "json.?(schema|object|mode)", "tool_?choice",
+    "(response|output).?(format|schema)", "json.?(schema|object|mode)",
+    "tool.?(choice|calling)",
     "support.{0,40} tool", "function.?(call|declaration)", "structured.?output",
     "handle the requested parameters", *_GRAMMARS,
     "(invalid|unsupported|complex|convert|compil|pars).{0,40} schema",
     "schema.{0,60}(invalid|support|complex|too |convert|compil|pars)",
 )  # fmt: skip
 """What servers write that do not know an output mode, or cannot keep to the schema in it."""
-_NO_MODEL = _any_of("model_not_found", "model .*does not exist", "invalid model name",
+_NO_MODEL = _any_of("model_not_found", "model .*does not exist", r"invalid.model( name)?\b",
     "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
+    "DeploymentNotFound", "model_(decommissioned|not_available)",  # Azure; Groq, Together
 )  # fmt: skip
+_FAILING = _any_of(
+    "no healthy deployments", "model (has crashed|unloaded)",  # LiteLLM, LM Studio
+)  # fmt: skip
+"""What servers write that fail and call it the request's fault."""
 
 _P = RetryPolicy  # for the table below
 _NO_CREDIT = (
@@ -237,6 +248,7 @@ _RATE = (
 )
 _STRICT = "try another --output-mode, such as tools, or a model that keeps to schemas"
 _LATER = "run again later; stored labels are kept"
+_DOWN = ("the server failed", _LATER)
 
 RULES: tuple[Rule, ...] = (
     # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
@@ -291,6 +303,7 @@ RULES: tuple[Rule, ...] = (
         "drop the option or the field of --extra-body that sends it",
         status={400, 422}, marks=_UNKNOWN,
     ),
+    Rule("transport", _P.RETRY, *_DOWN, status={400, 404}, marks=_FAILING),
     Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=_WRONG_KEY),
     # Unambiguous statuses.
     Rule(
@@ -317,10 +330,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule("rate_limit", _P.RATE, *_RATE, status={429}),
-    Rule(
-        "transport", _P.RETRY, "the server failed", _LATER,
-        status={408, 409, 424, 425, 499, *range(500, 1000)},
-    ),
+    Rule("transport", _P.RETRY, *_DOWN, status={408, 409, 424, 425, *range(498, 1000)}),
     # Any other status: possibly the fault of this record alone.
     Rule(
         "bad_request", _P.RECORD, "the server did not accept the request",
