@@ -625,9 +625,10 @@ def test_texts_without_a_blank_stay_in_their_columns(visits: Visits, tmp_path: P
     word = "x" * 300
     row = with_question(record(id=word, metadata={"g": word}), word)
     [path] = write_report([row], tmp_path / "r.html", name=word, by="g")
-    for view in ({}, {"viewport": PHONE}):
-        page = visits.open(path.as_uri(), **view)
-        expect(page.locator(LIST)).to_have_count(1)
+    page = visits.open(path.as_uri())
+    expect(page.locator(LIST)).to_have_count(1)
+    for size in (page.viewport_size, PHONE):
+        page.set_viewport_size(size)
         width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1]
 
