@@ -225,7 +225,8 @@ class LabelDiff(Displayed):
         total = self.counts.pairs
         found = [count for count in self._flips_of(None) if count.flipped]
         first = "; ".join(map(str, found[:2]))
-        verdicts = f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
+        have = "has" if self.flipped == 1 else "have"
+        verdicts = f"{self.flipped:,} of {total:,} records {have} a verdict that differs: {first}"
         if not self.flipped:
             verdicts = f"no verdict differs in {total:,} records with the same sentences"
         parts = self.counts.left_out

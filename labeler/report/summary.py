@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 TITLES = {
     ADHERENCE: "Full support",
     RELEVANCE: "Relevance",
-    "utilization": "Use",
+    "utilization": "Utilization",
     COMPLETENESS: "Completeness",
 }
 """Titles of the tiles by metric id; without any of these metrics the first ones have tiles."""
@@ -161,7 +161,8 @@ class ConfigurationSummary:
         self.facts = [(name, value) for name, _, value in parts]
         self.failed = self._rows[0].failed if self._rows else {}
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
-        self.headline = headline([row for row in self._all_rows if row.metric in data.asked])
+        self._asked = [row for row in self._all_rows if row.metric in data.asked]
+        self.headline = headline(self._asked)
         self.worst = data.worst.get(place, ())
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
@@ -178,7 +179,7 @@ class ConfigurationSummary:
     def tiles(self) -> list[dict[str, Any]]:
         """A tile for each of at most four metrics; one without a value says why."""
         found = {row.metric.id: row for row in self._all_rows}
-        valued = [row.metric for row in self._all_rows if row.mean is not None]
+        valued = [row.metric for row in self._asked if row.mean is not None]
         chosen = [one for one in TITLES if one in found]
         if not any(metric.id in TITLES for metric in valued):
             chosen = [metric.id for metric in headline_metrics(valued)]

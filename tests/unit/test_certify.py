@@ -431,7 +431,7 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
         if not code:
             break
         assert out.startswith("not yet: about ")
-    assert out.startswith("answer sentences supported: at least 0.6, ")
+    assert out.startswith("Answer sentences supported: at least 0.6, ")
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
     code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
     assert (code, "is a plan already" in err) == (2, True)

@@ -322,6 +322,55 @@ RECORDS = {
             }}),
         }.items()
     },
+    **{
+        f"{status}, {words}": fails(nested(status, words), outcome, text)
+        for outcome, text, status, words in (
+            *(
+                ("content_filter", _FILTERED, status, words)
+                for status, words in (
+                    (400, "Output blocked by content filtering policy"),
+                    (400, "triggering Azure OpenAI's content management policy"),
+                    (400, "Input data may contain inappropriate content."),
+                    (400, "it was considered high risk"),
+                    (400, "flagged as potentially violating our usage policy."),
+                    (400, "The prompt was blocked due to prohibited contents"),
+                    (446, "Guardrail check failed"),
+                    (451, "Content filter"),
+                )
+            ),
+            *(
+                ("context_length", _LONG, status, words)
+                for status, words in (
+                    (400, "Please reduce the length of the messages or completion."),
+                    (400, "max input tokens is 4096, but got 9000"),
+                    (400, "Input exceeds the maximum token limit of 8192"),
+                    (422, "Total number of tokens exceeds the maximum allowed"),
+                    (500, "input is too large to process. increase the physical batch size"),
+                )
+            ),
+            *(
+                ("quota", _EMPTY, status, words)
+                for status, words in (
+                    (400, "You have reached your specified API usage limits. You will regain"),
+                    (403, "You have insufficient funds"),
+                    (403, "Your organization has exceeded its monthly spend limit"),
+                    (429, "You have run out of credits"),
+                )
+            ),
+        )
+    },
+    **{
+        f"{name}, which writes no label": Row(
+            says(text), "malformed", 2, "the answer does not fit the label's schema"
+        )
+        for name, text in {
+            "Llama Guard": "unsafe\nS1",
+            "Granite Guardian": "<score> yes </score>",
+            "Lynx": '{"REASONING": ["It is blue."], "SCORE": "FAIL"}',
+            "MiniCheck": "1",
+            "an apology": "I'm sorry, but I can't help with that.",
+        }.items()
+    },
     "410": fails(
         Fault(410, {"error": "The model is deprecated"}), "not_found", "no such model or address"
     ),
@@ -357,6 +406,10 @@ PASSING = {
         )
         for status in (500, 502, 504, 511, 520, 522, 524, 530)
     },
+    **{f"{status}": Row(error(status), says=_FAILED, **_AGAIN) for status in (421, 423)},
+    "a page that checks the client": Row(
+        responds(b"<!DOCTYPE html><html><head><title>Just a moment...</title>", 403), **_LIMITED
+    ),
     "a page of maintenance, 429": Row(
         responds(b"error code: 1015", 429, content_type="text/html"), **_LIMITED
     ),

@@ -17,6 +17,7 @@ from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.limits import Limits
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.pricing import Price, price_of
+from labeler.labels.record import Usage
 from labeler.plugins.similarity import openai_embedder
 from labeler.plugins.similarity.embedders import (
     Embedded,
@@ -210,6 +211,14 @@ def test_a_strange_count_of_tokens_is_no_count(usage: Json | None) -> None:
     with Provider(at={ROUTE: [answering([[1.0]], usage=usage)]}) as provider:
         found = embed(embedder_of(provider), "one")
     assert (found.vectors, found.facts.usage) == (((1.0,),), None)
+
+
+@pytest.mark.parametrize("name", ["prompt_tokens", "total_tokens"])
+def test_the_only_count_of_tokens_counts(name: str) -> None:
+    """Some servers send one of the two."""
+    with Provider(at={ROUTE: [answering([[1.0]], usage={name: 7})]}) as provider:
+        found = embed(embedder_of(provider), "one")
+    assert found.facts.usage == Usage(prompt_tokens=7)
 
 
 # Failures

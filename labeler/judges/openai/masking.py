@@ -60,6 +60,17 @@ def _unescaped(escape: re.Match[str]) -> str:
 _NEEDED = frozenset('"\\\x7f')
 
 
+def plain_code(text: str) -> str:
+    """Return a provider's code if it looks like one, else "": it might quote the request.
+
+    Hyphens are excluded so that no API key passes for a code.
+    """
+    return text if _CODE.fullmatch(text) else ""
+
+
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]]{0,63}", re.ASCII)
+
+
 class MaskedBytes:
     """Masks keys in bytes that arrive in pieces, also across two of them."""
 

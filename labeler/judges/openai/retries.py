@@ -25,8 +25,8 @@ from labeler.judges.openai.error_rules import (
     ObservedError,
     RetryPolicy,
     explain,
-    plain_code,
 )
+from labeler.judges.openai.masking import plain_code
 from labeler.judges.openai.reading import at, json_of
 from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import Server, quote

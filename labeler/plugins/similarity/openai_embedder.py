@@ -204,7 +204,8 @@ class OpenAIEmbedder:
             raise AttemptFailed(unreadable(body))
         if stated := stated_fault(answer, "data"):
             raise AttemptFailed(stated_error(stated))
-        tokens = count_of(at(answer, "usage", "prompt_tokens"))
+        counts = (at(answer, "usage", name) for name in ("prompt_tokens", "total_tokens"))
+        tokens = next(filter(None, map(count_of, counts)), 0)
         usage = Usage(prompt_tokens=tokens) if tokens else None
         job.served_model = fact_of(answer.get("model")) or job.served_model
         job.usage = job.usage + usage if job.usage and usage else usage or job.usage
