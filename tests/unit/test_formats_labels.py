@@ -216,7 +216,7 @@ def test_other_columns_of_a_table_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_table_that_another_program_wrote_again_is_read(tmp_path: Path) -> None:
-    """pandas and polars write texts of other types, empty columns of none, and floats for nulls."""
+    """Texts of another type, empty columns of none, and floats for numbers with nulls."""
     path, made = tmp_path / "labels.parquet", (sample_record(1), sample_failure(2))
     rows = [parquet_files.row_of(one) for one in made]
     table = pa.Table.from_pylist(rows, schema=parquet_files.SCHEMA)
