@@ -11,10 +11,9 @@ import gzip
 import logging
 import os
 import re
-import shlex
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property, partial
 from itertools import islice
@@ -134,8 +133,6 @@ def local_files(name: str) -> list[Path]:
 
 NUMBERS = frozenset({"id", "position", "versions"})
 """Columns that mark a file of numbers."""
-_SHOWN = 8
-"""Most columns that an error lists."""
 
 
 def holds_numbers(name: str) -> bool:
@@ -149,40 +146,15 @@ def holds_numbers(name: str) -> bool:
     if not is_file and not (is_csv and is_remote(name)):
         return False
     if is_csv:
-        _check_csv(name)
+        from labeler.data.formats.text_files import check_numbers  # noqa: PLC0415 - for CSV
+
+        check_numbers(name, NUMBERS)
         return True
     if is_table(name):
-        names: frozenset[str] = _tables(name).column_names(name)
-        return names >= NUMBERS
+        return bool(_tables(name).column_names(name) >= NUMBERS)
     with contextlib.suppress(UsageError, BadRow):
         return any(parse_object(line).keys() >= NUMBERS for line in islice(read_lines(name), 1))
     return False
-
-
-def _check_csv(name: str) -> None:
-    """Reject a CSV file whose first row is not one of a numbers file.
-
-    Raises:
-        UsageError: it holds rows without labels, or anything else.
-    """
-    from labeler.data.formats import read_source  # noqa: PLC0415 - for CSV
-    from labeler.data.presets import has_fields  # noqa: PLC0415 - for CSV
-
-    row = None
-    with contextlib.suppress(UsageError):  # its reader reports the same
-        first = next(read_source(name), None)
-        row = first.fields if first else None
-    if not isinstance(row, Mapping) or row.keys() >= NUMBERS:
-        return
-    if has_fields(row):
-        raise UsageError(
-            f"{name} holds rows, not labels: label them first: "
-            f"labeler label {shlex.quote(name)} -o labels.jsonl"
-        )
-    raise UsageError(
-        f"{name} holds no labels: they are JSON Lines or Parquet, and a numbers file in CSV has "
-        f"columns {', '.join(sorted(NUMBERS))}; this one has {', '.join(list(row)[:_SHOWN])}"
-    )
 
 
 def lines_of(name: str) -> Iterator[Line]:

@@ -263,7 +263,7 @@ def test_damaged_and_foreign_files_are_errors(
     parquet = Path("cut.parquet")
     parquet.write_bytes(files[1]["parquet"].read_bytes()[:-100])
     Path("other.csv").write_text("id,value\n1,2\n", encoding="utf-8")
-    says = "has columns id, position, versions; this one has id, value"
+    says = "have columns id, position, versions, and this file has id, value"
     for command, path, reason in (
         ("metrics", parquet, "cannot read"),
         ("metrics", "other.csv", says),

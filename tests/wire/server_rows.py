@@ -130,6 +130,7 @@ WAITS = {
         for words, seconds in {
             "retry after 26 seconds.": 26, "try again in 7.66s. Visit": 7.66,
             "try again in 0m59.5s": 59.5, "try again in 120ms.": 0.12, "try again in 5 minutes": 0,
+            "retry after 2026-12-01": 0,
         }.items()
     },
     **{

@@ -303,7 +303,8 @@ def _stated_wait(fields: Mapping[str, Any], status: int, words: str) -> float | 
 
 
 _AGAIN_IN = re.compile(
-    r"(?:try again|retry) (?:in|after) ([\d.hms]++)(?! ?(?:min|hour|day))", re.IGNORECASE | re.ASCII
+    r"(?:try again|retry) (?:in|after) ([\d.hms]++)(?![-:/]| ?(?:min|hour|day))",
+    re.IGNORECASE | re.ASCII,
 )
 
 

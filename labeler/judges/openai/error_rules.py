@@ -410,7 +410,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RETRY, "the answers do not fit the questions",
-        "check that the server speaks this API, or use another model", kind="undecided", repeats=1,
+        "check that the server speaks this API; for a classifier behind another one, write a judge "
+        "function", kind="undecided", repeats=1,
     ),
     Rule(
         "contract", _P.RECORD, "the answer broke the label contract",
