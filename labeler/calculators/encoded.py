@@ -206,8 +206,8 @@ class Columns:
     def fault(self, fault: str) -> UsageError:
         """Return the error about files that are damaged or no numbers."""
         return UsageError(
-            f"{self.name} is not a numbers file: {fault}; they are written by 'labeler metrics "
-            "LABELS --rows -o', to .parquet, .csv or .jsonl"
+            f"{self.name} is not a numbers file: {fault}; 'labeler metrics LABELS --rows -o' "
+            "writes one (.parquet, .csv, .jsonl); its figures are exact, with decimal points"
         )
 
 

@@ -52,8 +52,8 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import PROFILES, VerbatimLabel
 
-REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key")
-"""Columns that every numbers file has; others may be empty, or missing."""
+REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key", "question_group")
+"""Columns that a numbers file needs; others may be empty, or missing."""
 _SHOWN = 8
 """Names that an error lists."""
 
@@ -83,34 +83,34 @@ class NumbersFile:
         self.own = [one.removesuffix(ends) for one in columns.names if one.endswith(ends)]
 
     @classmethod
-    def read(cls, paths: Iterable[str], ids: str | Iterable[str] | None = None) -> Self:
-        """Open files.
+    def read(cls, paths: Iterable[str]) -> Self:
+        """Open files; :meth:`chosen` returns the rows with metrics.
 
         Args:
             paths: the files, as ``.parquet``, ``.csv`` or ``.jsonl``.
-            ids: metric ids, or ``all`` in the files; by default each metric once, in its default
-                definition, that they have.
 
         Raises:
-            UsageError: a file is damaged or was written by another program, has no such metric, or
-                its numbers are of another version of a metric.
+            UsageError: a file is damaged or was written by another program.
         """
         columns = Columns(paths)
         if missing := [name for name in REQUIRED if name not in columns.names]:
             raise columns.fault(f"it has no column {missing[0]!r}")
         found = cls(columns, (), is_asked=False)
+        found._check_facts()
         found._check_texts()
-        return found.chosen(ids)
+        return found
 
     def chosen(self, ids: str | Iterable[str] | None, column: str = "") -> Self:
-        """Return the rows with other metrics.
+        """Return the rows with metrics.
 
         Args:
-            ids: as for :meth:`read`.
+            ids: metric ids, or ``all`` in the files; by default each metric once, in its default
+                definition, that they have.
             column: the metadata column that the caller groups by.
 
         Raises:
-            UsageError: as for :meth:`read`.
+            UsageError: the files have no such metric or rows without metrics of their own, or
+                their numbers are of another version of a metric.
         """
         metrics, is_asked = self._select(ids), ids is not None
         found = type(self)(self._columns, metrics, is_asked=is_asked, grouped_by=column)
@@ -120,7 +120,7 @@ class NumbersFile:
     def _select(self, ids: str | Iterable[str] | None) -> tuple[Metric, ...]:
         own, wanted = self.own, None if ids is None else split_ids(ids)
         if wanted is not None and wanted != [ALL]:
-            chosen = select_metrics(wanted, kind=None) if wanted else ()
+            chosen = select_metrics(wanted, kind=None)
             if lacking := next((metric.id for metric in chosen if metric.id not in own), None):
                 raise UsageError(
                     f"{self.name} has no numbers of {lacking}, but of {_listed(own)}; write it "
@@ -157,6 +157,18 @@ class NumbersFile:
                         f"{self.name}: numbers of {name} version {version}, which has version "
                         f"{present[name]} now: write it again from the labels"
                     )
+
+    def _check_facts(self) -> None:
+        """Check that no row lacks its kind, nor a label its configuration and metrics."""
+        labeled = ~self._is_failed
+        for name, places in (("kind", labeled | self._is_failed), ("label", labeled)):
+            empty = np.flatnonzero(places & self._column(name).where(lambda one: one is None))
+            if len(empty):
+                raise self._columns.fault(
+                    f"{self._columns.place(int(empty[0]))} has no value in column {name!r}"
+                )
+        if labeled.any() and not self.own:
+            raise self._columns.fault("it has no metric, such as the column adherence.numerator")
 
     def _check_texts(self) -> None:
         """Check that an id names one row, as :class:`~labeler.calculators.outcomes.RowTexts` does.

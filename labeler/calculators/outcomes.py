@@ -137,7 +137,7 @@ _FOREIGN = (
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
 
 
-def numbers_of(*sources: str | Path, ids: str | Iterable[str] | None = None) -> NumbersFile | None:
+def numbers_of(*sources: str | Path) -> NumbersFile | None:
     """Return the rows of numbers files; ``None`` if the sources hold outcomes.
 
     Raises:
@@ -152,7 +152,7 @@ def numbers_of(*sources: str | Path, ids: str | Iterable[str] | None = None) -> 
         raise UsageError(f"{numbers[0]} holds numbers, {other} does not: read one kind at a time")
     from labeler.calculators.numbers_file import NumbersFile  # noqa: PLC0415 - loads numpy
 
-    return NumbersFile.read(names, ids)
+    return NumbersFile.read(names)
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
@@ -360,8 +360,8 @@ def metrics(
         >>> row["adherence_fraction"].numerator, row["adherence_fraction"].denominator
         (2, 3)
     """
-    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
-        rows = list(numbers.own_rows())
+    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
+        rows = list(numbers.chosen(ids).own_rows())
     else:
         chosen = None if ids is None else select_metrics(ids, kind=None)
         rows = list(measure_outcomes(as_outcomes(outcomes), chosen))
@@ -402,7 +402,8 @@ def summary(
     from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows are measured without
     from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - the same
 
-    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes, ids=ids)):
+    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
+        numbers = numbers.chosen(ids)
         return SummaryTable(summarize(numbers, numbers.metrics, by, intervals=intervals), intervals)
     chosen = [*select_metrics(ids, kind=None)]
     column = (intervals.group if intervals else None) or ""

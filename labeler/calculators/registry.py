@@ -431,7 +431,7 @@ class FieldWords(NamedTuple):
 
     @property
     def verdicts(self) -> str:
-        """The positive decisions: ``answers fully supported``."""
+        """The positive decisions: ``answer sentences supported``."""
         return f"{self.subject}s {self.positive}".rstrip()
 
     def counted(self, count: int) -> str:
@@ -440,7 +440,7 @@ class FieldWords(NamedTuple):
 
 
 FIELD_WORDS: Mapping[str, FieldWords] = {
-    "overall_supported": FieldWords("answer", "fully supported"),
+    "overall_supported": FieldWords("answer", "supported as a whole"),
     "supported": FieldWords("answer sentence", "supported"),
     "relevant": FieldWords("document sentence", "relevant"),
     "utilized": FieldWords("document sentence", "used"),

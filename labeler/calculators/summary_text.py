@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals
+from labeler.calculators.intervals import (
+    MARK_NOTE,
+    Interval,
+    Intervals,
+    question_groups,
+)
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
@@ -23,6 +28,7 @@ from labeler.sentences.display import (
     in_percent,
     number,
     percent,
+    plural,
     reason_counts,
     shortened,
 )
@@ -79,8 +85,11 @@ def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]
     if intervals.group is None:
         for group, clusters in dict.fromkeys((row.group, row.clusters) for row in rows):
             if clusters is not None:
-                where = "" if group is None else f"{group}: "
-                yield f"{where}grouped by question ({clusters} groups)"
+                yield f"{_of_group(group)}{question_groups(clusters)}"
+
+
+def _of_group(group: str | None) -> str:
+    return "" if group is None else f"{shortened(group, _LONGEST_ID)}: "
 
 
 def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
@@ -173,8 +182,8 @@ def _bounds(rows: Sequence[SummaryRow]) -> Iterator[str]:
             one = f"{row.metric.id} {_span(*row.bounds)}"
             bounds.setdefault(row.group, []).append(one)
     for group, listed in bounds.items():
-        where = "" if group is None else f"{group}: "
-        yield f"mean if missing values were the lowest or highest: {where}{', '.join(listed)}"
+        where = f"{_of_group(group)}{', '.join(listed)}"
+        yield f"mean if missing values were the lowest or highest: {where}"
 
 
 _SMALL_SAMPLE = "* few records: the range may be too narrow or too wide"
@@ -208,7 +217,7 @@ def summary_sections(rows: Sequence[SummaryRow], view: View, source: str = "") -
 
     ``source`` is the label file or store that the command for more metrics reads; empty for none.
     """
-    names = configuration_names(rows)
+    names = configuration_names(row.label for row in rows)
     for label, name in names.items():
         own = [row for row in rows if row.label == label]
         measured = measured_rows(own)
@@ -239,7 +248,9 @@ def _tables(rows: Sequence[SummaryRow], view: View) -> Iterator[Section]:
     if view.by is None:
         yield Section(None, [filled(cells, rows)])
         return
-    groups: Cells = {Column(view.by, words=True): lambda row: row.group or NONE}
+    groups: Cells = {
+        Column(view.by, words=True): lambda row: shortened(row.group or NONE, _LONGEST_ID)
+    }
     cells = groups | {one: cell for one, cell in cells.items() if one.head not in _OF_METRIC}
     for metric in dict.fromkeys(row.metric for row in rows):
         name = plain_name(metric)
@@ -292,7 +303,7 @@ def _view_notes(
         yield from summary_notes(rows, view.intervals)
         yield from _unavailable(rows, view.asked)
         labeled = sum(row.labeled for row in rows if row.metric is rows[0].metric)
-        made_by = f"{labeled} records by {label}" if label else "no record has a label"
+        made_by = f"{plural(labeled, 'record')} by {label}" if label else "no record has a label"
         yield f"{made_by}|labeler:{__version__}"
         return
     for row in shown:
@@ -392,7 +403,7 @@ def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
     row = next((row for row in rows if row.defined), None)
     if row is None:
         return f"No metric has a value for {labeled:,} labeled records."
-    group = f" for {row.group}" if row.group is not None else ""
+    group = f" for {shortened(row.group, _LONGEST_ID)}" if row.group is not None else ""
     mean, interval = in_words(row)
     between = f" ({interval})" if interval else ""
     return f"{plain_name(row.metric).capitalize()}{group}: {mean} on average{between}."
@@ -429,7 +440,7 @@ def in_words(row: SummaryRow) -> tuple[str, str]:
 
 def conclusions(rows: Sequence[SummaryRow], worst: WorstIds | None = None) -> list[str]:
     """Return the headline of each judge configuration, with its name if there are several."""
-    names = configuration_names(rows)
+    names = configuration_names(row.label for row in rows)
     found = []
     for label, name in names.items():
         own = [row for row in rows if row.label == label]
@@ -438,9 +449,9 @@ def conclusions(rows: Sequence[SummaryRow], worst: WorstIds | None = None) -> li
     return found
 
 
-def configuration_names(rows: Iterable[SummaryRow]) -> dict[str | None, str]:
+def configuration_names(signatures: Iterable[str | None]) -> dict[str | None, str]:
     """Return short names of judge configurations: the parts in which they differ."""
-    labels = list(dict.fromkeys(row.label for row in rows))
+    labels = list(dict.fromkeys(signatures))
     parts = {label: dict.fromkeys((label or "no judge").split("|")) for label in labels}
     counts = Counter(part for own in parts.values() for part in own)
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from operator import itemgetter
@@ -16,6 +16,7 @@ from labeler.calculators.summary import SummaryRow
 from labeler.calculators.summary_text import (
     Rank,
     conclusions,
+    configuration_names,
     filled,
     floor_note,
     measured_rows,
@@ -237,24 +238,42 @@ class WorstRecords(Displayed, list[WorstRecord]):
 
     Args:
         records: the records.
-        lacking: number of all records with an unsupported sentence.
+        lacking: number of all labels with an unsupported sentence.
+        unjudged: number of other labels without a verdict on the whole answer, such as empty ones.
         total: number of all labels.
+        ways: short names of the judge configurations, by printed signature.
     """
 
-    def __init__(self, records: Iterable[WorstRecord], lacking: int, total: int) -> None:
+    def __init__(
+        self,
+        records: Iterable[WorstRecord],
+        *,
+        lacking: int,
+        unjudged: int,
+        total: int,
+        ways: Mapping[str | None, str],
+    ) -> None:
         super().__init__(records)
-        self.lacking, self.total = lacking, total
+        self.lacking, self.unjudged, self.total, self.ways = lacking, unjudged, total, ways
 
     @property
     def conclusion(self) -> str:
         """One sentence on the number of records with an unsupported sentence."""
         if not self.total:
             return "No labels."
-        if not self.lacking:
-            return f"Every sentence of all {self.total:,} answers is supported."
-        some = f"; the {len(self)} with the least support" if len(self) < self.lacking else ""
-        counted = f"{self.lacking:,} of {self.total:,} answers have an unsupported sentence"
-        return f"{counted}{some}:"
+        if self.unjudged == self.total:
+            return "No answer has a verdict."
+        noun = (
+            "answers" if len(self.ways) == 1 else f"labels of {len(self.ways)} judge configurations"
+        )
+        counted = f"{self.lacking:,}" if self.lacking else "None"
+        have = "have" if self.lacking > 1 else "has"
+        found = f"{counted} of {self.total:,} {noun} {have} an unsupported sentence"
+        if self.unjudged:
+            found += f"; {self.unjudged:,} {'has' if self.unjudged == 1 else 'have'} no verdict"
+        if len(self) < self.lacking:
+            found += f"; the {len(self) if len(self) > 1 else 'one'} with the least support"
+        return f"{found}{':' if self.lacking else '.'}"
 
     def _display(self) -> Display:
         return Display(self.conclusion, notes=list(self.lines()))
@@ -263,8 +282,8 @@ class WorstRecords(Displayed, list[WorstRecord]):
         """Yield lines of text: each record, its unsupported sentences, evidence and reasons."""
         for one in self:
             supported = one.sentences - len(one.unsupported)
-            name = shortened(one.id)
-            yield f"{name}: {supported} of {one.sentences} sentences supported"
+            by = f" by {self.ways[str(one.record.signature)]}" if len(self.ways) > 1 else ""
+            yield f"{shortened(one.id)}{by}: {supported} of {one.sentences} sentences supported"
             if question := one.record.example.question:
                 yield f"  question: {shortened(question, _LONGEST)}"
             for lacking in one.unsupported:
@@ -292,11 +311,13 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     count_of("the number of records", most, 1)
     seen: set[tuple[str, str]] = set()
     kept: list[tuple[Rank, LabelRecord]] = []
-    lacking = 0
+    signatures: dict[str, None] = {}
+    lacking = unjudged = 0
     for position, outcome in enumerate(outcomes):
         if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
             continue
         seen.add((outcome.id, outcome.key))
+        signatures[str(outcome.signature)] = None
         found = tally(outcome)
         if found.unsupported:
             lacking += 1
@@ -304,8 +325,11 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
             place = Rank(share, -len(found.unsupported), position)
             insort(kept, (place, outcome), key=itemgetter(0))
             del kept[most:]
+        elif found.unjudged or not found.response:
+            unjudged += 1
     described = (_described(record, tally(record)) for _, record in kept)
-    return WorstRecords(described, lacking, len(seen))
+    ways = configuration_names(signatures)
+    return WorstRecords(described, lacking=lacking, unjudged=unjudged, total=len(seen), ways=ways)
 
 
 def _described(record: LabelRecord, found: Tally) -> WorstRecord:

@@ -179,7 +179,8 @@ class _Request:
         self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
         self.collected: dict[str, Collected] = {}
         """Scores and such among the outcomes read so far, by kind."""
-        self._numbers = numbers_of(*sources, ids=ids)
+        numbers = numbers_of(*sources)
+        self._numbers = numbers.chosen(ids) if numbers else None
         if self._numbers:
             reject_thresholds(self._numbers.name, threshold)
             self.chosen = self._numbers.metrics if ids else select_metrics()

@@ -432,7 +432,7 @@ def outcomes_or_numbers(
     """Return outcomes as :func:`outcomes_at` does, or the rows of a numbers file."""
     from labeler.calculators.outcomes import numbers_of
 
-    if numbers := numbers_of(labels, ids=()):
+    if numbers := numbers_of(labels):
         reject_thresholds(numbers.name, threshold)
         return numbers
     return outcomes_at(labels, threshold)

@@ -131,7 +131,8 @@ def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = 
         grid, dropped = view.grid.fit(out.width)
         _print_grid(out, grid)
         notes += dropped_note(dropped)
-    out.write("\n".join((*notes, *view.notes, *filter(None, [more]))))
+    if lines := [*notes, *view.notes, *filter(None, [more])]:
+        out.write("\n".join(lines))
 
 
 def dropped_note(names: Sequence[str]) -> Iterator[str]:

@@ -11,7 +11,10 @@ from typing import Any
 from typing_extensions import Unpack
 
 from labeler.calculators.bias_correction import Corrected
-from labeler.calculators.intervals import Interval
+from labeler.calculators.intervals import (
+    Interval,
+    question_groups,
+)
 from labeler.calculators.rater_agreement import (
     UNITS,
     FieldAgreement,
@@ -43,6 +46,7 @@ from labeler.sentences.display import (
     Grid,
     Section,
     number,
+    shortened,
 )
 
 
@@ -419,7 +423,7 @@ def drawn_intervals(fields: Iterable[FieldAgreement]) -> Iterator[Interval | Non
 
 def named_in(name: str, group: str | None) -> str:
     """Return a name with its group."""
-    return name if group is None else f"{name} in {group}"
+    return name if group is None else f"{name} in {shortened(group)}"
 
 
 # Agreement with people in full.
@@ -460,7 +464,7 @@ def _estimate_notes(estimates: Iterable[Estimates]) -> Iterator[str]:
     for found in estimates:
         where = named_in(found.metric, found.group)
         if found.questions is not None:
-            yield f"{where}: 95 % intervals grouped by question ({found.questions} groups)"
+            yield f"{where}: 95 % intervals {question_groups(found.questions)}"
         for one in filter(None, (found.ppi, found.corrected)):
             if one.value is None:
                 yield f"{where}: {_METHODS[one.method]} undefined ({one.undefined})"

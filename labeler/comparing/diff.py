@@ -225,7 +225,8 @@ class LabelDiff(Displayed):
         total = self.counts.pairs
         found = [count for count in self._flips_of(None) if count.flipped]
         first = "; ".join(map(str, found[:2]))
-        verdicts = f"{self.flipped:,} of {total:,} records have a verdict that differs: {first}"
+        have = "has" if self.flipped == 1 else "have"
+        verdicts = f"{self.flipped:,} of {total:,} records {have} a verdict that differs: {first}"
         if not self.flipped:
             verdicts = f"no verdict differs in {total:,} records with the same sentences"
         parts = self.counts.left_out
@@ -297,7 +298,7 @@ class LabelDiff(Displayed):
         for group in self.groups:
             rows = [row for row in self.metrics if row.group == group]
             grids = [self.figures(group), *([_changes(rows)] if rows else [])]
-            heading = None if group is None else f"{self.by}: {group}"
+            heading = None if group is None else f"{self.by}: {shortened(group)}"
             yield Section(heading, grids, [*chain(*map(undefined_lines, rows))])
         aliases = alias_note(row.metric for row in self.metrics)
         yield Section(

@@ -292,7 +292,7 @@ class FlipCount(Brief):
         return self.flipped / self.decisions if self.decisions else None
 
     def __str__(self) -> str:
-        """Return the flips in words: ``4 answers became fully supported, 12 no longer are``."""
+        """Return the flips in words: ``4 answer sentences became supported, 12 no longer are``."""
         words = FLIP_WORDS[self.field]
         if not (self.gained or self.lost):
             return f"{words.counted(self.changed)} changed"

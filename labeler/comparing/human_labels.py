@@ -47,10 +47,11 @@ RESPONSE_FIELDS = ("supported",)
 SENTENCE_FIELDS = (*DOCUMENT_FIELDS, *RESPONSE_FIELDS)
 OVERALL = "overall_supported"
 
-_WORDS = {
-    **dict.fromkeys(("1", "1.0", "true", "yes", "y"), 1.0),
-    **dict.fromkeys(("0", "0.0", "false", "no", "n"), 0.0),
+VERDICTS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes", "y"), True),
+    **dict.fromkeys(("0", "0.0", "false", "no", "n"), False),
 }
+"""Words for yes and no, in lower case."""
 _FRAME = ("id", "sentence", "annotator", "field", "value")
 _PLACES = ("document", "response", "reference", "tool output", "turn")
 
@@ -255,7 +256,8 @@ def _place(sentence: str | None) -> str | None:
 def _value(field: str, given: object, where: str) -> float:
     is_verdict = field in SENTENCE_FIELDS or field == OVERALL
     text = str(given).strip().lower() if isinstance(given, str | int | float) else ""
-    value = _WORDS.get(text)
+    verdict = VERDICTS.get(text)
+    value = None if verdict is None else float(verdict)
     if value is None and not is_verdict:
         with suppress(ValueError):
             value = float(text)

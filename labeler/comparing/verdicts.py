@@ -184,7 +184,7 @@ class Verdict(Brief):
     @property
     def title(self) -> str:
         """The gate and the group."""
-        return self.demand if self.group is None else f"{self.demand} in {self.group}"
+        return f"{self.demand}{_in_group(self.row)}"
 
     @property
     def details(self) -> str:
@@ -257,9 +257,14 @@ class Verdict(Brief):
         }
 
 
+def _in_group(row: SummaryRow | None) -> str:
+    """Return the group in one short line; it is any text."""
+    return "" if row is None or row.group is None else f" in {shortened(row.group)}"
+
+
 def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
     """Return the checked value and the threshold in plain words."""
-    name = name_with_id(gate.metric) + ("" if row.group is None else f" in {row.group}")
+    name = name_with_id(gate.metric) + _in_group(row)
     if row.mean is None:
         sides = " on both sides" if gate.of_drop else ""
         why = [f"no record has a value of {name}{sides}", *gate.metric.remedies(row.undefined)]
@@ -316,10 +321,8 @@ class GateResults(Displayed, tuple[Verdict, ...]):
         """The verdict on one gate, or the number of missed gates."""
         if len(self) == 1:
             return str(self[0])
-        missed = len(self.missed)
-        return (
-            f"MISSED: {missed} of {len(self)} gates" if missed else f"passed: all {len(self)} gates"
-        )
+        missed, gates = len(self.missed), f"{len(self):,} gates"
+        return f"MISSED: {missed:,} of {gates}" if missed else f"passed: all {gates}"
 
     @property
     def notes(self) -> list[str]:

@@ -278,7 +278,8 @@ def read_documents(value: object) -> list[Document | None] | None:
     if isinstance(value, Mapping):
         listed = _listed(value)
         if listed is None:
-            one = read_document(value)
+            is_uneven = all(isinstance(part, list | tuple) for part in value.values())
+            one = None if is_uneven else read_document(value)  # columns of several lengths
             return [one] if one else None
     elif isinstance(value, list | tuple):
         listed = flat(value) if len(value) == 1 and isinstance(value[0], list | tuple) else value

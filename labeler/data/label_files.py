@@ -11,10 +11,9 @@ import gzip
 import logging
 import os
 import re
-import shlex
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property, partial
 from itertools import islice
@@ -140,36 +139,21 @@ def holds_numbers(name: str) -> bool:
     """Return True for a file that ``labeler metrics --rows -o`` wrote.
 
     Raises:
-        UsageError: the file is CSV and holds rows, which have no labels yet.
+        UsageError: the file is CSV and holds anything else, such as rows without labels.
     """
     is_csv = name.lower().removesuffix(".gz").endswith(".csv")
     is_file = Path(name).is_file() and Path(name).stat().st_size > 0
     if not is_file and not (is_csv and is_remote(name)):
         return False
     if is_csv:
-        if _holds_rows(name):
-            raise UsageError(
-                f"{name} holds rows, not labels: label them first: "
-                f"labeler label {shlex.quote(name)} -o labels.jsonl"
-            )
+        from labeler.data.formats.text_files import check_numbers  # noqa: PLC0415 - for CSV
+
+        check_numbers(name, NUMBERS)
         return True
     if is_table(name):
-        names: frozenset[str] = _tables(name).column_names(name)
-        return names >= NUMBERS
+        return bool(_tables(name).column_names(name) >= NUMBERS)
     with contextlib.suppress(UsageError, BadRow):
         return any(parse_object(line).keys() >= NUMBERS for line in islice(read_lines(name), 1))
-    return False
-
-
-def _holds_rows(name: str) -> bool:
-    """Return True if the columns of a CSV file mean a question and a response."""
-    from labeler.data.formats import read_source  # noqa: PLC0415 - for CSV
-    from labeler.data.presets import has_fields  # noqa: PLC0415 - for CSV
-
-    with contextlib.suppress(UsageError):
-        first = next(read_source(name), None)
-        row = first.fields if first else None
-        return isinstance(row, Mapping) and not row.keys() >= NUMBERS and has_fields(row)
     return False
 
 

@@ -23,7 +23,9 @@ _NAME = re.compile(r"[^\W\d][\w.]{0,99}")
 _BARE = re.compile(r"[\w.-]{1,99}")
 _ENUM = re.compile(r"<[A-Za-z][^<>\r\n]{0,99}>")
 _SPACE = re.compile(r"\s*")
-MISSING = frozenset(
+HIDDEN = frozenset(("__REDACTED__", "<truncated due to size exceeding limit>"))
+"""Texts that OpenInference and Langfuse write for one that was to be hidden, or was too long."""
+MISSING = HIDDEN | frozenset(
     (
         *("None", "null", "nan", "NaN", "NaT", "<NA>", "undefined", "NULL", "\\N"),
         *("#N/A", "#NAME?", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!"),

@@ -152,8 +152,9 @@ class Certificate(Displayed):
             verdict = "at least" if low >= goal.at_least else "too close to tell from"
             verdict = f"{'below' if high < goal.at_least else verdict} {goal.at_least:.6g}, "
         between = f"{in_percent(low, 1)} to {percent(high, 1)}, level {goal.level:.6g}"
+        name = plain_name(METRICS[goal.metric]).capitalize()
         return (
-            f"{plain_name(METRICS[goal.metric])}: {verdict}{percent(self.value, 1)} ({between}) "
+            f"{name}: {verdict}{percent(self.value, 1)} ({between}) "
             f"for {of}; {plural(self.checked, 'sentence')} read."
         )
 
@@ -193,13 +194,14 @@ class Certificate(Displayed):
     def facts(self) -> Sequence[tuple[str, str]]:
         """Return the certificate as lines of a name and a text, the most important first."""
         low, high = self.interval
+        failed = plural(self.failed, "row") + " without a label"
         again = f"{self.second_agreed} of {self.second_read} answers agree"
         facts = [
             ("Value", f"{self.value:.4f}"),
             ("Interval", f"{low:.4f} to {high:.4f}, level {self.goal.level:g}"),
             ("Judge's own value", number(self.judged, ".4f")),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
-            ("Records", f"{self.records:,}; {self.failed:,} rows without a label are left out"),
+            ("Records", f"{self.records:,}{f'; {failed} left out' if self.failed else ''}"),
             ("Looks", ", ".join(map(str, self.looks))),
             ("Design", f"{_METHOD}; seed {self.goal.seed}"),
             ("Read by", ", ".join(self.who) or "not named"),

@@ -4,7 +4,7 @@ A plan (``PLAN.csv``) has the :data:`COLUMNS`, with one row a sentence in the or
 ``plan`` is a :class:`PlanHeader` and equal in all rows, ``look`` is empty for sentences of earlier
 looks, and ``reading`` is 2 for a sentence that is read again, best by another person. A file of
 answers (``ANSWERS.csv``) needs :data:`ANSWERS`; ``annotator`` may name who answered, and other
-columns are ignored, so a filled-in plan is a file of answers too. A second row about a sentence is
+columns are ignored, so a filled-in plan is a file of answers too. Another row about a sentence is
 its second reading. Corrections answer a plan, too.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.audit import Subject
-from labeler.comparing.human_labels import judgments_in, majorities
+from labeler.comparing.human_labels import VERDICTS, judgments_in, majorities
 from labeler.data.corrections.file import is_corrections_file
 from labeler.data.formats.text_files import read_cells
 from labeler.data.label_files import replaced
@@ -37,11 +37,7 @@ COLUMNS = (
 ANSWERS = ("id", "sentence", "answer")
 """Columns that a file of answers needs."""
 WORDS = {True: "yes", False: "no", None: "not relevant"}
-_READ = {
-    **dict.fromkeys(("yes", "y", "true", "1", "1.0"), True),
-    **dict.fromkeys(("no", "n", "false", "0", "0.0"), False),
-    **dict.fromkeys(("not relevant", "irrelevant", "none"), None),
-}
+_READ = VERDICTS | dict.fromkeys(("not relevant", "irrelevant"))
 _LONGEST = 4000
 """Characters of a name or a text at most."""
 _NEAREST = 3
@@ -230,28 +226,50 @@ def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
     for where, row in read_cells(str(path)):
         missing = next((name for name in needed if name not in row), None)
         if missing:
-            raise UsageError(f"{where}: no column {missing!r}; have {', '.join(needed)}")
+            raise UsageError(
+                f"{where}: no column {missing!r}, but {', '.join(row)}; needed: {', '.join(needed)}"
+            )
         # An id may begin or end with a blank; nothing else may.
         yield where, {name: one if name == "id" else one.strip() for name, one in row.items()}
 
 
 def _collected(rows: Iterable[Row], metric: str) -> Readings:
-    """Return the answers of rows."""
+    """Return the answers of rows; a row that repeats one of the same person counts once."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
-    who: dict[str, None] = {}
+    known: dict[tuple[str, ...], Answer] = {}
     for where, row in rows:
-        text = row["answer"].lower()
-        if not text:
+        if not row["answer"]:
             continue
-        if text not in _READ or (_READ[text] is None and metric != COMPLETENESS):
-            more = " or 'not relevant'" if metric == COMPLETENESS else ""
-            raise UsageError(f"{where}: answer is {row['answer']!r:.40}; it is yes or no{more}")
-        item = (row["id"], row["sentence"])
-        target = second if row.get("reading") == "2" or item in answers else answers
+        answer = _answer(where, row["answer"], metric)
+        item, reading = (row["id"], row["sentence"]), row.get("reading", "")
+        name = row.get("annotator", "")[:_LONGEST]
+        own = (name, reading, *item)
+        if name and own in known:
+            if known[own] != answer:
+                raise UsageError(
+                    f"{where}: another answer of {name!r:.40} about {item!r:.120} than in an "
+                    "earlier row; keep one of the two"
+                )
+            continue
+        known[own] = answer
+        target = second if reading == "2" or item in answers else answers
         if item in target:
             raise UsageError(f"{where}: a third answer about {item!r:.120}; keep two at most")
-        target[item] = _READ[text]
-        if name := row.get("annotator"):
-            who[name[:_LONGEST]] = None
-    return Readings(answers, second, tuple(who))
+        target[item] = answer
+    return Readings(answers, second, tuple(dict.fromkeys(name for name, *_ in known if name)))
+
+
+def _answer(where: str, text: str, metric: str) -> Answer:
+    """Return the answer that a cell stands for.
+
+    Raises:
+        UsageError: it is another text.
+    """
+    word = text.lower()
+    if word in _READ and (_READ[word] is not None or metric == COMPLETENESS):
+        return _READ[word]
+    more = "; or 'not relevant'" if metric == COMPLETENESS else ""
+    raise UsageError(
+        f"{where}: answer is {text!r:.40}; allowed: yes or no (true, false, 1, 0){more}"
+    )

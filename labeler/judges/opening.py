@@ -238,12 +238,22 @@ def hosted_spec(options: JudgeOptions) -> JudgeSpec:
     return spec_of(options.model, options.settings, chosen)
 
 
-def _hosted_judge(provider: str, options: JudgeOptions, instead: str) -> Judge:
+def required_model(provider: str, options: JudgeOptions, instead: str = "") -> str:
+    """Return the model that options name.
+
+    Raises:
+        UsageError: they name none.
+    """
     if options.model is None:
         raise UsageError(
             f"the {provider} judge needs --model (or LABELER_MODEL): models retire, so none is "
             f"built in{instead}"
         )
+    return options.model
+
+
+def _hosted_judge(provider: str, options: JudgeOptions, instead: str) -> Judge:
+    model = required_model(provider, options, instead)
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
     from labeler.judges.openai.address import environment_key  # noqa: PLC0415 - for hosted ones
 
@@ -251,4 +261,4 @@ def _hosted_judge(provider: str, options: JudgeOptions, instead: str) -> Judge:
     if options.api_key_command is None:
         key = environment_key(options.base_url, provider, instead)
     kind: Callable[..., Judge] = JUDGES[provider]
-    return kind(options.model, **options.settings, api_key=key, price=options.find_price())
+    return kind(model, **options.settings, api_key=key, price=options.find_price())

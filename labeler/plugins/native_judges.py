@@ -12,7 +12,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from labeler.judges.openai.completion import NO_COMPLETION, Completion, read_completion, text_of
+from labeler.judges.openai.completion import (
+    Completion,
+    count_of,
+    read_completion,
+    stated_fault,
+    text_of,
+    unfinished,
+    unreadable,
+)
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.reading import at, json_of, list_of, verbatim
 from labeler.judges.openai.request import Form, Request, schema_name
@@ -46,15 +54,13 @@ def _set_only(**settings: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON values
 class _Answers(NamedTuple):
     """The places of an answer's parts, by which it becomes a chat completion."""
 
-    blocks: Sequence[str | int]
+    blocks: Sequence[str]
     """Path to the list of its texts and calls."""
     call: Sequence[str]
     """Path from a block to the arguments of a call. They are taken word for word, because an object
     with a duplicate name must be seen as such."""
-    end: Sequence[str | int]
+    end: Sequence[str]
     """Path to the reason of its end."""
-    ends: Mapping[str, str]
-    """Such reasons in the words of chat completions; others mean a complete answer."""
     usage: str
     """Name of the object with counts of tokens."""
     prompt: Sequence[str]
@@ -69,50 +75,49 @@ class _Answers(NamedTuple):
     """Name of the model that answered, if it is named."""
     blocked: Sequence[str] = ()
     """Path to the reason why a filter blocked the request, if there is one."""
+    candidates: str = ""
+    """Name of the list of answers, if there may be several. Paths begin in one of them."""
 
     def completion(self, body: bytes, _: Request) -> Completion:
         """Return the completion that an answer holds."""
         values = json_of(body)
-        if values is None:
-            return NO_COMPLETION
-        finish = self.ends.get(str(at(values, *self.end)))
+        if not isinstance(values, dict):
+            return Completion(error=unreadable(body))
+        listed = list_of(values.get(self.candidates))
+        place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
+        path = (self.candidates, place) if self.candidates else ()
+        finish = text_of(at(values, *path, *self.end))
         if self.blocked and at(values, *self.blocked) is not None:
             finish = "content_filter"
-        listed, counts = at(values, *self.blocks), at(values, self.usage)
-        parts = list_of(listed)
+        blocks, counts = at(values, *path, *self.blocks), at(values, self.usage)
+        parts = list_of(blocks)
         texts = [text_of(at(part, "text")) for part in parts if not at(part, "thought")]
-        called = [n for n, part in enumerate(parts) if at(part, *self.call) is not None]
-        # Only the arguments of a single call are read; each takes a pass over the body.
-        is_one = len(called) == 1
-        calls = [verbatim(body, *self.blocks, n, *self.call) if is_one else "" for n in called]
+        calls = {n: at(one, *self.call) for n, one in enumerate(parts)}
+        called = [n for n, arguments in calls.items() if arguments is not None]
+        # Equal calls are one, whose arguments take a pass over the body.
+        is_one = bool(called) and all(calls[n] == calls[called[0]] for n in called)
+        arguments = verbatim(body, *path, *self.blocks, called[0], *self.call) if is_one else ""
         message = {
             "content": "".join(texts),
-            "tool_calls": [{"function": {"arguments": arguments}} for arguments in calls],
-            "refusal": finish == "refusal",
+            "tool_calls": [{"function": {"arguments": arguments}}],
         }
         choice = {"message": message, "finish_reason": finish}
+        has_choice = isinstance(blocks, list) or unfinished(finish)
         return read_completion(
             {
-                "choices": [choice] if isinstance(listed, list) or finish else [],
+                "choices": [choice, *[{}] * (len(listed) - 1)] if has_choice else [],
                 "usage": {
-                    "prompt_tokens": _total(counts, *self.prompt),
-                    "completion_tokens": _total(counts, *self.answer),
+                    "prompt_tokens": sum(count_of(at(counts, name)) for name in self.prompt),
+                    "completion_tokens": sum(count_of(at(counts, name)) for name in self.answer),
                     "prompt_tokens_details": {
-                        "cached_tokens": _total(counts, self.read),
-                        "cache_write_tokens": _total(counts, self.written),
+                        "cached_tokens": at(counts, self.read),
+                        "cache_write_tokens": at(counts, self.written),
                     },
                 },
                 "model": at(values, self.model),
-                "error": at(values, "error"),
+                "error": stated_fault(values, self.candidates or self.blocks[0]) or None,
             }
         )
-
-
-def _total(counts: object, *names: str) -> int | None:
-    """Return the sum of the counts that are there; ``None`` without any."""
-    found = [at(counts, name) for name in names]
-    known = [count for count in found if isinstance(count, int) and count >= 0]
-    return sum(known) if known else None
 
 
 # Anthropic's Messages API
@@ -126,11 +131,6 @@ ANTHROPIC = Provider(
     lacks=OPENAI_ONLY | {"seed"},
 )
 
-_MESSAGE_ENDS = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
 _LIMIT = re.compile(r"anthropic-ratelimit-(requests|tokens)-(limit|remaining|reset)")
 
 
@@ -157,7 +157,6 @@ _ANTHROPIC_ANSWERS = _Answers(
     blocks=["content"],
     call=["input"],
     end=["stop_reason"],
-    ends=_MESSAGE_ENDS,
     usage="usage",
     prompt=("input_tokens", _ANTHROPIC_READ, _ANTHROPIC_WRITTEN),
     answer=["output_tokens"],
@@ -206,13 +205,6 @@ BEDROCK = Provider(
     lacks=OPENAI_ONLY | {"seed"},
 )
 
-_CONVERSE_ENDS = {
-    **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
-    **dict.fromkeys(("content_filtered", "guardrail_intervened"), "content_filter"),
-    **dict.fromkeys(("malformed_model_output", "malformed_tool_use"), "error"),
-    "refusal": "refusal",
-}
-
 
 def _converse_body(asked: Request) -> dict[str, Any]:
     instructions, messages, schema = _texts_of(asked)
@@ -242,7 +234,6 @@ _BEDROCK_ANSWERS = _Answers(
     blocks=["output", "message", "content"],
     call=["toolUse", "input"],
     end=["stopReason"],
-    ends=_CONVERSE_ENDS,
     usage="usage",
     prompt=["inputTokens", _BEDROCK_READ, _BEDROCK_WRITTEN],
     answer=["outputTokens"],
@@ -281,15 +272,6 @@ GEMINI = Provider(
     lacks=OPENAI_ONLY | {"prompt_cache"},
 )
 
-_CANDIDATE_ENDS = {
-    "MAX_TOKENS": "length",
-    **dict.fromkeys(
-        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
-        "content_filter",
-    ),
-    **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "OTHER"), "error"),
-}
-
 
 def _candidate_body(asked: Request) -> dict[str, Any]:
     """Return the body of a request, the schema where the API takes JSON Schema."""
@@ -316,16 +298,16 @@ def _candidate_body(asked: Request) -> dict[str, Any]:
 
 
 _GEMINI_ANSWERS = _Answers(
-    blocks=["candidates", 0, "content", "parts"],
+    blocks=["content", "parts"],
     call=["functionCall", "args"],
-    end=["candidates", 0, "finishReason"],
-    ends=_CANDIDATE_ENDS,
+    end=["finishReason"],
     usage="usageMetadata",
     prompt=["promptTokenCount"],
     answer=["candidatesTokenCount", "thoughtsTokenCount"],
     read="cachedContentTokenCount",
     model="modelVersion",
     blocked=["promptFeedback", "blockReason"],
+    candidates="candidates",
 )
 
 

@@ -209,6 +209,7 @@ class ReportData:
 
     Attributes:
         entries: the records, in the order of the outcomes; copies have none.
+        asked: the metrics of conclusions: those that were asked for, or the default ones.
         metrics: metrics that some row was measured with.
         signatures: distinct printed signatures with the models that answered, in the order of the
             outcomes.
@@ -242,8 +243,9 @@ class ReportData:
         self.made: tuple[str, str] | None = None
         self._measurer = Measurer(metrics)
         self._always = Measurer(select_metrics((*METRICS, SUPPORT)))
-        default = dict.fromkeys((*select_metrics(), *select_metrics(METRICS)))
-        self._shown = list(default) if metrics is None else metrics
+        self.asked = select_metrics() if metrics is None else tuple(metrics)
+        more = select_metrics(METRICS) if metrics is None else ()
+        self._shown = [*dict.fromkeys((*self.asked, *more))]
         self._rows: list[MetricsRow] = []
         self._known = Identities()
         self._kept: dict[int, list[LabelRecord]] = {}

@@ -12,9 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.intervals import MARK_NOTE
+from labeler.calculators.intervals import (
+    MARK_NOTE,
+    question_groups,
+)
 from labeler.calculators.registry import headline_metrics, plain_name
-from labeler.calculators.summary_text import floor_note, headline, in_words, measured_rows
+from labeler.calculators.summary_text import (
+    Headline,
+    conclusions,
+    configuration_names,
+    floor_note,
+    headline,
+    in_words,
+    measured_rows,
+)
 from labeler.labels.signature import selection_warnings
 from labeler.report import charts
 from labeler.report.charts import Chart, filter_text
@@ -39,7 +50,7 @@ if TYPE_CHECKING:
 TITLES = {
     ADHERENCE: "Full support",
     RELEVANCE: "Relevance",
-    "utilization": "Use",
+    "utilization": "Utilization",
     COMPLETENESS: "Completeness",
 }
 """Titles of the tiles by metric id; without any of these metrics the first ones have tiles."""
@@ -113,6 +124,8 @@ class Summary:
             for reason, count in ranked[:MAX_REASONS]
         ]
         self.more_reasons = max(0, len(ranked) - MAX_REASONS)
+        rows = [row for row in data.overall if row.metric in data.asked]
+        self.conclusions = conclusions(rows) or [str(Headline("No labels.", failed=self.unlabeled))]
         self.contradicted = data.audit.worst["contradiction"]
         self.suspected = data.audit.worst["suspicion"]
         shown = range(min(len(data.signatures), MAX_CONFIGURATIONS))
@@ -143,6 +156,7 @@ class ConfigurationSummary:
         self._grouped = measured_rows(row for row in data.grouped if row.label == signature)
         self._checked = [row for row in data.audit.rows if row.label == signature]
         self._rows = measured_rows(self._all_rows)
+        self.name = configuration_names(data.signatures)[signature]
         self.number, self.labeled = place + 1, len(self._entries)
         self.filter = filter_text({"signature": place})
         self.unsupported_filter = filter_text({"verdict": "unsupported"}, *self._filters)
@@ -150,7 +164,8 @@ class ConfigurationSummary:
         self.facts = [(name, value) for name, _, value in parts]
         self.failed = self._rows[0].failed if self._rows else {}
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
-        self.headline = headline(self._rows)
+        self._asked = [row for row in self._all_rows if row.metric in data.asked]
+        self.headline = headline(self._asked)
         self.worst = data.worst.get(place, ())
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
@@ -167,7 +182,7 @@ class ConfigurationSummary:
     def tiles(self) -> list[dict[str, Any]]:
         """A tile for each of at most four metrics; one without a value says why."""
         found = {row.metric.id: row for row in self._all_rows}
-        valued = [row.metric for row in self._all_rows if row.mean is not None]
+        valued = [row.metric for row in self._asked if row.mean is not None]
         chosen = [one for one in TITLES if one in found]
         if not any(metric.id in TITLES for metric in valued):
             chosen = [metric.id for metric in headline_metrics(valued)]
@@ -324,7 +339,7 @@ def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals | None) -
     words = ", ".join(map(_spaced, found)) or "none, too few records"
     together = f", grouped by {intervals.group}" if intervals.group else ""
     if clusters and not intervals.group:
-        together = f", grouped by question ({clusters} groups)"
+        together = f", {question_groups(clusters)}"
     return f"Intervals of the mean: {intervals.level * 100:g} %, {words}{together}."
 
 

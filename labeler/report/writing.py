@@ -84,7 +84,7 @@ class WrittenReport(list[Path]):
 
     def __init__(self, files: Iterable[Path], summary: Summary) -> None:
         super().__init__(files)
-        self.conclusions = [str(one.headline) for one in summary.configurations]
+        self.conclusions = summary.conclusions
 
 
 @named_keywords

@@ -273,11 +273,34 @@ def read_content(content: object, levels: int = _DEEPEST) -> Content | None:
     if len(known) < len(read):
         return None
     return Content(
-        "\n".join(one.text for one in known if one.text),
+        _joined(known, list(map(_is_cited, parts))),
         tuple(result for one in known for result in one.results),
         tuple(kind for one in known for kind in one.media),
         any(one.answers_call for one in known),
     )
+
+
+def _joined(parts: Sequence[Content], cited: Sequence[bool]) -> str:
+    """Return the text of parts, each on a line of its own unless they are pieces of a sentence.
+
+    Models that cite documents answer in such pieces: at each quotation a part ends.
+    """
+    pieces: list[str] = []
+    after_cited = False
+    for part, is_cited in zip(parts, cited, strict=True):
+        if not part.text:
+            continue
+        end, start = pieces[-1][-1:] if pieces else " ", part.text[0]
+        goes_on = end.isspace() or start.isspace() or is_cited or after_cited
+        pieces.append(part.text if goes_on else f"\n{part.text}")
+        after_cited = is_cited
+    return "".join(pieces)
+
+
+def _is_cited(part: object) -> bool:
+    """Return True for a part of an answer with its citations, as Anthropic and Bedrock have it."""
+    fields = (part, *part.values()) if isinstance(part, Mapping) else ()
+    return any(isinstance(one, Mapping) and bool(one.get("citations")) for one in fields)
 
 
 def _part(part: object, levels: int) -> Content | None:

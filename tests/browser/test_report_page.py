@@ -14,6 +14,7 @@ from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import write_report
 from labeler.sentences.characters import visible
+from support.labeled import record, with_question
 from support.payloads import PAYLOADS, hostile_column, hostile_records
 
 if TYPE_CHECKING:
@@ -617,6 +618,19 @@ def test_a_telephone_scrolls_up_and_down_alone(visits: Visits, small: str) -> No
         expect(page.locator("#browser :is(.records, .record):visible")).to_have_count(1)
         page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_texts_without_a_blank_stay_in_their_columns(visits: Visits, tmp_path: Path) -> None:
+    """Ids, questions and groups may be any text, on a screen of any width."""
+    word = "x" * 300
+    row = with_question(record(id=word, metadata={"g": word}), word)
+    [path] = write_report([row], tmp_path / "r.html", name=word, by="g")
+    page = visits.open(path.as_uri())
+    expect(page.locator(LIST)).to_have_count(1)
+    for size in (page.viewport_size, PHONE):
+        page.set_viewport_size(size)
+        width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1]
 
 
 def test_a_telephone_shows_the_response_before_the_documents(visits: Visits, small: str) -> None:

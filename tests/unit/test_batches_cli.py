@@ -153,6 +153,8 @@ def test_without_a_key_or_an_address_nothing_is_sent(
     monkeypatch.delenv("OPENAI_API_KEY")
     code, _, err = command.anywhere(*asked)
     assert (code, "needs none" in err, "embedded" in err) == (2, True, False)
+    code, _, err = command.anywhere(*asked[:2])
+    assert (code, "needs --model" in err) == (2, True)  # as `label` says first
     assert not provider.requests
 
 

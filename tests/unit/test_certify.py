@@ -373,13 +373,17 @@ def test_plan_file_holds_all_there_is(tmp_path: Path) -> None:
 
 
 def test_answers_file_has_two_readings_and_people(tmp_path: Path) -> None:
-    """A second row is a second reading; other answers than yes and no are named with their line."""
+    """A second row is a second reading, and a person's row counts once; no word is guessed."""
     path = tmp_path / "answers.csv"
-    path.write_text(
-        "id,sentence,answer,annotator,note\n'=1+1,a,Yes,ann,x\n'=1+1,a,no,bo,\nr,b,,ann,\n"
-    )
+    rows = "'=1+1,a,Yes,ann,x\n'=1+1,a,no,bo,\nr,b,,ann,\n"
+    path.write_text(f"id,sentence,answer,annotator,note\n{rows}")
     plan = make_plan(labels(1), Goal("adherence_fraction", within=0.1))
     found = read_answers(path, plan)
+    path.write_text(f"id,sentence,answer,annotator,note\n{rows}{rows}")
+    assert read_answers(path, plan) == found
+    path.write_text("id,sentence,answer,annotator\nr,a,1,ann\nr,a,0,ann\n")
+    with pytest.raises(UsageError, match=r"answers\.csv:3: another answer of 'ann'"):
+        read_answers(path, plan)
     assert found.answers == {("=1+1", "a"): True}
     assert found.second == {("=1+1", "a"): False}
     assert found.who == ("ann", "bo")
@@ -427,7 +431,7 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
         if not code:
             break
         assert out.startswith("not yet: about ")
-    assert out.startswith("answer sentences supported: at least 0.6, ")
+    assert out.startswith("Answer sentences supported: at least 0.6, ")
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
     code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
     assert (code, "is a plan already" in err) == (2, True)

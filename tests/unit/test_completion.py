@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from labeler.calculators import select_metrics
 from labeler.calculators.registry import HEADLINES, headline_metrics
 from labeler.judges.openai.attempts import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
-from labeler.judges.openai.completion import NO_COMPLETION, parse_completion, read_completion
+from labeler.judges.openai.completion import counts_of, parse_completion, read_completion
 from labeler.judges.openai.masking import MaskedBytes, remember_key
+from labeler.judges.task import Token
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import LONGEST_TEXT, Violation
 from labeler.labels.record import Usage
@@ -112,7 +114,9 @@ def test_a_body_of_any_shape_is_read(value: object) -> None:
     if isinstance(value, bytes):
         parse_completion(value)
     else:
-        assert (read_completion(value) == NO_COMPLETION) == (not isinstance(value, dict))
+        error = parse_completion(json.dumps(value).encode()).error
+        assert error is not None
+        assert (error.kind == "not_json") == (not isinstance(value, dict))
 
 
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
@@ -147,6 +151,68 @@ def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], conten
     """Parts are joined, equal calls are one; several answers are none."""
     read = read_completion({"choices": [{"message": message}]})
     assert (read.content, read.error) == (content, None)
+
+
+@pytest.mark.parametrize(
+    ("counted", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 80}}, 80),
+        ({"prompt_tokens_details": None, "cached_tokens": 80}, 80),  # Moonshot
+        ({"prompt_cache_hit_tokens": 80, "prompt_cache_miss_tokens": 20}, 80),  # DeepSeek
+        ({"prompt_tokens_details": {"cached_tokens": True}}, 0),
+        ({"prompt_tokens": True}, None),
+        ({"prompt_tokens": "100"}, None),
+        ({"completion_tokens": None}, None),
+    ],
+)
+def test_tokens_are_counted_where_servers_count_them(
+    counted: dict[str, Any], cached: int | None
+) -> None:
+    """A count of another type is none; without both counts the usage is unknown."""
+    usage, _ = counts_of({"prompt_tokens": 100, "completion_tokens": 9, **counted})
+    assert (usage and usage.cached_tokens) == cached
+
+
+def place(score: str, other: str, logprob: float = -0.5) -> dict[str, Any]:
+    """A token of two that were likely, as a server lists it."""
+    listed = [{"token": score, "logprob": -0.51}, {"token": other, "logprob": -1.0}]
+    return {"token": score, "logprob": logprob, "bytes": [], "top_logprobs": listed}
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        {"content": [place("4", "5")]},
+        {
+            "tokens": ["4"],
+            "token_logprobs": [-0.5],
+            "top_logprobs": [{"4": -0.51, "5": -1.0}],
+        },
+    ],
+)
+def test_tokens_are_read_in_both_forms(logprobs: dict[str, Any]) -> None:
+    """The chosen token is no alternative to itself, although it is rounded otherwise there."""
+    made = completion("4")
+    made["choices"][0]["logprobs"] = logprobs
+    (token,) = read_completion(made).tokens
+    assert token == Token(b"4", -0.5, ((b"5", -1.0),))
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        {"tokens": ["4"], "token_logprobs": [None]},
+        {"tokens": ["4", "}"], "token_logprobs": [-0.5]},
+        {"tokens": "4", "token_logprobs": [-0.5]},
+        {"content": [place("4", "5", math.nan)]},
+        {"content": [place("4", "5", 0.9)]},
+    ],
+)
+def test_tokens_without_a_logarithm_each_are_none(logprobs: dict[str, Any]) -> None:
+    """A place that is unknown would shift the others."""
+    made = completion("4")
+    made["choices"][0]["logprobs"] = logprobs
+    assert read_completion(made).tokens == ()
 
 
 @pytest.mark.parametrize("content", [7, 1.5, True, {"a": 1}, [[]], [{"type": "text"}], [7]])

@@ -16,8 +16,8 @@ from labeler.judges.openai.error_rules import (
     RetryPolicy,
     explain,
     find_rule,
-    plain_code,
 )
+from labeler.judges.openai.masking import plain_code
 from support.command import Command
 
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+import labeler
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.summary_text import WorstIds, headline
+from labeler.calculators.summary_text import WorstIds, conclusions, headline
 from labeler.calculators.tables import worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
-from labeler.report import comparison_pages
+from labeler.report import comparison_pages, write_report
 from labeler.report.comparison_pages import MOST_MOVED, moved_ids, moved_record, write_comparison
 from labeler.sentences.display import in_percent, percent
-from support.labeled import claims_output, output, record, says
+from support.labeled import claims_output, output, record, relabeled, says
 from support.pages import read_page
 
 Support = dict[str, list[str]]
@@ -145,6 +146,46 @@ def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> N
     """Such as a verdict on the whole alone."""
     whole = record(answer=output(support=SUPPORTED, overall=False))
     assert worst_records([whole, FAILED]) == []
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "conclusion"),
+    [
+        ([FAILED], "No labels."),
+        (labels({}), "No answer has a verdict."),
+        (labels({}, SUPPORTED), "None of 2 answers has an unsupported sentence; 1 has no verdict."),
+        (labels(HALF), "1 of 1 answers has an unsupported sentence:"),
+        (
+            [*labels(HALF, HALF), relabeled(labels(HALF)[0], model="m-9")],
+            (
+                "3 of 3 labels of 2 judge configurations have an unsupported sentence; the one "
+                "with the least support:"
+            ),
+        ),
+    ],
+)
+def test_the_worst_are_counted_by_verdicts(outcomes: list[AnyOutcome], conclusion: str) -> None:
+    """An answer without a verdict is not a supported one; labels of two judges are not answers."""
+    assert worst_records(outcomes, 1).conclusion == conclusion
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        [FAILED],
+        [record(documents=[], relevant=(), utilized=(), support={})],
+        labels(HALF, SUPPORTED),
+        [*labels(HALF), relabeled(labels(NONE)[0], model="m-9"), FAILED],
+    ],
+)
+def test_a_report_begins_like_the_table_of_its_labels(
+    outcomes: list[AnyOutcome], tmp_path: Path
+) -> None:
+    """Labels without a value, failures alone, and each judge by its name."""
+    found = write_report(outcomes, tmp_path / "r.html", name="x").conclusions
+    assert found == conclusions(list(labeler.summary(outcomes, intervals=Intervals())))
+    texts = " ".join(read_page(tmp_path / "r.html").texts.split())
+    assert found[0].rpartition(": ")[2] in texts
 
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}

@@ -268,6 +268,10 @@ STRANGE: dict[str, Callable[[dict[str, Any]], object]] = {
     "a huge number": lambda done: result(done, "d-0a")["value"].update(end="9" * 5000),
     "another script's digit": lambda done: result(done, "d-0a")["value"].update(start="²"),
     "a path for a place": lambda done: result(done, "d-0a")["value"].update(start="/div[1]"),
+    "a mark of another name": lambda done: result(done, "d-0a")["value"].update(
+        paragraphlabels=["Relevant"]
+    ),
+    "a control of another name": lambda done: result(done, "d-0a").update(from_name="marks"),
     "nobody": lambda done: done["annotations"][0].pop("completed_by"),
     "a list for a person": lambda done: done["annotations"][0].update(completed_by=[1]),
     "a name of control characters": lambda done: done["annotations"][0].update(

@@ -372,7 +372,7 @@ def test_a_label_shows_its_verdicts_and_what_they_rest_on() -> None:
         (lambda labels: labels.metrics(idz=1), "have: ids"),
         (lambda labels: labels.compare(labels, levl=1), "did you mean 'level'"),
         (lambda labels: labels.diff(labels, topp=1), "did you mean 'top'"),
-        (lambda labels: labels.report("r.html", titel="T"), "did you mean 'title'"),
+        (lambda labels: labels.report("r.html", metrix="T"), "did you mean 'metrics'"),
         (lambda labels: labeler.summary(labels, bye="x"), "summary() has no option 'bye'"),  # type: ignore[call-arg]
         (lambda _: labeler.open_rows([], mapp={}), "open_rows() has no option 'mapp'"),  # type: ignore[call-arg]
         (lambda labels: labels.save(3), "path must be the path of a file"),

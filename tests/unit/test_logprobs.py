@@ -77,7 +77,7 @@ def test_the_weighted_score_is_exact() -> None:
 
 FIRST = answer(WORKED, head='{"score": ', tail=', "reasoning": "so"}')
 QUOTED = answer(WORKED, head='{"reasoning": "it says \\"score\\": 5, and \\\\", "score": ')
-CERTAIN = Token(b"4", 0.0, ((b"3", -math.inf), (b" 4", math.log(0.5))))
+CERTAIN = Token(b"4", 0.0, ((b"3", -math.inf), (b" 4", math.log(0.005))))
 AS_WORKED = {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
 
 
@@ -147,8 +147,13 @@ def test_a_digit_that_could_go_on_leaves_the_distribution_unknown() -> None:
         (answer("4", tail=', "score": 4}'), 4),
         (answer("4" * 5000), 4),
         (answer({"4": 0.5}, head='{"sc\\u006fre": '), 4),
+        (answer({"4": 0.2, "I": 0.6, "5": 0.1}), 4),
+        (answer({"4": 0.9, "5": 0.9}), 4),
     ],
-    ids=["none", "another score", "no score", "two scores", "endless", "escaped name"],
+    ids=[
+        *("none", "another score", "no score", "two scores", "endless", "escaped name"),
+        *("forced by a grammar", "more than certain"),
+    ],
 )
 def test_tokens_that_do_not_hold_the_score_tell_nothing(tokens: list[Token], score: int) -> None:
     """Then the answer alone counts."""

@@ -215,6 +215,9 @@ EDITS = {
     "another version of the metric": {"versions": "metrics:relevance.v9"},
     "scores": {"kind": "score"},
     "damaged metadata": {"metadata": "{"},
+    "a figure with a decimal comma": {"relevance": "0,5"},
+    "a label of no configuration": {"label": ""},
+    "a row of no kind, as a sum below the rows": {"kind": "", "failed": "sum"},
 }
 
 
@@ -223,10 +226,28 @@ def test_an_edited_file_is_an_error(
     edit: dict[str, str], files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
     """It names the file and the column, and nothing is computed."""
-    path = Path("edited.csv")
     with files[1]["csv"].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     rows[0] |= edit
+    assert_refused(rows, labeler_command)
+
+
+@pytest.mark.parametrize("lost", [".numerator", "question_group"])
+def test_a_file_without_some_columns_is_an_error(
+    lost: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
+) -> None:
+    """Without exact parts there are no metrics; without questions, ranges would be others."""
+    with files[1]["csv"].open(encoding="utf-8", newline="") as file:
+        rows = [
+            {name: cell for name, cell in row.items() if not name.endswith(lost)}
+            for row in csv.DictReader(file)
+        ]
+    assert_refused(rows, labeler_command)
+
+
+def assert_refused(rows: list[dict[str, str]], labeler_command: Command) -> None:
+    """Assert that the rows are no numbers file."""
+    path = Path("edited.csv")
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -242,8 +263,13 @@ def test_damaged_and_foreign_files_are_errors(
     parquet = Path("cut.parquet")
     parquet.write_bytes(files[1]["parquet"].read_bytes()[:-100])
     Path("other.csv").write_text("id,value\n1,2\n", encoding="utf-8")
-    for path, reason in ((parquet, "cannot read"), ("other.csv", "no column 'position'")):
-        code, _, err = labeler_command("metrics", path)
+    says = "have columns id, position, versions, and this file has id, value"
+    for command, path, reason in (
+        ("metrics", parquet, "cannot read"),
+        ("metrics", "other.csv", says),
+        ("audit", "other.csv", says),
+    ):
+        code, _, err = labeler_command(command, path)
         assert (code, str(path) in err, reason in err) == (2, True, True)
     code, _, err = labeler_command("metrics", files[1]["csv"], "--metrics", "relevance:ragbench")
     assert (code, "--metrics relevance:ragbench" in err) == (2, True)

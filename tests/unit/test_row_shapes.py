@@ -313,6 +313,34 @@ def test_turns_before_a_question_of_messages_are_its_history() -> None:
             assert found.content.history == expected
 
 
+def test_the_pieces_of_a_cited_answer_are_its_sentences() -> None:
+    """Anthropic and Bedrock end a part at each quotation; other parts stand on lines."""
+    texts = ("As the guide says,", "the quay is 90 m long", ". It is old.", "Really.")
+    cited = [{"document_index": 0, "cited_text": "90 m"}]
+    anthropic: list[dict[str, Any]] = [
+        {"type": "text", "text": text, "citations": None} for text in texts
+    ]
+    anthropic[1] |= {"citations": cited}
+    bedrock: list[dict[str, Any]] = [{"text": text} for text in texts]
+    bedrock[1] = {"citationsContent": {"content": [{"text": texts[1]}], "citations": cited}}
+    for parts in (anthropic, bedrock):
+        (row,) = open_rows([{"question": "Q?", "documents": ["D."], "response": parts}])
+        assert isinstance(row.content, Example)
+        assert row.content.response == f"{''.join(texts[:3])}\n{texts[3]}"
+    parts = [{"title": "T", "sentences": ["One. ", "Two.", "Three."]}]
+    (row,) = open_rows([{"question": "Q?", "documents": parts, "response": "R."}])
+    assert isinstance(row.content, Example)
+    assert row.content.documents == ("T\n\nOne. Two.\nThree.",)
+
+
+def test_columns_of_documents_of_several_lengths_are_refused() -> None:
+    """They would be one document, with the title of another."""
+    documents = {"text": ["D.", "E."], "title": ["T"]}
+    (row,) = open_rows([{"question": "Q?", "documents": documents, "response": "R."}])
+    assert isinstance(row.content, LabelFailure)
+    assert "must be a list of texts, got an object with text, title" in row.content.message
+
+
 def test_texts_in_quotes_without_anything_between_are_not_split() -> None:
     """A doubled quote stands for one in SQL, and for nothing in Python and numpy."""
     (row,) = open_rows([{"question": "Q?", "documents": "['It''s 90 m.']", "response": "R."}])

@@ -167,6 +167,10 @@ def test_parts_of_an_answer_are_joined_where_no_span_has_all(file: Path) -> None
                 gen_ai__retrieval__documents=[{"id": "7", "score": 0.5}],
             ),
         ],
+        "attributes_dropped": [
+            root(),
+            retriever("find", "root", "D.") | {"droppedAttributesCount": 3},
+        ],
         "cyclic_parents": [*answer(1), span("a", "b"), span("b", "a")],
         "too_deep": [span(f"s{n}", f"s{n - 1}" if n else None) for n in range(202)],
     }.items(),
@@ -199,6 +203,25 @@ def test_an_output_of_null_is_no_text(null: str, file: Path) -> None:
     assert (row["documents"], row.get("tool_outputs")) == ([], None)
     rows, counts = joined(write(file, root(output__value=null), *spans))
     assert (rows, dict(counts.unjoined)) == ([], {"no_response": 1})
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        *("__REDACTED__", "<truncated due to size exceeding limit>"),
+        *('{"answer": "It is 90', '[{"role": "user", "content": "How lo'),
+    ],
+)
+def test_a_text_that_was_hidden_or_cut_off_gives_no_row(lost: str, file: Path) -> None:
+    """Nor is it a retrieval that found nothing."""
+    found = span("find", "root", "RETRIEVER", output__value=lost)
+    for spans, reason in (
+        ([root(), found], "documents_without_text"),
+        ([root(output__value=lost), *answer(1)[1:]], "no_response"),
+        ([root(input__value=lost), span("find", "root", "RETRIEVER")], "no_question"),
+    ):
+        rows, counts = joined(write(file, *spans))
+        assert (rows, dict(counts.unjoined)) == ([], {reason: 1})
 
 
 def test_tool_results_in_messages_stand_in_for_spans_of_tools(file: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+from functools import partial
 from typing import Any
 
-from wire.behaviors import Behavior, changes, says
+from wire.behaviors import Behavior, changes, error, says
 from wire.calls import Call
 from wire.connections import Wire
 from wire.damaged import label_text, sent, whole
@@ -87,6 +88,11 @@ def _piece(text: str) -> str:
     return f'data: {{"choices": [{{"index": 0, "delta": {{"content": "{text}"}}}}]}}'
 
 
+def chosen(value: dict[str, Any], **fields: object) -> None:
+    """The first choice has these fields."""
+    value["choices"][0].update(fields)
+
+
 def ended(reason: str) -> Behavior:
     """Half an answer that ends so."""
     return says('{"relevance_expl', finish=reason)
@@ -113,7 +119,27 @@ WAITS = {
     "retry-after since 1970": limits(20, retry_after="SECONDS"),
     "retry-after as an ISO date": limits(20, retry_after="DATE"),
     "x-ms-retry-after-ms": limits(9, x_ms_retry_after_ms="9000"),
-}
+    "retry-after-ms before retry-after": limits(8, retry_after_ms="8123.5", retry_after="30"),
+    **{
+        f"retry-after, {text}": limits(0, retry_after=text)
+        for text in ("0", "-1", "nan", "inf", "5, 5", "5 seconds", "Sat, 01 Jan 2000 00:00:00 GMT")
+    },
+    **{
+        f"in words, {words}": Row((nested(429, f"Please {words}").behave(), "ok"), "label", 2,
+                                  waits=(seconds,))
+        for words, seconds in {
+            "retry after 26 seconds.": 26, "try again in 7.66s. Visit": 7.66,
+            "try again in 0m59.5s": 59.5, "try again in 120ms.": 0.12, "try again in 5 minutes": 0,
+            "retry after 2026-12-01": 0,
+        }.items()
+    },
+    **{
+        f"retry-after, {status}": Row(
+            (error(status, headers={"retry-after": "4"}), "ok"), requests=2, waits=(4,)
+        )
+        for status in (500, 503, 529)
+    },
+}  # fmt: skip
 
 ACCOUNTS = {
     "Zhipu, 1113": fails(nested(429, "余额不足或无可用资源包,请充值。", "1113"), "quota", _EMPTY),
@@ -168,6 +194,62 @@ ACCOUNTS = {
     "Databricks, wrong key": fails(
         Fault(403, {"error_code": 403, "message": "Invalid access token."}), "authentication", _KEY
     ),
+    "Databricks, no token": fails(
+        Fault(403, {"error_code": "PERMISSION_DENIED", "message": "Invalid Token"}),
+        "authentication", _KEY,
+    ),
+    "xAI, wrong key": fails(
+        Fault(400, {"code": "invalid-argument", "error": "Incorrect API key provided: xa***9."}),
+        "authentication", _KEY,
+    ),
+    "xAI, blocked key": fails(
+        Fault(403, {"error": "API key is currently blocked: xai-…"}), "authentication", _KEY
+    ),
+    "Groq, restricted": fails(
+        nested(400, "Organization has been restricted", "organization_restricted"),
+        "authentication", _KEY,
+    ),
+    "Vertex, no billing": fails(
+        google(403, "This API method requires billing to be enabled."), "quota", _EMPTY
+    ),
+    "Vertex, an expired token": fails(
+        google(401, "Request had invalid authentication credentials."), "stop authentication", _KEY
+    ),
+    "Cohere, trial key": fails(
+        Fault(429, {"message": "You are using a Trial key, limited to 1000 API calls / month."}),
+        "quota", _EMPTY,
+    ),
+    "OpenRouter, 402 in a 200": fails(
+        nested(200, "Insufficient credits", 402), "stop quota", _EMPTY
+    ),
+    "DeepSeek, 402": fails(nested(402, "Insufficient Balance"), "stop quota", _EMPTY),
+    **{
+        f"{name}, a day's limit": Row(Fault(429, body).behave(), **_LIMITED)
+        for name, body in {
+            "Cerebras": {"message": "Tokens per day limit", "code": "token_quota_exceeded"},
+            "Ollama": {"error": "you've reached your hourly usage limit, please upgrade"},
+            "Databricks": {"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Exceeded"},
+        }.items()
+    },
+    **{
+        f"{name}, no model": fails(fault, "stop not_found", "no such model")
+        for name, fault in {
+            "Azure": nested(404, "The API deployment does not exist", "DeploymentNotFound"),
+            "Groq": nested(400, "The model has been decommissioned", "model_decommissioned"),
+            "Together": nested(400, "Unable to access model m", "model_not_available"),
+            "Perplexity": nested(400, "Invalid model 'm'.", "invalid_model"),
+            "LM Studio": nested(404, "No models loaded", "model_not_found"),
+        }.items()
+    },
+    **{
+        f"{name}, none there": fails(Fault(404, body), "not_found", "no such model or address")
+        for name, body in {
+            "Fireworks": {"error": {"code": "NOT_FOUND", "message": "Model not found"}},
+            "Databricks": {"error_code": "ENDPOINT_NOT_FOUND", "message": "No such endpoint"},
+            "OpenRouter": {"error": {"code": 404, "message": "No endpoints found matching …"}},
+            "Ollama": {"error": {"message": "model 'm' not found", "type": "not_found_error"}},
+        }.items()
+    },
 }  # fmt: skip
 
 RECORDS = {
@@ -195,6 +277,101 @@ RECORDS = {
         nested(400, "Your request exceeded model token limit: 8192"), "context_length", _LONG
     ),
     "Zhipu, too long": fails(nested(400, "Prompt 超长", "1261"), "context_length", _LONG),
+    "Azure, filter of the prompt": fails(
+        nested(400, "The response was filtered", "content_filter", param="prompt",
+               innererror={"code": "ResponsibleAIPolicyViolation"}),
+        "content_filter", _FILTERED,
+    ),
+    "LiteLLM, filter": fails(
+        nested(400, "litellm.ContentPolicyViolationError: AzureException"),
+        "content_filter", _FILTERED,
+    ),
+    "LiteLLM, guardrail": fails(
+        nested(400, "{'error': 'Violated guardrail policy'}"), "content_filter", _FILTERED
+    ),
+    "OpenRouter, a provider's filter": fails(
+        nested(400, "Provider returned error", metadata={"raw": '{"code": "content_filter"}'}),
+        "content_filter", _FILTERED,
+    ),
+    "a filter in half an answer": Row(
+        says('{"relevance_expl', finish="content_filter"), "content_filter", 1,
+        "the provider's filter blocked the answer",
+    ),
+    "Cohere, toxic": Row(
+        says("", finish="ERROR_TOXIC"), "content_filter", 1,
+        "the provider's filter blocked the answer",
+    ),
+    "a refusal as a part": Row(
+        answered(content=[{"type": "refusal", "refusal": "I can't help with that."}]),
+        "refusal", 1, "the model refused to answer",
+    ),
+    "a refusal of another type": Row(
+        answered(content=None, refusal={"reason": "policy"}), "refusal", 1,
+        "the model refused to answer",
+    ),
+    **{
+        f"{name}, too long": fails(Fault(status, body), "context_length", _LONG)
+        for name, (status, body) in {
+            "Cohere": (400, {"message": "too many tokens: total number of tokens in the prompt"}),
+            "Fireworks": (400, {"error": {"message": "The prompt is too long: 140000"}}),
+            "xAI": (400, {"error": "This model's maximum prompt length is 131072"}),
+            "Databricks": (400, {"message": "Input tokens exceeded the limit of 65536"}),
+            "Together": (422, {"error": {"message": "`inputs` tokens + `max_new_tokens` must be"}}),
+            "llama.cpp, 500": (500, {"error": {"message": "Context size has been exceeded."}}),
+            "OpenRouter": (400, {"error": {
+                "code": 400, "metadata": {"raw": "This endpoint's maximum context length is 8192"},
+            }}),
+        }.items()
+    },
+    **{
+        f"{status}, {words}": fails(nested(status, words), outcome, text)
+        for outcome, text, status, words in (
+            *(
+                ("content_filter", _FILTERED, status, words)
+                for status, words in (
+                    (400, "Output blocked by content filtering policy"),
+                    (400, "triggering Azure OpenAI's content management policy"),
+                    (400, "Input data may contain inappropriate content."),
+                    (400, "it was considered high risk"),
+                    (400, "flagged as potentially violating our usage policy."),
+                    (400, "The prompt was blocked due to prohibited contents"),
+                    (446, "Guardrail check failed"),
+                    (451, "Content filter"),
+                )
+            ),
+            *(
+                ("context_length", _LONG, status, words)
+                for status, words in (
+                    (400, "Please reduce the length of the messages or completion."),
+                    (400, "max input tokens is 4096, but got 9000"),
+                    (400, "Input exceeds the maximum token limit of 8192"),
+                    (422, "Total number of tokens exceeds the maximum allowed"),
+                    (500, "input is too large to process. increase the physical batch size"),
+                )
+            ),
+            *(
+                ("quota", _EMPTY, status, words)
+                for status, words in (
+                    (400, "You have reached your specified API usage limits. You will regain"),
+                    (403, "You have insufficient funds"),
+                    (403, "Your organization has exceeded its monthly spend limit"),
+                    (429, "You have run out of credits"),
+                )
+            ),
+        )
+    },
+    **{
+        f"{name}, which writes no label": Row(
+            says(text), "malformed", 2, "the answer does not fit the label's schema"
+        )
+        for name, text in {
+            "Llama Guard": "unsafe\nS1",
+            "Granite Guardian": "<score> yes </score>",
+            "Lynx": '{"REASONING": ["It is blue."], "SCORE": "FAIL"}',
+            "MiniCheck": "1",
+            "an apology": "I'm sorry, but I can't help with that.",
+        }.items()
+    },
     "410": fails(
         Fault(410, {"error": "The model is deprecated"}), "not_found", "no such model or address"
     ),
@@ -205,6 +382,50 @@ PASSING = {
         Fault(424, {"error": "Request failed during generation", "error_type": "generation"})
     ),
     "499": fails_for_a_while(google(499, "The operation was cancelled.")),
+    "Groq, no capacity": fails_for_a_while(
+        nested(498, "Flex tier capacity exceeded", "capacity_exceeded")
+    ),
+    "LiteLLM, nothing healthy": fails_for_a_while(
+        nested(400, "There are no healthy deployments for this model.")
+    ),
+    "LM Studio, crashed": fails_for_a_while(flat(400, "The model has crashed (Exit code: 6)")),
+    "LM Studio, another address": fails_for_a_while(
+        Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"})
+    ),
+    "OpenRouter, an error in a choice": Row(
+        changes(lambda v: v["choices"][0].update(error={"code": 502, "message": "Upstream"})),
+        says=_FAILED, **_AGAIN,
+    ),
+    "Azure, a choice less": Row(
+        changes(lambda v: v.update(choices=[], usage=None, prompt_filter_results=[])),
+        says=_NO_ANSWER, **_AGAIN,
+    ),
+    **{
+        f"a page, {status}": Row(
+            responds(b"<html><h1>error</h1></html>", status, content_type="text/html"),
+            says=_FAILED, **_AGAIN,
+        )
+        for status in (500, 502, 504, 511, 520, 522, 524, 530)
+    },
+    **{f"{status}": Row(error(status), says=_FAILED, **_AGAIN) for status in (421, 423)},
+    "a page that checks the client": Row(
+        responds(b"<!DOCTYPE html><html><head><title>Just a moment...</title>", 403),
+        says=_FAILED, **_AGAIN,
+    ),
+    "a page of maintenance, 429": Row(
+        responds(b"error code: 1015", 429, content_type="text/html"), **_LIMITED
+    ),
+    "a page that redirects": Row(
+        responds(b"", 302, location="https://login.example.org/"), "redirect", 1,
+        "the server redirects elsewhere, and documents are not sent on",
+    ),
+    **{
+        f"status {status} of nothing": Row(
+            responds(b"", status), says="the server answered with something that is not a "
+            "completion", **_AGAIN,
+        )
+        for status in (200, 202, 204)
+    },
     "a flat error in a 200": Row(flat(200, "too many").behave(), says=_FAILED, **_AGAIN),
     "a code in a 200": fails(
         Fault(200, {"code": 401, "msg": "token invalid", "success": False}),
@@ -221,7 +442,10 @@ PASSING = {
     ),
     **{
         f"ended by {reason}": Row(ended(reason), says=_NO_ANSWER, **_AGAIN)
-        for reason in ("abort", "insufficient_system_resource", "network_error")
+        for reason in (
+            *("abort", "insufficient_system_resource", "network_error", "timeout", "time_limit"),
+            *("OTHER", "function_call_filter: MALFORMED_FUNCTION_CALL"),
+        )
     },
     "a whole answer, ended by abort": Row(
         edited(lambda value: value["choices"][0].update(finish_reason="abort"))
@@ -229,6 +453,10 @@ PASSING = {
     "ended by the context": Row(
         ended("model_context_window_exceeded"), "truncated", 1, "the answer was cut off"
     ),
+    **{
+        f"ended by {reason}": Row(ended(reason), "truncated", 1, "the answer was cut off")
+        for reason in ("max_output_tokens", "token_limit", "ERROR_LIMIT")
+    },
     "events that break off": Row(streamed(_piece("HEAD")), **_CUT_OFF),
     "events that break off in one": Row(
         streamed(": waiting", _piece("HEAD"), 'data: {"choi'), **_CUT_OFF
@@ -249,6 +477,36 @@ FORMS = {
     "thoughts that are hidden": Row(
         answered(content=lambda text: [_REDACTED, {"type": "text", "text": text}])
     ),
+    "several thoughts": Row(
+        answered(content=lambda text: f"<think>a</think>\n<think>{{b}}</think>{text}")
+    ),
+    **{
+        f"thoughts in a part, {kind}": Row(
+            answered(content=lambda text, k=kind: [{"type": k, "text": "{0a}"}, text])
+        )
+        for kind in ("thinking", "reasoning", "reasoning_text")
+    },
+    "thoughts next to the answer": Row(
+        answered(reasoning="a", reasoning_content="b", thinking_blocks=[{"thinking": "c"}])
+    ),
+    **{
+        f"ended by {reason!r}": Row(
+            edited(partial(chosen, finish_reason=reason))
+        )
+        for reason in (None, "", 1, {"type": "stop"}, "STOP", "eos_token", "tool_calls")
+    },
+    **{
+        f"{name}: {value}": Row(edited(partial(dict.update, **{name: value})))
+        for name, value in (
+            ("error", None), ("error", {}), ("model", None), ("id", None), ("citations", ["x"]),
+        )
+    },
+    **{
+        f"as {kind}": Row(sent(partial(whole, content_type=kind)))
+        for kind in ("text/plain", "text/html", "text/event-stream", "application/x-ndjson")
+    },
+    "lines before it": Row(sent(lambda w, body: whole(w, b"\n\n \r\n" + body))),
+    "201": Row(sent(lambda w, b: whole(w, b).replace(b"200 OK", b"201 Created", 1))),
     "arguments in a text of a text": Row(
         answered(content=None, tool_calls=lambda text: called(json.dumps(text)))
     ),

@@ -948,3 +948,22 @@ def test_nobody_else_can_read_a_batch(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o700
     held = "".join(p.read_text("utf-8", "replace") for p in path.iterdir())
     assert KEY not in held
+
+
+def test_a_key_that_expires_before_an_upload_is_fetched_again(tmp_path: Path) -> None:
+    """The whole file is sent with the new one."""
+    keys = iter([KEY, f"{KEY}-2"])
+    path = tmp_path / "requests.jsonl"
+    path.write_text('{"n": 1}\n' * 50_000)
+
+    async def upload_twice() -> None:
+        batches = OpenAIBatches(api_key=lambda: next(keys), base_url=provider.url, sleep=no_sleep)
+        for _ in range(2):
+            await batches.upload(path)
+        await batches.aclose()
+
+    steps = iter([None, "401"])
+    with Provider(at={"POST /v1/files": lambda _: next(steps, None)}) as provider:
+        asyncio.run(upload_twice())
+    assert [one.content for one in provider.files.all.values()] == [path.read_bytes()] * 2
+    assert [call.headers["authorization"][-2:] for call in provider.requests] == ["89", "89", "-2"]

@@ -199,6 +199,11 @@ def choice(body: Json) -> Json:
     return found
 
 
+def whole(body: Json) -> Json:
+    """The body itself."""
+    return body
+
+
 def changed(pick: Callable[[Json], Json], **values: Any) -> Callable[[Json, int], Json]:
     """A fault: fields of an answer have other values."""
 
@@ -251,6 +256,21 @@ def with_one_more(body: Json, _: int) -> Json:
     return body
 
 
+OTHER_APIS: dict[str, Any] = {
+    "chat completions": {"object": "chat.completion", "choices": [{"message": {"content": "yes"}}]},
+    "vLLM, classify": {"data": [{"index": 0, "label": "entailment", "probs": [0.9, 0.1]}]},
+    "vLLM, score": {"data": [{"index": 0, "object": "score", "score": 0.9}]},
+    "vLLM, rerank": {"results": [{"index": 0, "relevance_score": 0.9}]},
+    "text-embeddings-inference, predict": [[{"score": 0.9, "label": "LABEL_0"}]],
+    "text-embeddings-inference, rerank": [{"index": 0, "score": 0.9}],
+    "Hugging Face, zero-shot": {"labels": ["supported", "unsupported"], "scores": [0.9, 0.1]},
+    "Hugging Face, text classification": [{"label": "entailment", "score": 0.9}],
+    "MiniCheck": {"pred_label": [1], "raw_prob": [0.9]},
+    "Llama Guard": "unsafe\nS1",
+    "a number": 0.9,
+}
+"""Bodies of other APIs, which answer a request that they do not know."""
+
 FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "refusal": (changed(first, type="refusal"), "refusal"),
     "missing": (without_one, "malformed"),
@@ -267,11 +287,29 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "empty distribution": (changed(choice, probabilities={}), "malformed"),
     "sum": (scaled(1.2), "malformed"),
     "zero": (scaled(0), "malformed"),
-    "no answers": (lambda body, _: {"model": "m", "usage": body["usage"]}, "transport"),
+    "no answers": (lambda body, _: {"model": "m", "usage": body["usage"]}, "malformed"),
+    **{
+        f"answers {answers!r}": (changed(whole, answers=answers), "malformed")
+        for answers in (None, 3, "yes")
+    },
     "xssi": (lambda body, _: b")]}'\n" + json.dumps(body).encode(), "transport"),
     "cut off": (lambda body, _: json.dumps(body).encode()[:-9], "transport"),
     "per cent": (probable(87.5), "malformed"),
     "nested": (probable({"value": 0.9}), "malformed"),
+    "logarithm": (probable(-0.1), "malformed"),
+    "logit": (probable(2.3), "malformed"),
+    "no logarithm": (probable(-9999.0), "malformed"),
+    "comma": (probable("0,9"), "malformed"),
+    "both sides": (probable([0.1, 0.9]), "malformed"),
+    "no type": (changed(first, type=None), "malformed"),
+    "type in capitals": (changed(first, type="PREDICATE"), "malformed"),
+    "an error for an answer": (changed(first, type="error", message="busy"), "malformed"),
+    "another's options": (changed(choice, probabilities={"yes": 0.9, "no": 0.1}), "malformed"),
+    "words in 200": (lambda *_: {"detail": "model overloaded"}, "transport"),
+    **{
+        name: (lambda *_, body=body: json.dumps(body).encode(), "malformed")
+        for name, body in OTHER_APIS.items()
+    },
     "page": (lambda *_: b"<html>Log in</html>", "transport"),
     "error in 200": (
         lambda *_: {"error": {"message": "blocked", "code": 400}},
@@ -304,6 +342,7 @@ HARMLESS: dict[str, Callable[[Json, int], Any]] = {
     "no usage": lambda body, _: {**body, "usage": None},
     "float usage": lambda body, _: {**body, "usage": {"input_tokens": 30.0}},
     "rounded": scaled(1.04),
+    "more behind it": lambda body, _: json.dumps(body).encode() + b"\n{}",
     "byte order mark": lambda body, _: b"\xef\xbb\xbf" + json.dumps(body).encode(),
     "once": lambda body, count: body if count > 1 else (529, {"detail": "overloaded"}),
     "once odd": lambda body, count: body if count > 1 else {**body, "answers": 3},

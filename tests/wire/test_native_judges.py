@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ import labeler
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import quota_of
+from labeler.judges.openai.completion import Completion
 from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import FRAME
 from labeler.labels.record import LabelRecord, Outcome
@@ -274,6 +276,63 @@ def test_an_address_may_end_with_the_version(name: str, end: str) -> None:
 
 
 # Headers and answers of one provider
+
+
+CALLS: dict[str, Callable[..., dict[str, Any]]] = {
+    "anthropic": lambda *calls: {
+        "content": [{"type": "tool_use", "input": call} for call in calls]
+    },
+    "bedrock": lambda *calls: {
+        "output": {"message": {"content": [{"toolUse": {"input": call}} for call in calls]}}
+    },
+    "gemini": lambda *calls: candidates([{"functionCall": {"args": call}} for call in calls]),
+}  # fmt: skip
+"""Answers of calls."""
+
+
+def candidates(*answers: list[Any], first: int = 0) -> dict[str, Any]:
+    """Several answers of Gemini in any order."""
+    places = {n: {"index": n, "content": {"parts": parts}} for n, parts in enumerate(answers)}
+    return {"candidates": [places.pop(first), *places.values()]}
+
+
+def read_of(name: str, answer: dict[str, Any], end: int | None = None) -> Completion:
+    """The reading of an answer, up to a byte."""
+    kind: Any = JUDGES[name]
+    read: Completion = kind.form.read(json.dumps(answer).encode()[:end], None)
+    return read
+
+
+@every_provider
+def test_equal_calls_are_one(name: str) -> None:
+    """Calls that differ are no answer."""
+    assert read_of(name, CALLS[name]({"a": 1}, {"a": 1})).content == '{"a": 1}'
+    assert read_of(name, CALLS[name]({"a": 1}, {"a": 2})).content == ""
+
+
+@every_provider
+def test_an_answer_that_breaks_off_is_damaged(name: str) -> None:
+    """It was most likely paid for, so it is asked for once more only."""
+    error = read_of(name, CALLS[name]({"a": 1}), -3).error
+    assert error is not None
+    assert error.kind == "garbled"
+
+
+@every_provider
+@pytest.mark.parametrize("stated", [{"error": {"message": "Busy"}}, {"message": "Busy"}])
+def test_an_error_of_status_200_is_one(name: str, stated: dict[str, Any]) -> None:
+    """Named or not; it may pass."""
+    error = read_of(name, stated).error
+    assert error is not None
+    assert (error.kind, error.status, error.message) == ("status", 500, "Busy")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_further_candidates_are_counted(first: int) -> None:
+    """The one with index 0 is the answer, wherever it stands."""
+    answer = candidates([{"text": '{"a": 1}'}], [{"text": '{"a": 2}'}], first=first)
+    read = read_of("gemini", answer)
+    assert (read.content, read.repairs) == ('{"a": 1}', ("other_choices",))
 
 
 def test_a_model_of_bedrock_may_be_an_arn() -> None:

@@ -17,6 +17,7 @@ from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.limits import Limits
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.pricing import Price, price_of
+from labeler.labels.record import Usage
 from labeler.plugins.similarity import openai_embedder
 from labeler.plugins.similarity.embedders import (
     Embedded,
@@ -167,6 +168,9 @@ STRANGE: dict[str, Behavior] = {
     "nothing": body(b""),
     "no JSON": body(b"{"),
     "a page": page(200),
+    "an error": body(b'{"error": {"code": 502, "message": "upstream"}}'),
+    "words": body(b'{"detail": "overloaded"}'),
+    "bare vectors": body(b"[[1.0], [1.0]]"),
 }  # fmt: skip
 
 
@@ -207,6 +211,14 @@ def test_a_strange_count_of_tokens_is_no_count(usage: Json | None) -> None:
     with Provider(at={ROUTE: [answering([[1.0]], usage=usage)]}) as provider:
         found = embed(embedder_of(provider), "one")
     assert (found.vectors, found.facts.usage) == (((1.0,),), None)
+
+
+@pytest.mark.parametrize("name", ["prompt_tokens", "total_tokens"])
+def test_the_only_count_of_tokens_counts(name: str) -> None:
+    """Some servers send one of the two."""
+    with Provider(at={ROUTE: [answering([[1.0]], usage={name: 7})]}) as provider:
+        found = embed(embedder_of(provider), "one")
+    assert found.facts.usage == Usage(prompt_tokens=7)
 
 
 # Failures

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import FatalJudgeError
-from labeler.judges.openai import client
+from labeler.judges.openai import retries
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.store.memory import MemoryStore
@@ -82,7 +82,7 @@ def test_a_server_without_models_is_asked_all_the_same(
     step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is concluded from the look-up but a bad key, and its wait ends."""
-    monkeypatch.setattr(client, "PATIENCE", 0.3)
+    monkeypatch.setattr(retries, "PATIENCE", 0.3)
     watch = Watch()
     with Provider(at={LOOK_UP: lambda _: step}) as provider:
         assert reasons(run(provider, rows(3), watch=watch)) == ["label"] * 3

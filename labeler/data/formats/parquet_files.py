@@ -310,7 +310,7 @@ def read_label_lines(name: str) -> Iterator[Line]:
     with arrow_errors(name), open_bytes(name) as source:
         table = ParquetRows(name, source)
         _check_labels(name, table.schema)
-        rows = (row for batch in table.all_batches() for row in batch.to_pylist())
+        rows = (row for batch in table.all_batches() for row in _as_written(batch).to_pylist())
         for number, row in enumerate(rows, start=1):
             yield Line(f"{name}:row {number}", _json_of(row).encode("utf-8"))
 
@@ -326,14 +326,36 @@ def column_names(name: str) -> frozenset[str]:
 
 def _check_labels(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
     wrong = [
-        f.name for f in schema if f.name in SCHEMA.names and f.type != SCHEMA.field(f.name).type
+        one.name
+        for one in schema
+        if one.name in _FIELDS and not _fits(one.type, SCHEMA.field(one.name).type)
     ]
     if "kind" not in schema.names or wrong:
-        fault = f"its column {wrong[0]!r} has another type" if wrong else "it has no column 'kind'"
+        fault = "it has no column 'kind'"
+        if wrong:
+            found, wanted = schema.field(wrong[0]).type, SCHEMA.field(wrong[0]).type
+            fault = f"its column {wrong[0]!r} holds {found!s:.80}, not {wanted}"
         raise UsageError(
             f"{name} is not a table of labels: {fault}; if these are rows, label them first: "
             "labeler label ROWS -o labels.parquet"
         )
+
+
+def _fits(kind: Any, written: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+    """Return True for the type of a column that was written, or made of it by pandas or polars."""
+    if kind == written or pa.types.is_null(kind):
+        return True
+    if pa.types.is_dictionary(kind):
+        return _fits(kind.value_type, written)
+    if pa.types.is_string(written):
+        return bool(pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return bool(pa.types.is_integer(written) and pa.types.is_floating(kind))  # for its nulls
+
+
+def _as_written(batch: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return a batch of a table of labels with the types that were written."""
+    types = {one.name: SCHEMA.field(one.name).type for one in batch.schema if one.name in _FIELDS}
+    return pa.record_batch([batch.column(name).cast(types[name]) for name in types], [*types])
 
 
 def _json_of(row: dict[str, Any]) -> str:

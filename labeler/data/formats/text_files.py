@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import IO
 
 from labeler.data.formats import MOST_COLUMNS, Raw, read_json_lines, twice
@@ -25,6 +27,7 @@ from labeler.data.lines import (
     parse_object,
     pieces,
 )
+from labeler.data.presets import has_fields
 from labeler.errors import BadRow, UsageError
 from labeler.sentences.characters import unescape_formula
 
@@ -75,6 +78,32 @@ def read_cells(name: str) -> Iterator[tuple[str, dict[str, str]]]:
         if isinstance(row.fields, BadRow):
             raise row.fields
         yield row.where, {n: unescape_formula(str(cell)) for n, cell in row.fields.items()}
+
+
+def check_numbers(name: str, columns: Collection[str]) -> None:
+    """Reject a CSV file whose first row is not one of numbers.
+
+    Args:
+        name: the file; the reader of numbers reports one that cannot be read.
+        columns: what marks a file of numbers.
+
+    Raises:
+        UsageError: it holds rows that are not labeled, or anything else.
+    """
+    row: object = None
+    with suppress(UsageError, StopIteration):
+        row = next(read_csv(name)).fields
+    if not isinstance(row, Mapping) or row.keys() >= set(columns):
+        return
+    if has_fields(row):
+        raise UsageError(
+            f"{name} holds rows, not labels: label them first: "
+            f"labeler label {shlex.quote(name)} -o labels.jsonl"
+        )
+    raise UsageError(
+        f"{name} holds no labels: they are JSON Lines or Parquet; numbers in CSV have columns "
+        f"{', '.join(sorted(columns))}, and this file has {', '.join(row):.200}"
+    )
 
 
 def _separator(name: str) -> tuple[str, bool, str]:

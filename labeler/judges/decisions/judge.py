@@ -34,10 +34,12 @@ from labeler.judges.openai.completion import (
     counts_of,
     fact_of,
     stated_error,
+    stated_fault,
+    unreadable,
 )
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.reading import at, begins_answer, list_of, parse_object
+from labeler.judges.openai.reading import at, json_of, list_of, parse_object
 from labeler.judges.openai.request import Form, Request
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.sentences.example import Frozen
@@ -83,9 +85,10 @@ class QuestionForm:
 
     def read(self, body: bytes, request: Request) -> Completion:
         """Read an answer."""
-        values, has_twins = parse_object(body.decode("utf-8-sig", "replace"))
+        values, has_twins = parse_object(body.decode("utf-8-sig", "replace"), ends=False)
         if values is None:
-            return Completion(error=ObservedError("garbled" if begins_answer(body) else "not_json"))
+            other = ObservedError("undecided", facts="the body is not an object")
+            return Completion(error=unreadable(body) if json_of(body) is None else other)
         asked = _questions(request)
         error, decisions = self._decided(values, asked, has_twins=has_twins)
         usage = {
@@ -106,10 +109,10 @@ class QuestionForm:
         self, values: Mapping[str, Any], asked: Sequence[Question], *, has_twins: bool
     ) -> tuple[ObservedError | None, Mapping[str, Decision]]:
         """Return why there is no answer to all questions, or the answers."""
-        if stated := values.get("error"):
+        if stated := stated_fault(values, "answers"):
             return stated_error(stated), {}
         if "answers" not in values:
-            return ObservedError("no_choices"), {}
+            return ObservedError("undecided", facts="the body has no answers"), {}
         if has_twins:
             return ObservedError("undecided", facts="a name stands twice in one object"), {}
         try:

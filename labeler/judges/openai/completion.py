@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -44,15 +45,21 @@ _LONGEST_PERIOD, _FEWEST_REPEATS, _SHORTEST_LOOP = 400, 10, 200
 _UNFINISHED: dict[str, ErrorKind] = {
     **dict.fromkeys((
         *("length", "max_tokens", "model_length", "max_length", "model_context_window_exceeded"),
+        *("max_output_tokens", "token_limit", "error_limit"),  # watsonx, Cohere
     ), "truncated"),
     **dict.fromkeys((
         *("abort", "aborted", "cancelled"),  # vLLM, SGLang
         *("insufficient_system_resource", "network_error"),  # DeepSeek, Zhipu
+        *("time_limit", "timeout", "server_error"),
+        *("other", "malformed_function_call", "unexpected_tool_call"),  # Gemini
+        "function_call_filter",  # Gemini, compatible
+        *("malformed_model_output", "malformed_tool_use"),  # Bedrock
     ), "no_choices"),
     ENDLESS: "garbled",
     **dict.fromkeys((
         *("content_filter", "content_filtered", "guardrail_intervened", "safety", "image_safety"),
         *("recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"),
+        "error_toxic",  # Cohere
     ), "content_filter"),
     "refusal": "refusal",
 }  # fmt: skip
@@ -62,7 +69,7 @@ details after a colon."""
 TOOL_CALL = "tool_call"
 """The repair of an answer in the arguments of a tool call; none if that was asked for."""
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "thought")
-"""Kinds of parts in which models think."""
+"""Begin of the kinds of parts in which models think."""
 _TEXTS = (None, "text", "output_text")
 """Kinds of parts that are text; some servers state none."""
 _LAYOUT = re.compile(r"\s+")
@@ -114,27 +121,26 @@ class Completion(NamedTuple):
         return False
 
 
-NO_COMPLETION = Completion(error=ObservedError("not_json"))
-"""The reading of a body that is not a completion."""
+def unreadable(body: bytes) -> ObservedError:
+    """Return the error of a body that is not an object: damaged, or something else."""
+    return ObservedError("garbled" if begins_answer(body) else "not_json")
 
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
     values = json_of(body)
-    if values is None and begins_answer(body):
-        return Completion(error=ObservedError("garbled"))
+    if not isinstance(values, dict):
+        return Completion(error=unreadable(body))
     return read_completion(values, body)
 
 
-def read_completion(values: object, body: bytes = b"") -> Completion:
+def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
     """Read a completion from JSON values.
 
     Args:
         values: the values.
         body: their text, if there is one.
     """
-    if not isinstance(values, dict):
-        return NO_COMPLETION
     listed = list_of(values.get("choices"))
     place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
     choice = object_of(at(listed, place))
@@ -168,7 +174,7 @@ def read_completion(values: object, body: bytes = b"") -> Completion:
         input_tokens=read,
         model=fact_of(values.get("model")),
         fingerprint=fact_of(values.get("system_fingerprint")),
-        tokens=() if error else _tokens(at(choice, "logprobs", "content")),
+        tokens=() if error else _tokens(choice.get("logprobs")),
     )
 
 
@@ -187,21 +193,40 @@ def _error(
     content: str,
 ) -> ObservedError | None:
     """Return why a completion holds no answer; ``None`` if it holds one."""
-    if stated := values.get("error") or choice.get("error"):
+    if stated := stated_fault(values, "choices") or choice.get("error"):
         return stated_error(stated)
-    if not values.get("choices") and any(text_of(values.get(name)) for name in _WORDS):
-        return stated_error(values)
-    if failed := _count(at(values, "base_resp", "status_code")):
+    if failed := count_of(at(values, "base_resp", "status_code")):
         stated = {"message": at(values, "base_resp", "status_msg")}
         return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
-    finish = text_of(choice.get("finish_reason")).lower()
-    if message is None or finish == "error":
+    finish = text_of(choice.get("finish_reason"))
+    if message is None or finish.lower() == "error":
         return ObservedError("no_choices")
     if len(content) > _LONGEST_ANSWER:
         return ObservedError("oversized")
-    kind = "refusal" if message.get("refusal") else _UNFINISHED.get(finish.partition(":")[0])
+    kind = "refusal" if _is_refused(message) else unfinished(finish)
     is_whole = kind is not None and parse_object(content)[0] is not None
     return ObservedError(kind) if kind and not is_whole else None
+
+
+def unfinished(reason: str) -> ErrorKind | None:
+    """Return what a reason of the end says of an incomplete answer; ``None`` if nothing known."""
+    return _UNFINISHED.get(reason.lower().partition(":")[0])
+
+
+def _is_refused(message: Mapping[str, Any]) -> bool:
+    parts = list_of(message.get("content"))
+    return bool(message.get("refusal")) or any(at(part, "type") == "refusal" for part in parts)
+
+
+def stated_fault(values: Mapping[str, Any], answers: str) -> object:
+    """Return the error in a body of status 200, which some servers state without a name for it.
+
+    Args:
+        values: the body.
+        answers: field of the answers.
+    """
+    has_words = any(text_of(values.get(name)) for name in _WORDS)
+    return values.get("error") or (not values.get(answers) and has_words and values)
 
 
 def response_error(body: bytes, status: int, wait: float | None = None) -> ObservedError:
@@ -226,7 +251,6 @@ def stated_error(
     if isinstance(body, list) and body:  # as Gemini sends it
         body = body[0]
     fields = object_of(at(body, "error")) or object_of(body)
-    code = fields.get("code")
     if status is None:
         stated = (number_of(str(fields.get(name))) for name in ("code", "status"))
         status = next((int(n) for n in stated if n and n in _ERROR_STATUSES), _UNKNOWN_STATUS)
@@ -236,12 +260,12 @@ def stated_error(
     return ObservedError(
         "status",
         status=status,
-        code=_word(code) or _word(fields.get("type")) or _word(fields.get("status")),
+        code=next(filter(None, (_word(fields.get(name)) for name in _CODES)), ""),
         param=_word(fields.get("param")),
         message=masked_json(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
             " expected one of "  # a list of all fields names more than the wrong one
         )[0],
-        retry_after=wait if wait is not None else _stated_wait(fields, status),
+        retry_after=wait if wait is not None else _stated_wait(fields, status, words),
     )
 
 
@@ -252,6 +276,7 @@ def _word(value: object) -> str:
 
 
 _WORDS = ("message", "Message", "detail", "msg")
+_CODES = ("code", "type", "status", "error_code", "error_type")
 _ERROR_STATUSES = range(300, 1000)
 _UNKNOWN_STATUS = 500
 _MINIMAX = {
@@ -261,14 +286,26 @@ _MINIMAX = {
 _LONGEST_MESSAGE = 1000
 
 
-def _stated_wait(fields: Mapping[str, Any], status: int) -> float | None:
-    """Return the seconds in Google's ``RetryInfo``, or in headers that OpenRouter passes on."""
+def _stated_wait(fields: Mapping[str, Any], status: int, words: str) -> float | None:
+    """Return the seconds to wait in an error.
+
+    They stand in Google's ``RetryInfo``; of a rate limit also in headers that OpenRouter passes
+    on, or in words, such as "try again in 7.66s" and "retry after 26 seconds".
+    """
     delays = (text_of(at(one, "retryDelay")) for one in list_of(fields.get("details")))
     stated = next((seconds_of(delay) for delay in delays if delay), None)
     if stated is None and status == HTTPStatus.TOO_MANY_REQUESTS:
         passed = object_of(at(fields, "metadata", "headers"))
         stated = reset_after({name.lower(): text_of(text) for name, text in passed.items()})
+        if stated is None and (found := _AGAIN_IN.search(words)):
+            stated = seconds_of(found[1].rstrip("."))
     return None if stated is None else min(LONGEST_WAIT, stated)
+
+
+_AGAIN_IN = re.compile(
+    r"(?:try again|retry) (?:in|after) ([\d.hms]++)(?![-:/]| ?(?:min|hour|day))",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, int]:
@@ -282,10 +319,13 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
         found: what the server reports.
         is_empty: True if the answer may have had no tokens.
     """
-    prompt, answer, total, *apart = (_count(at(found, name)) for name in _COUNTERS)
+    prompt, answer, total, *apart = (count_of(at(found, name)) for name in _COUNTERS)
     details = at(found, "prompt_tokens_details")
-    cached = _count(at(details, "cached_tokens"))
-    written = _count(at(details, "cache_write_tokens"))
+    cached = count_of(at(details, "cached_tokens"))
+    # Moonshot, DeepSeek
+    cached = cached or count_of(at(found, "cached_tokens"))
+    cached = cached or count_of(at(found, "prompt_cache_hit_tokens"))
+    written = count_of(at(details, "cache_write_tokens"))
     if not prompt:
         return None, 0
     read = prompt + sum(apart) + (cached + written if cached + written > prompt else 0)
@@ -307,8 +347,9 @@ _COUNTERS = (
 )
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and 0 < value <= _MOST_TOKENS else 0
+def count_of(value: object) -> int:
+    """Return a server-supplied count of tokens; 0 if it is none."""
+    return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
 
 
 def fact_of(value: object) -> str | None:
@@ -316,17 +357,40 @@ def fact_of(value: object) -> str | None:
     return masked(text_of(value)).encode("utf-8", "replace").decode()[:_LONGEST_FACT] or None
 
 
-def _tokens(listed: object) -> tuple[Token, ...]:
-    tokens = [*map(_token, list_of(listed)[:_MOST_READ])]
+def _tokens(given: object) -> tuple[Token, ...]:
+    listed = list_of(at(given, "content")) or _parallel_tokens(given)
+    tokens = [*map(_token, listed[:_MOST_READ])]
     return () if None in tokens else tuple(filter(None, tokens))
+
+
+def _parallel_tokens(given: object) -> list[Any]:
+    """Return tokens from lists of their parts, the form of old completions (Together, Fireworks).
+
+    Alternatives are objects of log-probabilities by text.
+    """
+    lists = (list_of(at(given, name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    return [
+        {
+            "token": text,
+            "logprob": value,
+            "top_logprobs": [{"token": one, "logprob": p} for one, p in object_of(others).items()],
+        }
+        for text, value, others in zip_longest(*lists)
+    ]
 
 
 def _token(given: object) -> Token | None:
     chosen = _candidate(given)
     if chosen is None:
         return None
-    others = map(_candidate, list_of(at(given, "top_logprobs"))[:_MOST_OTHERS])
-    return Token(*chosen, tuple(other for other in others if other not in {None, chosen}))
+    text, logprob = chosen
+    listed = map(_candidate, list_of(at(given, "top_logprobs"))[:_MOST_OTHERS])
+    others = [other for other in listed if other is not None]
+    # The chosen token is among them, where servers round it otherwise.
+    own = [other for other in others if other[0] == text]
+    if own:
+        others.remove(min(own, key=lambda other: abs(other[1] - logprob)))
+    return Token(text, logprob, tuple(others))
 
 
 def _candidate(given: object) -> tuple[bytes, float] | None:
@@ -338,7 +402,7 @@ def _candidate(given: object) -> tuple[bytes, float] | None:
         return None
     raw = at(given, "bytes")  # exact, where the token is part of a character
     try:
-        content = bytes(raw) if isinstance(raw, list) else text.encode("utf-8", "replace")
+        content = bytes(raw) if raw and isinstance(raw, list) else text.encode("utf-8", "replace")
     except (TypeError, ValueError):
         return None
     return content, min(0.0, float(logprob))
@@ -363,7 +427,7 @@ def content_of(message: Mapping[str, Any], verbatim: Verbatim) -> tuple[str, tup
     if not isinstance(content, dict | list):
         return text_of(content), ()
     parts = [content] if isinstance(content, dict) else content
-    said = [_text_in(part) for part in parts if at(part, "type") not in _THOUGHTS]
+    said = [_text_in(one) for one in parts if not text_of(at(one, "type")).startswith(_THOUGHTS)]
     repairs = ("text_parts", "think") if len(said) < len(parts) else ("text_parts",)
     return "" if None in said else "".join(filter(None, said)), repairs
 

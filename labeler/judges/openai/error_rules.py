@@ -17,6 +17,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
+from labeler.judges.openai.masking import plain_code
 from labeler.judges.options import ModelOptions, is_in_key
 
 ErrorKind = Literal[
@@ -115,7 +116,8 @@ class Rule:
         return (
             self.policy is RetryPolicy.RECORD
             and self.kind not in {"interrupted", "budget"}  # of the run itself
-            and self.reason not in {"authentication", "quota"}  # the next key may be right
+            # The next key, address or state of the server may be right.
+            and self.reason not in {"authentication", "not_found", "quota", "redirect"}
         )
 
     def matches(self, observed: ObservedError) -> bool:
@@ -149,24 +151,29 @@ _QUOTA = _any_of(
     "exceeded_current_quota", "arrearage", "FreeTierOnly", "budget_exceeded",
 )  # fmt: skip
 _NO_BALANCE = _any_of(
-    "credit balance is too low", "insufficient balance", "balance is insufficient",
-    "余额不足", "reaching the monthly spending limit",  # Zhipu, Fireworks
-    "key limit exceeded", "doesn't have any credits", "used all available credits",
+    "insufficient (balance|credits|funds)", "balance is (insufficient|too low)", "no credit",
+    "(doesn't have any|used all available|run out of) credits", "key limit exceeded",
+    "reached your specified API usage limits", "monthly spend(ing)? limit", "余额不足",  # Zhipu
+    "billing to be enabled", "api calls / month",  # Vertex, Cohere
 )  # fmt: skip
 _BURST = _any_of("request too large")
 _LIMITED = _any_of("rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota")
 _TOO_LONG = _any_of(
-    "string_above_max_length", "context.?(length|size|window)", "(prompt|input) is too long",
-    "input token count", "input length", "input tokens exceed", "too many tokens",
+    "string_above_max_length", "context.?(length|size|window)", "input token count", "input length",
+    "(prompt|input) is too (long|large)", "input tokens exceed", "too many tokens",
     "maximum (model|prompt|(supported )?sequence) length",  # vLLM, xAI, SambaNova
+    "reduce the length of the (messages|prompt)", "tokens_limit_reached",  # Groq, GitHub
+    "max(imum)? (input tokens|token limit)", "total (number of )?tokens .{0,30}exceed",
     "model token limit", "prompt (超长|exceeds max length)",  # Moonshot, Zhipu
     r"\binputs\W{1,3}(tokens \+ |must have less than )",  # text-generation-inference
 )  # fmt: skip
 _WRONG_KEY = _any_of(
     "api.?key (is )?(not valid|invalid)", "(api.?key|bearer token) (has )?expired",
-    "invalid api.?key", "authentication failed", "security token .{0,30}is (invalid|expired)",
+    "(invalid|incorrect) api.?key", "api.?key is .{0,20}blocked", "authentication failed",
+    "security token .{0,30}is (invalid|expired)",
     "reported as leaked", "unregistered callers",  # Gemini
-    "authentication error", "invalid access token",  # Cloudflare, Databricks
+    "authentication error", r"invalid access token|invalid token\W*$",  # Cloudflare, Databricks
+    "organization_restricted",  # Groq
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
 _UNKNOWN_FIELD = (
@@ -177,36 +184,39 @@ _UNKNOWN_CAP = _any_of(f"{_UNKNOWN_FIELD}max_completion_tokens")
 _UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
 """What servers write that do not know a field of the request."""
 _FILTERED = _any_of(
-    "content_filter", "content_policy", "invalid_prompt", "ResponsibleAI",
+    "content.?(filter|policy|management policy)", "invalid_prompt", "ResponsibleAI",
     "data_?inspection_?failed", "violates usage guidelines",  # DashScope, xAI
     "content exists risk", "new_sensitive", "input was flagged",  # DeepSeek, MiniMax, OpenRouter
-    "unsafe or sensitive content", "不安全或敏感内容",  # Zhipu
+    "(unsafe or sensitive|inappropriate|prohibited) content", "不安全或敏感内容",  # Zhipu
+    "guardrail", "moderation policy", "violating our usage policy",  # LiteLLM, OpenAI
+    "considered high risk",  # Moonshot
 )  # fmt: skip
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
 _GRAMMARS = (
-    "grammar",
-    "guided.?(json|decoding|generation)",
-    "too many states",
-    "json.?schema",
-    "unsupported (schema )?keyword",
-    "unimplemented keys",
-    "constrained (decoding|generation)",
+    "grammar", "guided.?(json|decoding|generation)", "constrained (decoding|generation)",
+    "json.?schema", "unsupported (schema )?keyword", "unimplemented keys", "too many states",
     "required for format",
-)
+)  # fmt: skip
 """What servers write that cannot make a grammar of a schema, also with a status of their own
 fault."""
 FORMAT_NAMES = _any_of(
-    "(response|output).?(format|schema)", "json.?(schema|object|mode)", "tool_?choice",
+    "(response|output).?(format|schema)", "json.?(schema|object|mode)", "tool.?(choice|calling)",
     "support.{0,40} tool", "function.?(call|declaration)", "structured.?output",
     "handle the requested parameters", *_GRAMMARS,
     "(invalid|unsupported|complex|convert|compil|pars).{0,40} schema",
     "schema.{0,60}(invalid|support|complex|too |convert|compil|pars)",
 )  # fmt: skip
 """What servers write that do not know an output mode, or cannot keep to the schema in it."""
-_NO_MODEL = _any_of("model_not_found", "model .*does not exist", "invalid model name",
+_NO_MODEL = _any_of("model_not_found", "model .*does not exist", r"invalid.model( name)?\b",
     "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
+    "DeploymentNotFound", "model_(decommissioned|not_available)",  # Azure; Groq, Together
 )  # fmt: skip
+_FAILING = _any_of(
+    "no healthy deployments", "model (has crashed|unloaded)",  # LiteLLM, LM Studio
+    r"<title>just a moment\.",  # Cloudflare checks the client
+)  # fmt: skip
+"""What servers write that fail and call it the request's fault."""
 
 _P = RetryPolicy  # for the table below
 _NO_CREDIT = (
@@ -237,6 +247,7 @@ _RATE = (
 )
 _STRICT = "try another --output-mode, such as tools, or a model that keeps to schemas"
 _LATER = "run again later; stored labels are kept"
+_DOWN = ("the server failed", _LATER)
 
 RULES: tuple[Rule, ...] = (
     # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
@@ -251,7 +262,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "content_filter", _P.RECORD, "the provider's filter blocked the request",
-        "read the record; another provider may label it", status={400, 403}, marks=_FILTERED,
+        "read the record; another provider may label it",
+        status={400, 403, 446, 451}, marks=_FILTERED,
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
@@ -291,6 +303,7 @@ RULES: tuple[Rule, ...] = (
         "drop the option or the field of --extra-body that sends it",
         status={400, 422}, marks=_UNKNOWN,
     ),
+    Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=_FAILING),
     Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=_WRONG_KEY),
     # Unambiguous statuses.
     Rule(
@@ -317,10 +330,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule("rate_limit", _P.RATE, *_RATE, status={429}),
-    Rule(
-        "transport", _P.RETRY, "the server failed", _LATER,
-        status={408, 409, 424, 425, 499, *range(500, 1000)},
-    ),
+    Rule("transport", _P.RETRY, *_DOWN, status={408, 409, 421, 423, 424, 425, *range(498, 1000)}),
     # Any other status: possibly the fault of this record alone.
     Rule(
         "bad_request", _P.RECORD, "the server did not accept the request",
@@ -398,7 +408,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RETRY, "the answers do not fit the questions",
-        "check that the server speaks this API, or use another model", kind="undecided", repeats=1,
+        "check that the server speaks this API; for a classifier behind another one, write a judge "
+        "function", kind="undecided", repeats=1,
     ),
     Rule(
         "contract", _P.RECORD, "the answer broke the label contract",
@@ -481,17 +492,6 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"
 
 
-def plain_code(text: str) -> str:
-    """Return a provider's code if it looks like one, else "": it might quote the request.
-
-    Hyphens are excluded so that no API key passes for a code.
-    """
-    return text if _CODE.fullmatch(text) else ""
-
-
 def _root(param: str) -> str:
     """Return the first part of a path such as ``messages[1].content``."""
     return re.split(r"[.\[]", param, maxsplit=1)[0]
-
-
-_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]]{0,63}", re.ASCII)

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple, cast
 import msgspec
 from instructor import AsyncInstructor, Mode, OpenAISchema, patch
 from instructor.core import InstructorRetryException
-from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import UsageError
@@ -25,7 +24,6 @@ from labeler.judges.judge import ModeRejected
 from labeler.judges.limits import Size
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
-from labeler.judges.openai.client import look_up
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import FORMAT_NAMES, AttemptFailed
 from labeler.judges.openai.request import CHAT, Form, Request, rejects_caching, spec_of
@@ -33,6 +31,7 @@ from labeler.judges.openai.retries import (
     concluded,
     final_error,
     is_retried,
+    look_up,
     report_failure,
     report_quotas,
     report_usage,
@@ -190,7 +189,7 @@ class HostedJudge:
             try:
                 found: Any = await self._instructor.create(
                     response_model=_Answer,
-                    messages=cast("list[ChatCompletionMessageParam]", [*log.task.messages]),
+                    messages=cast("Any", [*log.task.messages]),
                     max_retries=self.spec.reasks,
                 )
                 return cast("Frozen", found.answer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
 from traceback import format_exception
 
 MASK = "[key]"
@@ -61,6 +60,17 @@ def _unescaped(escape: re.Match[str]) -> str:
 _NEEDED = frozenset('"\\\x7f')
 
 
+def plain_code(text: str) -> str:
+    """Return a provider's code if it looks like one, else "": it might quote the request.
+
+    Hyphens are excluded so that no API key passes for a code.
+    """
+    return text if _CODE.fullmatch(text) else ""
+
+
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]]{0,63}", re.ASCII)
+
+
 class MaskedBytes:
     """Masks keys in bytes that arrive in pieces, also across two of them."""
 
@@ -82,15 +92,10 @@ class MaskedBytes:
         return self._kept
 
 
-_BODIES = {"content", "json_data"}
-
-
 class _Clean(logging.Filter):
-    """Keeps documents and keys out of the logs: libraries log bodies, headers and errors."""
+    """Keeps keys out of the logs: the library logs headers and errors."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.args, Mapping) and _BODIES & record.args.keys():
-            return False
         message = record.getMessage()
         if (text := masked(message)) != message:
             record.msg, record.args = text, None
@@ -100,8 +105,5 @@ class _Clean(logging.Filter):
         return True
 
 
-for _name in (
-    *("openai._base_client", "openai._response", "openai._legacy_response"),
-    *("httpx2", "aiohttp.client", "aiohttp.internal"),
-):
+for _name in ("aiohttp.client", "aiohttp.internal"):
     logging.getLogger(_name).addFilter(_Clean())

@@ -148,6 +148,9 @@ _THOUGHTS = (
     ("◁think▷", "◁/think▷"),  # Kimi
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),  # gpt-oss
 )  # fmt: skip
+_MOST_THOUGHTS = 8
+_SPACE = " \t\r\n"
+"""White space of JSON."""
 _FENCE = re.compile(r"```[A-Za-z0-9]*")
 _BOM = "\ufeff"
 
@@ -193,8 +196,12 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
     return answer[start:end], tuple(repairs)
 
 
-def parse_object(text: str) -> tuple[dict[str, Any] | None, bool]:
+def parse_object(text: str, *, ends: bool = True) -> tuple[dict[str, Any] | None, bool]:
     """Parse a JSON object.
+
+    Args:
+        text: the object.
+        ends: False if anything may follow it.
 
     Returns:
         The object, ``None`` if the text is none; and true if an object in it has a duplicate name:
@@ -209,10 +216,11 @@ def parse_object(text: str) -> tuple[dict[str, Any] | None, bool]:
         return values
 
     try:
-        answer: object = json.loads(text, object_pairs_hook=named)
+        answer, end = json.JSONDecoder(object_pairs_hook=named).raw_decode(text.strip(_SPACE))
     except (ValueError, RecursionError):
         return None, False
-    return answer if isinstance(answer, dict) else None, has_duplicates
+    is_object = isinstance(answer, dict) and not (ends and text.strip(_SPACE)[end:])
+    return answer if is_object else None, has_duplicates
 
 
 def flat(answer: dict[str, Any]) -> str | bytes:
@@ -239,12 +247,16 @@ _CLAIM_KEYS = (*_SUPPORT_KEYS, "contradicting_sentence_keys")
 
 
 def _without_thought(text: str) -> str:
-    """Return a text without the thought at its start, whose first tag some servers leave out."""
-    if text.startswith("{"):
-        return text
-    for first, last in _THOUGHTS:
-        _, found, rest = text.partition(last)
-        answer = rest.lstrip()
-        if found and (text.startswith(first) or answer.startswith(("{", "```"))):
-            return answer
+    """Return a text without the thoughts at its start, whose first tag some servers leave out."""
+    for _ in range(_MOST_THOUGHTS):
+        if text.startswith("{"):
+            break
+        for first, last in _THOUGHTS:
+            _, found, rest = text.partition(last)
+            answer = rest.lstrip()
+            if found and (text.startswith(first) or answer.startswith(("{", "```"))):
+                text = answer
+                break
+        else:
+            break
     return text

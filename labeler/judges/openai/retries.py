@@ -1,4 +1,4 @@
-"""Requests to a hosted model: retries, and reports to the pace of the run.
+"""Requests to a hosted model: retries, reports to the pace of the run, and the look-up before them.
 
 Judge and embedder share this module, which is the only retry layer. tenacity repeats attempts;
 the pace of the run holds them back and learns how each one ended.
@@ -6,7 +6,9 @@ the pace of the run holds them back and learns how each one ended.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -16,14 +18,17 @@ from tenacity.wait import wait_random_exponential
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import quota_of
+from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
     ObservedError,
     RetryPolicy,
     explain,
-    plain_code,
 )
+from labeler.judges.openai.masking import plain_code
+from labeler.judges.openai.reading import at, json_of
+from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import Server, quote
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped
 from labeler.judges.pricing import Price
@@ -196,3 +201,48 @@ def _pause(state: RetryCallState) -> float:
     if error.rule.policy is RetryPolicy.RATE:
         pause = min(pause, _LONGEST_RATE_PAUSE)
     return max(pause, min(error.observed.retry_after or 0.0, LONGEST_PAUSE))
+
+
+PATIENCE = 20.0
+"""Seconds that the look-up may take."""
+_SOON_DAYS = 60
+_CONCLUSIVE = frozenset({"authentication", "quota"})
+
+
+async def look_up(sender: Sender, url: str, model: str) -> str:
+    """Look a model up, and return a warning for the user, or "".
+
+    Args:
+        sender: sends the look-up.
+        url: its address.
+        model: name of the model.
+
+    Raises:
+        AttemptFailed: no record can be labeled.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE):
+            found = json_of((await sender.send("GET", url)).whole)
+    except TimeoutError:
+        return ""
+    except AttemptFailed as failed:
+        failed.stops = True  # whatever a row with the same error would mean
+        if failed.rule.reason in _CONCLUSIVE:  # no document is in the look-up
+            raise
+        return ""
+    return _retirement_warning(model, text_of(at(found, "shutdown_date")))
+
+
+def _retirement_warning(model: str, shutdown: str) -> str:
+    try:
+        last = datetime.fromisoformat(shutdown).date()
+    except ValueError:
+        return ""
+    days = (last - datetime.now(UTC).date()).days
+    if days > _SOON_DAYS:
+        return ""
+    when = f"in {days} days" if days > 0 else "now"
+    return (
+        f"the provider shuts model {model!r} down on {last}, {when}: stored labels stay, but more "
+        "like them cannot be made after that"
+    )

@@ -473,7 +473,7 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
 def _completion(line: AnswerLine | None) -> Completion:
     if line is None or line.status != OK:
         return Completion(error=stated_error(line and line.body, line.status if line else 0))
-    return read_completion(line.body)
+    return read_completion(line.body or {})
 
 
 def _corrected(log: AttemptLog) -> list[Mapping[str, Any]]:

@@ -23,6 +23,7 @@ from labeler.cli.terminal import (
 )
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
+from labeler.judges.opening import required_model
 from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
 from labeler.plugins.batch.client import OpenAIBatches
@@ -54,6 +55,7 @@ def submit(rows: options.Rows, *, given: BatchOptions, as_json: options.Json = F
             f"judge {given.judge} cannot be asked in batches: batches are those of OpenAI's API, "
             "so use --judge openai:MODEL"
         )
+    required_model("openai", given)  # before the key
     announce("stopping: progress is saved; run the same command to continue")
     also = {"batches": _service(given), "notice": notify}
     done = submit_batch(rows, **vars(given) | also)

@@ -55,7 +55,7 @@ from labeler.errors import (
 )
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.completion import object_of, text_of
-from labeler.judges.openai.error_rules import plain_code
+from labeler.judges.openai.masking import plain_code
 from labeler.judges.openai.reading import list_of
 from labeler.judges.openai.request import OpenAISpec, Request, request_body, spec_of
 from labeler.judges.options import ServerOptions

@@ -29,6 +29,7 @@ from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.plugins.label_studio import (
     COMMENT,
     DOCUMENT_MARKS,
+    EVIDENCE,
     OVERALL,
     RELEVANT,
     RESPONSE_MARKS,
@@ -44,6 +45,7 @@ SOURCE = "label-studio"
 """Source of the corrections."""
 _QUEUES: Mapping[object, Queue] = {"random": "random", "doubtful": "doubtful", "order": "order"}
 _VERDICTS = {"supported": True, "not supported": False, "unsure": None}
+_MARKS = frozenset({RELEVANT, UTILIZED, SUPPORTED, EVIDENCE})
 _MOST_DIGITS = 9
 _Json = Mapping[str, Any]
 
@@ -371,12 +373,18 @@ def _marks(
     marks: dict[str, frozenset[str]] = {}
     regions: _Regions = {}
     for result in results:
-        control = result.get("from_name")
-        if not isinstance(control, str) or control not in keys:
+        control, value = result.get("from_name"), _mapping(result.get("value"))
+        labels = _texts(value.get("paragraphlabels"))
+        is_ours = isinstance(control, str) and control in keys
+        if not (_MARKS.issuperset(labels) if is_ours else _MARKS.isdisjoint(labels)):
+            raise Unreadable(
+                f"{', '.join(labels)} of {control!s:.40} is not a mark of the configuration that "
+                "was exported with the tasks"
+            )
+        if not isinstance(control, str) or not is_ours:
             continue
-        value = _mapping(result.get("value"))
         touched = _touched(value, keys[control])
-        for label in _texts(value.get("paragraphlabels")):
+        for label in labels:
             marks[label] = marks.get(label, frozenset()) | touched
         name = result.get("id")
         if isinstance(name, str):

@@ -1,27 +1,33 @@
 """Embeddings from OpenAI's API or a compatible server.
 
-Judges use the same client: a checked and final address, no environment defaults, no
+Judges send in the same way: to a checked and final address, without environment defaults and
 redirects. Requests obey the run's traffic control with its limits and budget.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from openai import AsyncOpenAI, Omit
 from pydantic import BaseModel, ConfigDict, StrictInt, TypeAdapter, ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
-from labeler.judges.openai.client import open_client
-from labeler.judges.openai.completion import fact_of
+from labeler.judges.openai.completion import (
+    count_of,
+    fact_of,
+    stated_error,
+    stated_fault,
+    unreadable,
+)
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
+from labeler.judges.openai.reading import at, json_of
 from labeler.judges.openai.retries import (
     concluded,
     final_error,
@@ -30,7 +36,7 @@ from labeler.judges.openai.retries import (
     report_usage,
     retrying,
 )
-from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
+from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price, price_of
@@ -48,7 +54,6 @@ TEXTS_PER_REQUEST = 128
 """Below every provider's limit (OpenAI: 2,048); more would save no time."""
 TOKENS_PER_REQUEST = 100_000
 """Expected; OpenAI allows 300,000."""
-_MOST_TOKENS = 10**9
 
 
 class OpenAIEmbedder:
@@ -92,7 +97,7 @@ class OpenAIEmbedder:
         self._price = price or price_of(model, self._server.base_url, has_answers=False)
         self._max_attempts, self._sleep = max_attempts, sleep
         self._counter = TokenCounter()
-        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._senders: dict[asyncio.AbstractEventLoop, Sender] = {}
 
     @property
     def price(self) -> Price | None:
@@ -125,9 +130,9 @@ class OpenAIEmbedder:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the embedder may be used again."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        opened = self._senders.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened.aclose()
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         """Yield groups of texts that each fit into a request."""
@@ -176,30 +181,40 @@ class OpenAIEmbedder:
         return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
+        size = {"dimensions": self.spec.dimensions} if self.spec.dimensions else {}
+        body = {"model": self.spec.model, "input": texts, "encoding_format": "base64", **size}
+        url = f"{self._server.base_url.rstrip('/')}/embeddings"
         try:
-            # The client's own timeout restarts with every byte; this one does not.
-            async with asyncio.timeout(self._timeout):
-                response = await self._client().embeddings.with_raw_response.create(
-                    model=self.spec.model,
-                    input=texts,
-                    encoding_format="base64",
-                    dimensions=self.spec.dimensions or Omit(),
-                )
-                answer: object = response.parse()
-        except WIRE_ERRORS as error:
-            failed = failed_request(error)
-            report_quotas(sent, failed.headers)
-        else:
+            response = await self._sender().send("POST", url, json.dumps(body).encode())
             report_quotas(sent, response.headers)
-            usage = _usage_of(answer)
-            job.served_model = fact_of(getattr(answer, "model", None)) or job.served_model
-            job.usage = job.usage + usage if job.usage and usage else usage or job.usage
-            report_usage(sent, usage, self._price)
-            try:
-                return _vectors_of(answer, len(texts), self.spec.dimensions)
-            except ValueError as error:
-                failed = AttemptFailed(ObservedError("not_json"), str(error))
+            return self._vectors(job, sent, response.whole, len(texts))
+        except AttemptFailed as error:
+            failed = error
+            report_quotas(sent, failed.headers)
         raise report_failure(job.traffic, sent, failed)
+
+    def _vectors(self, job: _Job, sent: SentRequest, body: bytes, count: int) -> tuple[Vector, ...]:
+        """Return the vectors in a response, and report what they cost.
+
+        Raises:
+            AttemptFailed: there is not one for each text.
+        """
+        answer = json_of(body)
+        if not isinstance(answer, dict):
+            raise AttemptFailed(unreadable(body))
+        if stated := stated_fault(answer, "data"):
+            raise AttemptFailed(stated_error(stated))
+        counts = (at(answer, "usage", name) for name in ("prompt_tokens", "total_tokens"))
+        tokens = next(filter(None, map(count_of, counts)), 0)
+        usage = Usage(prompt_tokens=tokens) if tokens else None
+        job.served_model = fact_of(answer.get("model")) or job.served_model
+        job.usage = job.usage + usage if job.usage and usage else usage or job.usage
+        report_usage(sent, usage, self._price)
+        try:
+            return _vectors_of(answer.get("data"), count, self.spec.dimensions)
+        except ValueError as error:
+            fault = str(error)
+        raise AttemptFailed(ObservedError("not_json"), fault)
 
     def _size(self, texts: list[str]) -> Size:
         tokens = sum(map(self._counter.count, texts))
@@ -207,12 +222,12 @@ class OpenAIEmbedder:
             return Size(tokens)
         return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
 
-    def _client(self) -> AsyncOpenAI:
-        """Return the event loop's client; clients cannot change loops."""
+    def _sender(self) -> Sender:
+        """Return the event loop's sender; connections cannot change loops."""
         loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = open_client(self._server, self._timeout)
-        return self._clients[loop]
+        if loop not in self._senders:
+            self._senders[loop] = Sender(self._server, self._timeout)
+        return self._senders[loop]
 
 
 @dataclass(eq=False)
@@ -250,7 +265,7 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
 
 
 class _Item(BaseModel):
-    model_config = ConfigDict(from_attributes=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     index: StrictInt
     embedding: str | list[Any]
@@ -260,11 +275,11 @@ class _Item(BaseModel):
 _ITEMS = TypeAdapter(list[_Item])
 
 
-def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:
+def _vectors_of(data: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:
     """Return the vectors of a response in the order of the texts.
 
     Args:
-        answer: parsed response.
+        data: its field of this name.
         count: number of texts sent.
         dimensions: requested size of the vectors, if any.
 
@@ -272,7 +287,7 @@ def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vec
         ValueError: there is not one vector for each text, or their sizes differ.
     """
     try:
-        items = _ITEMS.validate_python(getattr(answer, "data", None))
+        items = _ITEMS.validate_python(data)
     except ValidationError as error:
         raise ValueError(f"unreadable vectors: {describe_faults(error, whole='data')}") from None
     found = {item.index: as_vector(item.embedding) for item in items}
@@ -282,11 +297,3 @@ def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vec
     if len(sizes) != 1 or (dimensions is not None and sizes != {dimensions}):
         raise ValueError("vectors of a size that was not requested, or of several sizes")
     return tuple(found[index] for index in range(count))
-
-
-def _usage_of(answer: object) -> Usage | None:
-    """Return the charged tokens, if the server reports them."""
-    count = getattr(getattr(answer, "usage", None), "prompt_tokens", None)
-    if type(count) is not int or not 0 <= count <= _MOST_TOKENS:
-        return None
-    return Usage(prompt_tokens=count)

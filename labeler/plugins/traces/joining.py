@@ -32,6 +32,8 @@ REASONS = {
     "no_response": "without a response of known shape",
     "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents",
     "documents_without_text": "whose documents have no text of a known shape: record texts",
+    "attributes_dropped": "whose spans lack attributes: raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, by "
+    "default 128, where they are recorded",
     "cyclic_parents": "whose spans are parents of each other in a circle",
     "too_deep": "with more than 200 levels of spans",
     "too_large": "with more than 10,000 spans or 64 MB of texts",
@@ -76,6 +78,8 @@ def rows_of(spans: Sequence[Span]) -> list[dict[str, Any]]:
         Unjoinable: they give no row.
     """
     top = _tree(spans)
+    if any(span.dropped for span in spans):  # perhaps documents, or the last message
+        raise Unjoinable("attributes_dropped")
     answers = _answers(top)
     if not answers:
         raise Unjoinable(_fault(top, spans))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ import msgspec
 from labeler.catalog import snake_case
 from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.inputs_outputs import parsed
+from labeler.data.written_values import HIDDEN
 from labeler.errors import kind_of
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
@@ -49,6 +51,7 @@ class Span(msgspec.Struct, frozen=True):
         outputs: JSON.
         documents: texts that a retriever or reranker returned, in order.
         textless: number of returned documents whose text is not in the span.
+        dropped: number of attributes over the recorder's limit, which it dropped.
         attributes: short values, for filters and metadata.
     """
 
@@ -62,6 +65,7 @@ class Span(msgspec.Struct, frozen=True):
     outputs: Any = None
     documents: tuple[str, ...] = ()
     textless: int = 0
+    dropped: int = 0
     attributes: dict[str, str | int | float | bool] = {}
 
 
@@ -154,6 +158,7 @@ _OUTPUT = (
 )
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents")
 _TALKING = frozenset({"llm", "other"})
+_JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _INDEX_DIGITS = 6
 _LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
 """Characters of a value, and values of a span, that are kept for filters and metadata."""
@@ -283,8 +288,11 @@ def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span |
         trace_id, span_id = trace_id or text(given), text(named.get("id"))
         parent = text(named.get("parent_observation_id")) or trace_id
         trace_id = trace_id or span_id
-    start = nanoseconds(_first(named, _START))
-    return span_of((trace_id, span_id, parent), start, text(named.get("name")), attributes)
+    start, dropped = nanoseconds(_first(named, _START)), named.get("dropped_attributes_count")
+    found = span_of((trace_id, span_id, parent), start, text(named.get("name")), attributes)
+    if isinstance(found, Span) and isinstance(dropped, int) and found.kind != "aside":
+        return msgspec.structs.replace(found, dropped=dropped)
+    return found
 
 
 def _is_described(fields: Fields) -> bool:
@@ -413,7 +421,10 @@ def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
     other = documents_of(outputs)
     listed = next(filter(None, (items(attributes, key) for key in _DOCUMENTS)), [])
     found = found_in(map(read_document, listed))
-    return found if found.texts or (listed and not other.texts) else other
+    if found.texts or (listed and not other.texts):
+        return found
+    is_lost = outputs is None and any(_is_lost(lookup(attributes, key)) for key in _OUTPUT)
+    return Found((), 1) if is_lost else other
 
 
 def _said(
@@ -429,11 +440,20 @@ def _said(
 def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
     """Return an input or output; one that is JSON by its key or type may be a text in quotes."""
     value = parsed(lookup(attributes, key))
+    if isinstance(value, str) and _JSON.match(value):
+        return None  # it was cut off by what recorded it
     kind = lookup(attributes, key.replace(".value", ".mime_type"))
     if isinstance(value, str) and (key.startswith("mlflow.") or kind == "application/json"):
         with suppress(ValueError, RecursionError):
             return json.loads(value)
     return value
+
+
+def _is_lost(value: object) -> bool:
+    """Return True for a text that was hidden, or JSON that was cut off, by what recorded it."""
+    if not isinstance(value, str):
+        return False
+    return value.strip() in HIDDEN or bool(_JSON.match(value) and isinstance(parsed(value), str))
 
 
 def lookup(attributes: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - any JSON

@@ -127,7 +127,7 @@ class RecordList {
       subset.values.length > 0 &&
         el(
           "td",
-          { "data-name": subset.column ?? "subset", dir: "auto" },
+          { class: "row-group", "data-name": subset.column ?? "subset", dir: "auto" },
           shownText(subset.values[records.subset[row]] ?? "–"),
         ),
       columns.map((metric) => {
