@@ -121,7 +121,7 @@ class Audit:
                 self.found.append(f"{event} {arguments!r:.100} at {_place(frame)}")
         elif self._contacts is not None and event.startswith("socket."):
             contact = _contact(event, arguments)
-            if contact != ("socket.sendmsg", None):  # on a connection, as Python 3.12 and later send
+            if contact != ("socket.sendmsg", None):  # on a connection, from 3.12 on
                 self._contacts.append(contact)
 
     def _is_wrong(self, event: str, innermost: FrameType) -> bool:
