@@ -30,6 +30,7 @@ from typing import NamedTuple, Self, cast
 from typing_extensions import TypedDict
 
 from labeler.errors import UsageError, number_in
+from labeler.sentences.display import plural
 
 LEVEL = 0.95
 
@@ -48,6 +49,11 @@ MARK_NOTE = (
 
 Range = tuple[float, float] | None
 """The lowest and the highest value of a metric; ``None`` where unknown."""
+
+
+def question_groups(count: int) -> str:
+    """Return a remark that groups of equal questions are one observation each."""
+    return f"grouped by question ({plural(count, 'group')})"
 
 
 class IntervalJSON(TypedDict):

@@ -21,7 +21,10 @@ from labeler.calculators.agreement import (
     krippendorff_alpha,
     record_sums,
 )
-from labeler.calculators.intervals import Interval
+from labeler.calculators.intervals import (
+    Interval,
+    question_groups,
+)
 from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.registry import (
     FIELD_WORDS,
@@ -330,7 +333,7 @@ def interval_line(
 ) -> Iterator[str]:
     """Yield a line of intervals by name, if there are any, with the units that were observed."""
     if intervals:
-        over = "over records" if questions is None else f"grouped by question ({questions} groups)"
+        over = "over records" if questions is None else question_groups(questions)
         ends = [
             f"{name} {found.low:.4f} to {found.high:.4f}{found.mark}"
             for name, found in intervals.items()

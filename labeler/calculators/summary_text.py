@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals
+from labeler.calculators.intervals import (
+    MARK_NOTE,
+    Interval,
+    Intervals,
+    question_groups,
+)
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
@@ -80,7 +85,7 @@ def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]
     if intervals.group is None:
         for group, clusters in dict.fromkeys((row.group, row.clusters) for row in rows):
             if clusters is not None:
-                yield f"{_of_group(group)}grouped by question ({plural(clusters, 'group')})"
+                yield f"{_of_group(group)}{question_groups(clusters)}"
 
 
 def _of_group(group: str | None) -> str:
@@ -298,7 +303,7 @@ def _view_notes(
         yield from summary_notes(rows, view.intervals)
         yield from _unavailable(rows, view.asked)
         labeled = sum(row.labeled for row in rows if row.metric is rows[0].metric)
-        made_by = f"{labeled} records by {label}" if label else "no record has a label"
+        made_by = f"{plural(labeled, 'record')} by {label}" if label else "no record has a label"
         yield f"{made_by}|labeler:{__version__}"
         return
     for row in shown:

@@ -56,7 +56,16 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import AnsweringModels
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import plain_json, to_cell, visible
-from labeler.sentences.display import NONE, Column, Grid, Section, console, percent, reason_counts
+from labeler.sentences.display import (
+    NONE,
+    Column,
+    Grid,
+    Section,
+    console,
+    percent,
+    plural,
+    reason_counts,
+)
 from labeler.version import __version__
 
 _SHOWN_RECORDS = 20
@@ -272,7 +281,7 @@ def _rates(found: Audit, by: str | None, *, details: bool) -> Iterator[Section]:
             lines += [f"nothing to look at: {', '.join(idle)}"] if idle else []
         lines += [str(same) for same in found.same_documents if same.label == label]
         if details:
-            lines.append(f"{len(made)} records by {label}|labeler:{__version__}\n")
+            lines.append(f"{plural(len(made), 'record')} by {label}|labeler:{__version__}\n")
         yield Section(None, grids, lines)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from labeler.calculators import Intervals
+from labeler.calculators.intervals import question_groups
 from labeler.cli.options import (
     Config,
     Details,
@@ -180,7 +181,7 @@ def _check_options(
 def _notify_clusters(counts: Iterable[int | None]) -> None:
     """Report that intervals draw records of equal questions together."""
     for clusters in dict.fromkeys(count for count in counts if count is not None):
-        notify(f"grouped by question ({clusters} groups)")
+        notify(question_groups(clusters))
 
 
 def _parts(option: str, text: str) -> tuple[str, float]:

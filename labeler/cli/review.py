@@ -208,13 +208,13 @@ def _describe(session: ReviewSession, known: int) -> None:
     size, labels = len(session.places), len(session.labels)
     drawn = {"random": "drawn at random", "doubtful": "the most suspicious first"}
     how = drawn.get(session.settings.queue, "in the order of the file")
-    failed = f", {session.labels.failed} rows failed" if session.labels.failed else ""
+    failed = f", {plural(session.labels.failed, 'row')} failed" if session.labels.failed else ""
     repeated = len(session.labels.rows) - labels
     rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
     twice = f", {rows} the judgment of another" if repeated else ""
-    notify(f"{size} of {labels} labels to review, {how}{twice}{failed}")
+    notify(f"{size:,} of {plural(labels, 'label')} to review, {how}{twice}{failed}")
     if known:
-        notify(f"{known} judgments are already stored in {session.log.file.path}")
+        notify(f"{session.log.file.path} has {plural(known, 'judgment')} already")
     if session.settings.blind:
         notify(f"verdicts are hidden until {session.settings.annotator} has judged")
     if session.settings.blind and session.settings.queue == "doubtful":
@@ -338,7 +338,7 @@ def _conclusion(applied: Applied, changes: Sequence[MeanChange]) -> str:
 def _summary(applied: Applied) -> Iterator[str]:
     """Yield lines about the applied and ignored corrections."""
     fields = _listed(applied.by_field) or "none"
-    yield f"verdicts changed: {fields}; {applied.confirmed} labels judged and kept"
+    yield f"verdicts changed: {fields}; {plural(applied.confirmed, 'label')} judged and kept"
     for change in applied.changed[:SHOWN]:
         fields, people = _listed(change.differences.counts()), ", ".join(change.annotators)
         yield f"  {change.id!r:.80}: {fields}; by {people}"

@@ -234,7 +234,8 @@ def import_(
 def export(*, output: options.Output = "-", store: options.Store = ".labeler") -> None:
     """Export every record of a store to a label file."""
     check_label_target([store], output)
-    notify(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")
+    written = api.write_labels(api.stored_outcomes(store), output)
+    notify(f"{plural(written, 'record')} exported from {store}")
 
 
 def prompt(

@@ -11,7 +11,10 @@ from typing import Any
 from typing_extensions import Unpack
 
 from labeler.calculators.bias_correction import Corrected
-from labeler.calculators.intervals import Interval
+from labeler.calculators.intervals import (
+    Interval,
+    question_groups,
+)
 from labeler.calculators.rater_agreement import (
     UNITS,
     FieldAgreement,
@@ -461,7 +464,7 @@ def _estimate_notes(estimates: Iterable[Estimates]) -> Iterator[str]:
     for found in estimates:
         where = named_in(found.metric, found.group)
         if found.questions is not None:
-            yield f"{where}: 95 % intervals grouped by question ({found.questions} groups)"
+            yield f"{where}: 95 % intervals {question_groups(found.questions)}"
         for one in filter(None, (found.ppi, found.corrected)):
             if one.value is None:
                 yield f"{where}: {_METHODS[one.method]} undefined ({one.undefined})"

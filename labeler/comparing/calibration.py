@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labeler.calculators.agreement import Floats, drawn_intervals
-from labeler.calculators.intervals import Interval
+from labeler.calculators.intervals import (
+    Interval,
+    question_groups,
+)
 from labeler.calculators.summary import count_clusters
 from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.human_labels import HumanLabels
@@ -36,6 +39,7 @@ from labeler.sentences.display import (
     Section,
     figure,
     number,
+    plural,
 )
 
 FIELDS: Mapping[str, str] = dict(zip(VERDICTS, ("supported", "relevant", "utilized"), strict=True))
@@ -171,7 +175,7 @@ class Calibration(Displayed):
             yield Section(one.kind, [Grid(columns, cells)])
         lines = [
             *(
-                f"{one.kind}: 95 % intervals grouped by question ({one.questions} groups)"
+                f"{one.kind}: 95 % intervals {question_groups(one.questions)}"
                 for one in self.kinds
                 if one.questions is not None
             ),
@@ -440,10 +444,10 @@ def _warnings(people: People, side: Side[Judged], kinds: Sequence[Reliability]) 
     for one in kinds:
         if one.verdicts < FEWEST:
             yield (
-                f"{one.kind}: {one.verdicts} verdicts are too few to choose a threshold by; have "
-                f"{FEWEST} or more judged"
+                f"{one.kind}: {plural(one.verdicts, 'verdict')}, too few to choose a threshold by; "
+                f"have {FEWEST} or more judged"
             )
     if len(side.signatures) > 1:
         yield f"the labels were made in {len(side.signatures)} ways; the numbers mix them"
     if people.matched.ties:
-        yield f"left out, because people are tied: {people.matched.ties} verdicts"
+        yield f"left out, because people are tied: {plural(people.matched.ties, 'verdict')}"

@@ -145,7 +145,8 @@ def _verdicts(
         if row.label in unasked and row.group in checked:
             counts = {**row.undefined, **row.failed}
             full = f"not gated: {listed(counts)} by {ways[row.label]}"
-            brief = f"not checked: {sum(counts.values())} records whose judge was not asked for it"
+            total = plural(sum(counts.values()), "record")
+            brief = f"not checked: {total} whose judge was not asked for it"
             notes.setdefault(row.group, []).append(Note(full, brief))
     for row in rows:
         if row.label in unasked and row.group in checked:

@@ -8,7 +8,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from labeler.calculators.intervals import Interval
+from labeler.calculators.intervals import (
+    Interval,
+    question_groups,
+)
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.significance import Undefined
 from labeler.calculators.summary_text import alias_note, not_finite_notes, small_sample_note
@@ -20,6 +23,7 @@ from labeler.sentences.display import (
     arrow,
     figure,
     number,
+    plural,
     reason_counts,
     shortened,
 )
@@ -255,7 +259,7 @@ def _sides(found: Comparisons) -> Iterator[str]:
 def side_lines(letter: str, side: Side[Any], failed: int = 0) -> Iterator[str]:
     """Yield the lines about one side."""
     failures = f", {failed} failed" if failed else ""
-    yield f"{letter}: {len(side.labels)} labels of {side.name}{failures}"
+    yield f"{letter}: {plural(len(side.labels), 'label')} of {side.name}{failures}"
     for signature in side.signatures:
         yield f"   {signature}"
 
@@ -344,7 +348,7 @@ def _notes(rows: Rows, b: str) -> Iterator[str]:
                 f"{found.only_b}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
             )
     if shared := {row.questions for row in rows if row.questions is not None}:
-        yield f"grouped by question ({max(shared)} groups)"
+        yield question_groups(max(shared))
     for row in rows:
         if row.judge_inconsistency is not None:
             yield f"judge inconsistency of {row.metric.id}: {row.judge_inconsistency}"

@@ -17,6 +17,7 @@ from labeler.calculators.registry import Collected
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UnknownName, UsageError, for_caller, number_in
 from labeler.labels.record import AnyOutcome
+from labeler.sentences.display import plural
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""
@@ -109,7 +110,8 @@ class Excess(NamedTuple):
     def details(self) -> str:
         """The share with its reasons."""
         count = sum(self.counts.values())
-        why = f"{count} of {self.rows} rows {self.name}, more than {self.most:.15g} of them"
+        of = plural(self.rows, "row")
+        why = f"{count:,} of {of} {self.name}, more than {self.most:.15g} of them"
         option = f"--max-{self.name} allows more"
         return for_caller("; ".join((f"{why}: {listed(self.counts)}", option, *self.others)))
 
@@ -123,8 +125,8 @@ class Excess(NamedTuple):
             reasons = unpaired | ({"failed on a side": others} if others else {})
             what = f"have no pair ({listed(reasons)})"
         return for_caller(
-            f"{count} of {self.rows} records {what}, at most {100 * self.most:.15g} % may "
-            f"(--max-{self.name})"
+            f"{count:,} of {plural(self.rows, 'record')} {what}, "
+            f"at most {100 * self.most:.15g} % may (--max-{self.name})"
         )
 
 

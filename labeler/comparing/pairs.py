@@ -19,7 +19,10 @@ from labeler.comparing.sides import LISTED, Choice, Kept, Side, SideOptions, quo
 from labeler.data.parsing import is_content_id
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import Brief
+from labeler.sentences.display import (
+    Brief,
+    plural,
+)
 
 
 class QuestionPairs(NamedTuple):
@@ -299,7 +302,7 @@ def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
         total = sum(counts.left_out.values())
         differing = ", ".join(f"{count} in {parts}" for parts, count in counts.left_out.items())
         message = (
-            f"{a.name} and {b.name} share {total} labeled ids "
+            f"{a.name} and {b.name} share {plural(total, 'labeled id')} "
             f"({quoted(counts.left_out_ids, total)}), but under each of them the sentences differ "
             f"({differing}), or another splitter cut them: give both sides the same rows under the "
             "same ids (--id)"

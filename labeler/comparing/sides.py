@@ -26,7 +26,7 @@ from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, answered_by
 from labeler.labels.answers import PROFILES, GPTLabelingOutput
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, requested_kind
-from labeler.sentences.display import Brief
+from labeler.sentences.display import Brief, plural
 
 LISTED = 5
 """Ids and signatures that an error lists at most."""
@@ -182,7 +182,7 @@ class Side(Brief, Generic[T]):
 
     def summary(self) -> str:
         """Return the number of labels and the first ids."""
-        return f"{len(self.labels)} labels ({quoted(self.labels)})"
+        return f"{plural(len(self.labels), 'label')} ({quoted(self.labels)})"
 
 
 def read_side(
@@ -326,7 +326,7 @@ class _Contents(Generic[T]):
                 f"no labels, but records {held}; labels are what is compared: name files of "
                 "labeler label (labeler metrics summarizes scores and written questions)"
             )
-        return f"no label: all {failed} records failed" if failed else "no label is there"
+        return f"no label: {plural(failed, 'record')} failed" if failed else "no label is there"
 
     def _ambiguous(self, name: str, kept: list[Kept[T]]) -> UsageError:
         """Return the error about a record with several labels."""
@@ -352,7 +352,7 @@ class _Contents(Generic[T]):
 
     def _listed(self) -> str:
         most = self._signatures.most_common(LISTED)
-        lines = [f"  {signature}  ({count} labels)" for signature, count in most]
+        lines = [f"  {signature}  ({plural(count, 'label')})" for signature, count in most]
         if len(self._signatures) > LISTED:
             lines.append(f"  … and {len(self._signatures) - LISTED} more")
         return "\n".join(lines)

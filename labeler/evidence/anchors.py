@@ -124,6 +124,8 @@ class AnchorCheck(Displayed):
             head = f"No sign that the judge has changed (check {self.look})"
             differing = sum(one.differing for one in self.changes.values())
             verdicts = sum(one.verdicts for one in self.changes.values())
+            if not verdicts:
+                return f"Nothing to compare (check {self.look}): the judge gave no label this time."
             parts = [f"{differing} of {verdicts} verdicts"]
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "

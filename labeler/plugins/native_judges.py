@@ -16,6 +16,7 @@ from labeler.judges.openai.completion import (
     Completion,
     count_of,
     read_completion,
+    stated_fault,
     text_of,
     unfinished,
     unreadable,
@@ -114,7 +115,7 @@ class _Answers(NamedTuple):
                     },
                 },
                 "model": at(values, self.model),
-                "error": at(values, "error"),
+                "error": stated_fault(values, self.candidates or self.blocks[0]) or None,
             }
         )
 

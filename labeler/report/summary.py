@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.intervals import MARK_NOTE
+from labeler.calculators.intervals import (
+    MARK_NOTE,
+    question_groups,
+)
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import (
     Headline,
@@ -336,7 +339,7 @@ def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals | None) -
     words = ", ".join(map(_spaced, found)) or "none, too few records"
     together = f", grouped by {intervals.group}" if intervals.group else ""
     if clusters and not intervals.group:
-        together = f", grouped by question ({clusters} groups)"
+        together = f", {question_groups(clusters)}"
     return f"Intervals of the mean: {intervals.level * 100:g} %, {words}{together}."
 
 

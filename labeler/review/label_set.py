@@ -18,6 +18,7 @@ from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.sentences.display import plural
 
 _LEVEL = 1
 """The fastest compression level comes within a tenth of the smallest size here."""
@@ -75,7 +76,7 @@ class LabelSet:
                 self.rows.append(row.place)
                 self.questions.append(row.question)
         if not self.places:
-            failed = f": all {self.failed} rows failed" if self.failed else ""
+            failed = f": {plural(self.failed, 'row')} failed" if self.failed else ""
             raise UsageError(f"{name}: no label is there{failed}; label rows first: labeler label")
         self.keys = tuple(self.places)
 

@@ -195,13 +195,13 @@ ONLY = record(id="r1", documents=[3])
             "differs in documents from the record of the same id at b.jsonl:1",
         ),
         ([scored.record()], "b.jsonl: no labels, but records 1 of kind 'score'"),
-        ([failure("r1")], "b.jsonl: no label: all 1 records failed"),
+        ([failure("r1")], "b.jsonl: no label: 1 record failed"),
         ([], "no labels in b.jsonl: it is empty"),
-        ([record(id="q1")], "no labeled record in common: a.jsonl has 1 labels ('r1')"),
+        ([record(id="q1")], "no labeled record in common: a.jsonl has 1 label ('r1')"),
         (
             [record(id="r1", documents=[2])],
             (
-                "share 1 labeled ids ('r1'), but under each of them the sentences differ (1 in "
+                "share 1 labeled id ('r1'), but under each of them the sentences differ (1 in "
                 "documents)"
             ),
         ),

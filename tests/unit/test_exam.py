@@ -24,6 +24,7 @@ from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelRecord, Usage
 from support.answers import answer
 from support.command import Command
+from support.labeled import failure, record
 
 RANDOM = Random(1)  # noqa: S311 - copies, no secrets
 TOWNS = [
@@ -336,6 +337,15 @@ def test_records_that_share_a_request_for_relevance_count_once(
     asked = ("--judge", "embedded", "--store", tmp_path / "store")
     _, _, said = labeler_command("anchors", "check", tmp_path / "a.jsonl", *asked)
     assert said.startswith("4 requests")
+
+
+def test_a_check_without_an_answer_compares_nothing() -> None:
+    """No verdict differs among none: that is no sign that the judge is the same."""
+    records = [record(id="r1"), record(id="r2")]
+    lost = [failure(one.id) for one in records]
+    found = Anchors([[*records], [*lost], [*lost]]).result()
+    assert found.sentence.startswith("Nothing to compare (check 1)")
+    assert (found.changed, found.failed) == (False, ("r1", "r2"))
 
 
 def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:

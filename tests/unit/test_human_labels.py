@@ -106,8 +106,8 @@ CSV_FAULTS = {
     "id,annotator,adherence\nr1,ann,1\nr1,ann,0": ("annotator 'ann' gives", "keep one"),
     "id,adherence,id\nr1,1,2": ("people.csv:1: column 'id' stands twice", ""),
     "id,adherence\nr1,1,2": ("people.csv:2: 3 cells under 2 columns", "double quotes"),
-    'id,adherence\n"r1"x,1': ("people.csv:2: not CSV", "double quotes"),
-    'id,adherence\n"r1,1': ("people.csv:2: not CSV", "double quotes"),
+    'id,adherence\n"r1"x,1': ("people.csv:2: not CSV", "a quote begins"),
+    'id,adherence\n"r1,1': ("people.csv:2: not CSV", "a quote begins"),
 }
 
 

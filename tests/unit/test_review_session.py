@@ -207,7 +207,7 @@ def test_rows_with_the_same_sentences_are_judged_once() -> None:
         ),
         # People's verdicts are in them already.
         ([corrected(one, ())], "corrected already"),
-        ([failure()], "all 1 rows failed"),
+        ([failure()], "1 row failed"),
     ],
 )
 def test_what_people_cannot_judge_is_refused(outcomes: list[Outcome], words: str) -> None:

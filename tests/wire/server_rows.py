@@ -409,7 +409,8 @@ PASSING = {
     },
     **{f"{status}": Row(error(status), says=_FAILED, **_AGAIN) for status in (421, 423)},
     "a page that checks the client": Row(
-        responds(b"<!DOCTYPE html><html><head><title>Just a moment...</title>", 403), **_LIMITED
+        responds(b"<!DOCTYPE html><html><head><title>Just a moment...</title>", 403),
+        says=_FAILED, **_AGAIN,
     ),
     "a page of maintenance, 429": Row(
         responds(b"error code: 1015", 429, content_type="text/html"), **_LIMITED

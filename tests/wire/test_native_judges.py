@@ -318,6 +318,15 @@ def test_an_answer_that_breaks_off_is_damaged(name: str) -> None:
     assert error.kind == "garbled"
 
 
+@every_provider
+@pytest.mark.parametrize("stated", [{"error": {"message": "Busy"}}, {"message": "Busy"}])
+def test_an_error_of_status_200_is_one(name: str, stated: dict[str, Any]) -> None:
+    """Named or not; it may pass."""
+    error = read_of(name, stated).error
+    assert error is not None
+    assert (error.kind, error.status, error.message) == ("status", 500, "Busy")
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_further_candidates_are_counted(first: int) -> None:
     """The one with index 0 is the answer, wherever it stands."""

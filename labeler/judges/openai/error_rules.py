@@ -157,10 +157,7 @@ _NO_BALANCE = _any_of(
     "billing to be enabled", "api calls / month",  # Vertex, Cohere
 )  # fmt: skip
 _BURST = _any_of("request too large")
-_LIMITED = _any_of(
-    "rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota",
-    r"<title>just a moment\.",  # Cloudflare's check of the client
-)  # fmt: skip
+_LIMITED = _any_of("rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota")
 _TOO_LONG = _any_of(
     "string_above_max_length", "context.?(length|size|window)", "input token count", "input length",
     "(prompt|input) is too (long|large)", "input tokens exceed", "too many tokens",
@@ -217,6 +214,7 @@ _NO_MODEL = _any_of("model_not_found", "model .*does not exist", r"invalid.model
 )  # fmt: skip
 _FAILING = _any_of(
     "no healthy deployments", "model (has crashed|unloaded)",  # LiteLLM, LM Studio
+    r"<title>just a moment\.",  # Cloudflare checks the client
 )  # fmt: skip
 """What servers write that fail and call it the request's fault."""
 
@@ -305,7 +303,7 @@ RULES: tuple[Rule, ...] = (
         "drop the option or the field of --extra-body that sends it",
         status={400, 422}, marks=_UNKNOWN,
     ),
-    Rule("transport", _P.RETRY, *_DOWN, status={400, 404}, marks=_FAILING),
+    Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=_FAILING),
     Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=_WRONG_KEY),
     # Unambiguous statuses.
     Rule(

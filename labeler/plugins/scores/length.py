@@ -16,7 +16,14 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from labeler.calculators.agreement import Floats, Groups, group_sums
-from labeler.calculators.intervals import GROUPED, LEVEL, MARK_NOTE, Interval, is_small
+from labeler.calculators.intervals import (
+    GROUPED,
+    LEVEL,
+    MARK_NOTE,
+    Interval,
+    is_small,
+    question_groups,
+)
 from labeler.calculators.significance import Undefined, effective_count, student_quantile
 from labeler.calculators.summary import count_clusters
 from labeler.cli.terminal import print_sections
@@ -206,7 +213,7 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
     counts = dict.fromkeys(one.clusters for one in found if one.clusters is not None)
     notes = [
         _EXPLANATION,
-        *(f"grouped by question ({count} groups)" for count in counts),
+        *map(question_groups, counts),
         *([MARK_NOTE] if any(one.small_sample for one in found) else []),
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     ]
