@@ -342,6 +342,13 @@ class Columns:
             return self._found(field, row, "")[1] is not None
         return False
 
+    def rests(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[object]:
+        """Yield what is left, in a row's fields, of the columns that documents are read from."""
+        metadata = fields.get("metadata")
+        yield metadata.get("documents") if isinstance(metadata, Mapping) else None
+        for choice in self.choices.get("documents", ()):
+            yield from (fields.get(path.column(row)) for path in choice.paths)
+
     def with_id(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Return the row with its id, if the row has one.
 

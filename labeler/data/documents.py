@@ -395,6 +395,22 @@ def _shown(value: object) -> str:
     return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
 
 
+def further_text(rests: Iterable[object]) -> str:
+    """Return the name of another text in what is left of a first document; empty without any."""
+    for rest in rests:
+        first = rest[0] if isinstance(rest, list | tuple) and rest else rest
+        for name, value in first.items() if isinstance(first, Mapping) else ():
+            rank = _rank(name)
+            if (
+                rank is not None
+                and rank <= len(_TEXTS)
+                and isinstance(value, str)
+                and value.strip()
+            ):
+                return str(name)
+    return ""
+
+
 def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:
     """Return a row with what is left of a column without the texts that documents are made of."""
     left = None if is_missing(row.get(name)) else unused(written_or_same(row.get(name)), used)

@@ -18,6 +18,7 @@ from typing import Any
 from labeler.catalog import Catalog, snake_case
 from labeler.data.columns import AMBIGUOUS, Choice, ColumnPath, Columns
 from labeler.data.parsing import REQUIRED, is_native
+from labeler.data.written_values import is_missing
 from labeler.errors import BadRow, UsageError
 
 
@@ -400,12 +401,12 @@ def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:
 
 def remedy_of(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
     """Return the mappings that rows need, by the names of their columns."""
-    empty = [name for name, value in columns.items() if value is None]
+    empty = [name for name, value in columns.items() if is_missing(value)]
     meant = {field[0]: name for name in empty if (field := meaning_of(str(name)))}
     unknown = {
         name: str(meant.get(name, "COLUMN"))
         for name in lacking
-        if columns.get(name) is None and name not in empty
+        if is_missing(columns.get(name)) and name not in empty
     }
     found = unknown | mappings(columns)
     if not found and empty:

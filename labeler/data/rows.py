@@ -4,7 +4,7 @@
 an exception. File formats are in :mod:`labeler.data.formats`, column names in
 :mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field types in
 :mod:`labeler.data.parsing`. :class:`RowStream` reads them for a run: an id names one row, or its
-copies. Rows seen so far are kept as digests of ids and contents, in a few megabytes however many.
+copies. Of rows seen so far, digests are kept, in a few megabytes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
+from labeler.data.documents import further_text
 from labeler.data.formats import Raw, Source
 from labeler.data.parsing import (
     id_of,
@@ -221,10 +222,12 @@ class _RowConverter:
         if is_printed((fields.get("documents") or ("",))[0]):
             paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
             self._note("written", f"a document that is {_WRITTEN} --map {paths}")
+        further = further_text(columns.rests(given, fields))
+        if further and "documents" not in columns.named:
+            self._note("further", f"documents with another text ({further}), which is not judged")
         for name in ("question", "response", "reference"):
-            text = fields.get(name)
+            text, path = fields.get(name), f"--map {name}=COLUMN.FIELD"
             if isinstance(text, str) and is_printed(text):
-                path = f"--map {name}=COLUMN.FIELD"
                 self._note(f"printed {name}", f"a {name} that is {_WRITTEN} {path}")
 
     def _without_thoughts(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -372,9 +375,7 @@ def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
     for row, _ in read:
         own = row.content.metadata if isinstance(row.content, Example) else row.columns or {}
         if len(columns) < _MOST_COLUMNS:
-            columns |= {
-                n: None if is_missing(v) else v for n, v in own.items() if columns.get(n) is None
-            }
+            columns |= {n: v for n, v in own.items() if is_missing(columns.get(n))}
     first = read[0][0]
     is_wrong = getattr(first.content, "reason", "") == "wrong_type"  # there in a wrong form
     remedy = ""
