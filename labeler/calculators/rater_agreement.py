@@ -35,12 +35,14 @@ from labeler.calculators.summary import count_clusters
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.sentences.display import (
+    LONGEST_NAME,
     NONE,
     Brief,
     Column,
     Display,
     Grid,
     percent,
+    shortened,
 )
 
 RECORD = "record"
@@ -184,7 +186,9 @@ def show_agreement(
         chance = None if one.raw is None else one.by_chance
         yes = (None, None) if chance is None else (one.mean_a, one.mean_b)
         shares = (NONE if share is None else percent(share) for share in (one.raw, chance, *yes))
-        cells.append([one.words, one.group or "all", f"{one.units:,}", *shares])
+        cells.append(
+            [one.words, shortened(one.group or "all", LONGEST_NAME), f"{one.units:,}", *shares]
+        )
     grid = Grid(columns, cells)
     if all(one.group is None for one in found):
         grid = grid.without("group")

@@ -20,6 +20,7 @@ from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, 
 from labeler.calculators.summary import SummaryRow
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.display import (
+    LONGEST_NAME,
     NONE,
     Column,
     Grid,
@@ -89,7 +90,7 @@ def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]
 
 
 def _of_group(group: str | None) -> str:
-    return "" if group is None else f"{shortened(group, _LONGEST_ID)}: "
+    return "" if group is None else f"{shortened(group, LONGEST_NAME)}: "
 
 
 def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
@@ -249,7 +250,7 @@ def _tables(rows: Sequence[SummaryRow], view: View) -> Iterator[Section]:
         yield Section(None, [filled(cells, rows)])
         return
     groups: Cells = {
-        Column(view.by, words=True): lambda row: shortened(row.group or NONE, _LONGEST_ID)
+        Column(view.by, words=True): lambda row: shortened(row.group or NONE, LONGEST_NAME)
     }
     cells = groups | {one: cell for one, cell in cells.items() if one.head not in _OF_METRIC}
     for metric in dict.fromkeys(row.metric for row in rows):
@@ -329,7 +330,6 @@ def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Itera
 SUPPORTED = "adherence"
 """The metric of the first line: 1 for an answer whose every sentence is supported."""
 _USUAL_LEVEL = 0.95
-_LONGEST_ID = 40
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ class Headline:
     @property
     def exceptions(self) -> str:
         """Sentences on unsupported answers and failed rows; empty if there are none."""
-        names = ", ".join(shortened(one, _LONGEST_ID) for one in self.worst)
+        names = ", ".join(shortened(one, LONGEST_NAME) for one in self.worst)
         lacking = f"{self.unsupported:,} {'is' if self.unsupported == 1 else 'are'} not"
         if names:
             lacking += f": {names}" if self.unsupported == 1 else f"; worst: {names}"
@@ -403,7 +403,7 @@ def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
     row = next((row for row in rows if row.defined), None)
     if row is None:
         return f"No metric has a value for {labeled:,} labeled records."
-    group = f" for {shortened(row.group, _LONGEST_ID)}" if row.group is not None else ""
+    group = f" for {shortened(row.group, LONGEST_NAME)}" if row.group is not None else ""
     mean, interval = in_words(row)
     between = f" ({interval})" if interval else ""
     return f"{plain_name(row.metric).capitalize()}{group}: {mean} on average{between}."
@@ -416,7 +416,7 @@ def _lowest_group(support: Sequence[SummaryRow]) -> str:
         return ""
     row = min(judged, key=lambda row: row.mean or 0)
     count = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,}"
-    return f", least for {shortened(str(row.group), _LONGEST_ID)}: {count} ({_joined(row)})"
+    return f", least for {shortened(str(row.group), LONGEST_NAME)}: {count} ({_joined(row)})"
 
 
 def _joined(row: SummaryRow) -> str:

@@ -57,6 +57,7 @@ from labeler.labels.answering import AnsweringModels
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import plain_json, to_cell, visible
 from labeler.sentences.display import (
+    LONGEST_NAME,
     NONE,
     Column,
     Grid,
@@ -65,6 +66,7 @@ from labeler.sentences.display import (
     percent,
     plural,
     reason_counts,
+    shortened,
 )
 from labeler.version import __version__
 
@@ -310,7 +312,7 @@ def _by_group(
     sizes = Counter(record.group for record in made)
     groups = sorted((group for group, _ in sizes.most_common(_SHOWN_GROUPS)), key=str)
     columns = [Column(f"flagged by {by}", words=True), Column("all")]
-    columns += [Column(str(group)) for group in groups]
+    columns += [Column(shortened(str(group), LONGEST_NAME)) for group in groups]
     cells = [["(records)", str(len(made)), *(str(sizes[group]) for group in groups)]]
     for check, total in flagging.items():
         own = {row.group: row for row in rows if row.check is check}
@@ -353,7 +355,10 @@ def _print_suspicious(found: Audit, shown: Sequence[AuditedRecord]) -> None:
     out.print("")
     for record in shown:
         made_by = f"  ({record.label.partition('|')[0]})" if several else ""
-        out.print(Text(visible(f"{record.suspicion:.2f}  {record.id}{made_by}")), soft_wrap=True)
+        out.print(
+            Text(f"{record.suspicion:.2f}  {shortened(record.id)}{visible(made_by)}"),
+            soft_wrap=True,
+        )
         line = Text(_INDENT + visible(_worst(record)))
         out.print(line, no_wrap=True, overflow="ellipsis")
 

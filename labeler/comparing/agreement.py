@@ -386,7 +386,8 @@ def by_group(
 ) -> Iterator[Section]:
     """Yield the rows of each group, below its name if there are several groups."""
     for group, rows in groups.items():
-        yield Section(group or ALL if len(groups) > 1 else group, [Grid(columns, rows)])
+        name = None if group is None else shortened(group)
+        yield Section(name or ALL if len(groups) > 1 else name, [Grid(columns, rows)])
 
 
 def field_notes(fields: Iterable[FieldAgreement]) -> Iterator[str]:

@@ -51,7 +51,15 @@ from labeler.evidence.copies import (
 from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import shown
-from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural
+from labeler.sentences.display import (
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    figure,
+    plural,
+    shortened,
+)
 
 KINDS = {"support": "supported", "relevance": "relevant", "utilization": "utilized"}
 """Kinds of verdicts, and their fields in a label."""
@@ -144,12 +152,16 @@ class AnchorCheck(Displayed):
             [kind, str(one.differing), str(one.verdicts), "yes" if one.changed else "no"]
             for kind, one in self.changes.items()
         ]
-        notes = [f"most moved: {', '.join(self.moved[:5])}"] if self.moved and self.changed else []
+        notes = [f"most moved: {_first(self.moved)}"] if self.moved and self.changed else []
         if len(self.models) > 1:
             notes.append(f"several judges were asked: {', '.join(self.models)}")
         if self.failed:
-            notes.append(f"no answer this time: {', '.join(self.failed[:5])}")
+            notes.append(f"no answer this time: {_first(self.failed)}")
         return Display(self.sentence, Grid(heads, rows), notes)
+
+
+def _first(ids: Sequence[str]) -> str:
+    return ", ".join(map(shortened, ids[:5]))
 
 
 class _Header(BaseModel):

@@ -29,7 +29,10 @@ from labeler.labels.answers import (
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.citations import locate_citations
-from labeler.sentences.display import console
+from labeler.sentences.display import (
+    console,
+    shortened,
+)
 from labeler.sentences.example import Sentence
 
 View = dict[str, Any]
@@ -258,7 +261,7 @@ def _rows(sentences: Iterable[Sentence]) -> list[Row]:
 
 def _blocks(outcome: AnyOutcome) -> Iterator[Block]:
     if isinstance(outcome, LabelFailure):
-        yield f"{outcome.id}: no label ({outcome.reason})", [], [_text(outcome.message)]
+        yield f"{shortened(outcome.id)}: no label ({outcome.reason})", [], [_text(outcome.message)]
     elif isinstance(outcome, LabelRecord):
         yield from _label_blocks(outcome)
     else:
@@ -276,7 +279,7 @@ def _label_blocks(record: LabelRecord) -> Iterator[Block]:
     example, label = record.example, record.label
     judged = judged_sentences(label).values()
     count = f"{sum(one.fully_supported for one in judged)} of {len(judged)}"
-    yield f"{record.id}: {count} sentences supported", [], [_text(str(record.signature))]
+    yield f"{shortened(record.id)}: {count} sentences supported", [], [_text(str(record.signature))]
     for turn in example.history:
         yield f"earlier turn: {turn.role}", _rows(turn.sentences), []
     for output in example.tool_outputs:

@@ -27,6 +27,8 @@ WIDTH = 100
 """Columns of a table as text."""
 LONGEST_ID = 80
 """Characters of an id in a line of text."""
+LONGEST_NAME = 40
+"""Characters of the name of a group in a table, or of an id in a sentence."""
 NONE = "-"
 """Cell of an undefined value."""
 _UP, _DOWN = "↑", "↓"

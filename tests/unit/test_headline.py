@@ -13,10 +13,12 @@ from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.summary_text import WorstIds, conclusions, headline
 from labeler.calculators.tables import worst_records
 from labeler.comparing.compare import compare, compare_runs
+from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages, write_report
 from labeler.report.comparison_pages import MOST_MOVED, moved_ids, moved_record, write_comparison
 from labeler.sentences.display import in_percent, percent
+from support.command import Command
 from support.labeled import claims_output, output, record, relabeled, says
 from support.pages import read_page
 
@@ -342,3 +344,37 @@ def test_the_report_of_very_many_records_is_a_folder(
     a, b = _sides()
     files = write_comparison(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
     assert files[1] == tmp_path / "c-B" / "index.html"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit A",
+        "worst A",
+        "show A 0\nFORGED",
+        "metrics A --by part",
+        "metrics A --by part --details",
+        "check A --by part --min adherence=1",
+        "check A --by part --min adherence=1 --details",
+        "compare A B --by part",
+        "diff A B",
+        "agree A B --by part",
+        "agree A B --by part --details",
+        "audit A --by part",
+    ],
+)
+def test_no_id_and_no_group_makes_a_line_of_its_own(
+    command: str, labeler_command: Command, tmp_path: Path
+) -> None:
+    """They are any text, and could pass for a line of the output."""
+    for name, support in (("A", HALF), ("B", NONE)):
+        made = [
+            record(id=f"{n}\nFORGED", support=support, metadata={"part": f"{n % 2}\nFORGED"})
+            for n in range(4)
+        ]
+        assert list(write_outcomes(made, tmp_path / f"{name}.jsonl"))
+    paths = {name: tmp_path / f"{name}.jsonl" for name in "AB"}
+    words = [paths.get(word, word) for word in command.split(" ")]
+    _, out, err = labeler_command(*words)
+    assert "FORGED" in out
+    assert not [line for line in (out + err).splitlines() if line.lstrip().startswith("FORGED")]
