@@ -1,4 +1,4 @@
-"""Human labels of records and sentences: of JSON Lines or CSV, or of corrections.
+"""Human labels of records and sentences: of files in a format of rows, or of corrections.
 
 A row names a record (``id``), for a judgment of a sentence its key (``sentence``), and with several
 people the annotator (``annotator``). The judgment is either in the columns ``field`` and ``value``,
@@ -32,8 +32,7 @@ from labeler.comparing.sides import Choice
 from labeler.data.corrections import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.applying import Applied, usable
 from labeler.data.corrections.file import independent, is_corrections_file, read_corrections
-from labeler.data.formats.text_files import read_csv
-from labeler.data.lines import parse_object, read_lines
+from labeler.data.formats import read_source
 from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow, UsageError
 from labeler.labels.answering import configuration
@@ -91,9 +90,9 @@ class HumanLabels(NamedTuple):
 
 
 def read_human_labels(path: str | Path) -> HumanLabels:
-    r"""Read human labels from JSON Lines, or from CSV if the name ends in ``.csv``.
+    r"""Read human labels from a file in a format of rows, by its name, such as CSV.
 
-    Either may be gzipped; ``-`` is JSON Lines from standard input.
+    Any other file, and ``-`` for standard input, is JSON Lines.
 
     Args:
         path: the file; columns ``id``, ``sentence``, ``annotator``, ``field`` and ``value``, or a
@@ -110,12 +109,9 @@ def read_human_labels(path: str | Path) -> HumanLabels:
         >>> _ = (folder / "people.csv").write_text("id,sentence,supported\nlog-rotation,a,yes\n")
         >>> human = labeler.comparing.read_human_labels(folder / "people.csv")
     """
-    name = str(path).lower().removesuffix(".gz")
-    json_rows = ((line.where, parse_object(line)) for line in read_lines(path))
-    rows = _csv_rows(path) if name.endswith(".csv") else json_rows
     found: dict[tuple[str, str, str | None, str], HumanLabel] = {}
     repeated, ignored = 0, dict[str, None]()
-    for where, row in rows:
+    for where, row in _rows(path):
         cells, others = _cells(row, where)
         ignored.update(dict.fromkeys(others))
         for label in _labels(row, cells, where):
@@ -135,13 +131,16 @@ def _contradiction(known: HumanLabel, label: HumanLabel) -> UsageError:
     )
 
 
-def _csv_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield rows by the column names of the first line; empty cells are ``None``."""
-    for row in read_csv(str(path)):
+def _rows(path: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the rows of a file with their places; empty cells of text are ``None``."""
+    for row in read_source(str(path)):
         if isinstance(row.fields, BadRow):
             raise row.fields
-        cells = ((name, c if name == "id" else c.strip()) for name, c in row.fields.items())
-        yield row.where, {name: from_cell(cell) or None for name, cell in cells}
+        fields = row.fields
+        if row.text_only:
+            cells = ((name, c if name == "id" else c.strip()) for name, c in fields.items())
+            fields = {name: from_cell(cell) or None for name, cell in cells}
+        yield row.where, fields
 
 
 def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:

@@ -9,7 +9,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -85,9 +85,8 @@ def option_of(field: "Field[Any]") -> Option:
 
 def panel_of(kind: type, field: "Field[Any]") -> str:
     """Return the heading of an option in help: its own, or that of the class that declares it."""
-    declaring = next(
-        one for one in reversed(kind.__mro__) if field.name in vars(one).get("__annotations__", ())
-    )
+    classes = (one for one in reversed(kind.__mro__) if is_dataclass(one))
+    declaring = next(one for one in classes if field.name in one.__dataclass_fields__)
     return option_of(field).panel or str(getattr(declaring, "PANEL", MAIN))
 
 

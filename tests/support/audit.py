@@ -40,8 +40,12 @@ WATCHED = CODE | PROCESSES | {UNPICKLING}
 IMPORTING = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 FROM_SOURCE = frozenset(
     {
+        ("annotationlib", "__forward_code__"),  # of Python 3.14 and later, as in typing before
+        ("annotationlib", "evaluate"),
+        ("annotationlib", "get_annotations"),
         ("collections", "namedtuple"),
         ("dataclasses", "_create_fn"),
+        ("dataclasses", "add_fns_to_class"),  # the same, from Python 3.13 on
         ("inspect", "get_annotations"),
         ("platform", "from_subprocess"),
         ("typing", "__init__"),
@@ -116,7 +120,9 @@ class Audit:
             if self._is_wrong(event, frame):
                 self.found.append(f"{event} {arguments!r:.100} at {_place(frame)}")
         elif self._contacts is not None and event.startswith("socket."):
-            self._contacts.append(_contact(event, arguments))
+            contact = _contact(event, arguments)
+            if contact != ("socket.sendmsg", None):  # on a connection, from 3.12 on
+                self._contacts.append(contact)
 
     def _is_wrong(self, event: str, innermost: FrameType) -> bool:
         if event == UNPICKLING:

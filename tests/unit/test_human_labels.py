@@ -75,13 +75,20 @@ def test_both_forms_are_read_from_json(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
-    """With a byte order mark, packed; our own CSV files guard a cell that reads as a formula.
+    """With a byte order mark, packed, or of tabs; so is JSON.
 
-    The same person who said the same of the same twice is counted once.
+    Our own CSV files guard a cell that reads as a formula. The same person who said the same of the
+    same twice is counted once.
     """
     path = tmp_path / "people.csv.gz"
     path.write_bytes(gzip.compress(b"\xef\xbb\xbfid,adherence\r\nr1,no\r\n"))
     assert told(read_human_labels(path)) == [("r1", "adherence", None, "", 0.0)]
+    for name, text in (
+        ("people.tsv", "id\tadherence\nr1\tno\n"),
+        ("people.json", '[{"id": "r1", "adherence": "no"}]'),
+    ):
+        (tmp_path / name).write_text(text)
+        assert told(read_human_labels(tmp_path / name)) == [("r1", "adherence", None, "", 0.0)]
     assert told(from_csv(tmp_path, "id,adherence", "'-17,1"))[0][0] == "-17"
     found = from_csv(tmp_path, "id,annotator,adherence", "r1,ann,1", "r1,ann,yes", "r1,ben,1")
     assert (len(found.labels), found.repeated) == (2, 1)
