@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from traceback import format_exception
 
 MASK = "[key]"
@@ -92,10 +93,15 @@ class MaskedBytes:
         return self._kept
 
 
+_BODIES = {"content", "json_data"}
+
+
 class _Clean(logging.Filter):
-    """Keeps keys out of the logs: the library logs headers and errors."""
+    """Keeps documents and keys out of the logs: libraries log bodies, headers and errors."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, Mapping) and _BODIES & record.args.keys():
+            return False
         message = record.getMessage()
         if (text := masked(message)) != message:
             record.msg, record.args = text, None
@@ -105,5 +111,8 @@ class _Clean(logging.Filter):
         return True
 
 
-for _name in ("aiohttp.client", "aiohttp.internal"):
+for _name in (
+    *("openai._base_client", "openai._response", "openai._legacy_response"),
+    *("httpx2", "aiohttp.client", "aiohttp.internal"),
+):
     logging.getLogger(_name).addFilter(_Clean())

@@ -1,7 +1,8 @@
 """HTTP without surprises: one address, bounded answers, nothing from the environment.
 
-One session of aiohttp carries all requests. Each body is decoded and counted piece by piece,
-because a hostile server can send gigabytes in kilobytes.
+One session of aiohttp carries all requests; openai's client, for batches and embeddings, sends
+through it as well. Each body is decoded and counted piece by piece, because a hostile server can
+send gigabytes in kilobytes.
 
 A connection is used again only if nothing arrived on it after its answer. An HTTP/1.1 answer does
 not name its request: a doubled answer, or one that follows the server's own time-out, would be
@@ -14,7 +15,7 @@ import asyncio
 import math
 import re
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from io import BytesIO
@@ -33,10 +34,10 @@ from aiohttp import (
     ClientTimeout,
     ConnectionTimeoutError,
     DummyCookieJar,
-    FormData,
     TCPConnector,
     ThreadedResolver,
 )
+from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
 from labeler.judges.limits import reset_after, retry_after
@@ -319,11 +320,12 @@ _KINDS: tuple[tuple[ErrorKind, tuple[type[Exception], ...]], ...] = (
     ("unconnected", (ClientConnectorError, ConnectionTimeoutError)),
     ("timeout", (TimeoutError,)),
     ("garbled", (ClientResponseError, DamagedBody)),
-    ("connection", (ClientError, OSError, EOFError)),
-    ("not_json", (ValueError, RecursionError)),
+    ("connection", (APIConnectionError, ClientError, OSError, EOFError)),
+    # No JSON, no UTF-8, a number with more digits than Python parses, too deep a nesting.
+    ("not_json", (APIError, ValueError, RecursionError)),
 )
-"""Kinds of errors without a status; the first counts."""
-_WIRE_ERRORS = tuple(error for _, errors in _KINDS for error in errors)
+"""Kinds of errors without a status, by the errors that they were raised from; the first counts."""
+WIRE_ERRORS = tuple(error for _, errors in _KINDS for error in errors)
 """The errors of one request that are not bugs of this package."""
 _UNSENT = frozenset({"no_key", "proxy", "untrusted", "unconnected"})
 """Kinds after which the server has seen nothing of the request."""
@@ -337,8 +339,11 @@ _LARGE = 1 << 18
 _CONNECT_SECONDS = 10.0
 
 
-def _failed(error: Exception) -> AttemptFailed:
-    """Describe one of :data:`_WIRE_ERRORS`; holds no part of the request."""
+def failed_request(error: Exception) -> AttemptFailed:
+    """Describe one of :data:`WIRE_ERRORS`; holds no part of the request."""
+    if isinstance(error, APIStatusError):
+        response = error.response
+        return _rejected(response.content, response.status_code, response.headers)
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__) is not None:
         causes.append(cause)
@@ -357,17 +362,6 @@ def _rejected(body: bytes, status: int, headers: Mapping[str, str]) -> AttemptFa
         wait = reset_after(headers)
     observed = response_error(body, status, wait)
     return AttemptFailed(observed, headers=headers, charged=status in _AFTER_WORK)
-
-
-Content = bytes | Callable[[], FormData] | None
-"""Content of a request. A form is made again where a request is sent again."""
-
-
-def _data(content: Content) -> bytes | BytesIO | FormData | None:
-    if callable(content):
-        return content()
-    # aiohttp sends a file piece by piece, and so lets others send meanwhile.
-    return BytesIO(content) if content and len(content) >= _LARGE else content
 
 
 class Sender:
@@ -398,39 +392,21 @@ class Sender:
         }
         self._opened: ClientSession | None = None
 
-    async def send(
-        self,
-        method: str,
-        url: str,
-        content: Content = None,
-        *,
-        seconds: float | None = None,
-        write: Callable[[bytes], object] | None = None,
-    ) -> LentResponse:
+    async def send(self, method: str, url: str, content: bytes | None = None) -> LentResponse:
         """Send a request, which is not repeated, and read the answer up to the limits of a body.
-
-        Args:
-            method: of HTTP.
-            url: the address.
-            content: JSON, or what makes a form.
-            seconds: for all of it, instead of the timeout, which then holds between two bytes.
-            write: takes the pieces of a body of success, up to :data:`LARGEST_FILE` bytes.
 
         Raises:
             AttemptFailed: there is no response with a status of success.
         """
+        headers = {} if content is None else {"content-type": "application/json"}
         try:
             # The session's own limits of time restart with every byte; this one does not.
-            async with asyncio.timeout(seconds or self._timeout):
-                response = await self._open(method, url, content)
+            async with asyncio.timeout(self._timeout):
+                response = await self.open(method, url, headers, content)
                 async with response:
-                    if write is None or not response.is_success:
-                        await response.read()
-                    else:
-                        async for piece in response.pieces(LARGEST_FILE):
-                            write(piece)
-        except _WIRE_ERRORS as error:
-            failed = _failed(error)
+                    await response.read()
+        except WIRE_ERRORS as error:
+            failed = failed_request(error)
         else:
             if response.is_success:
                 return response
@@ -438,13 +414,20 @@ class Sender:
         # Raised here, so that no exception that holds the key or documents is chained to it.
         raise failed
 
-    async def _open(self, method: str, url: str, content: Content) -> LentResponse:
+    async def open(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        content: bytes | AsyncIterable[bytes] | None,
+    ) -> LentResponse:
         """Send a request, once more if its key had expired; the body of the answer is not read.
 
         Raises:
-            Exception: one of :data:`_WIRE_ERRORS`.
+            Exception: one of :data:`WIRE_ERRORS`.
         """
-        headers = {"content-type": "application/json"} if isinstance(content, bytes) else {}
+        # aiohttp sends a file piece by piece, and so lets others send meanwhile.
+        is_large = isinstance(content, bytes) and len(content) >= _LARGE
         session, proxy, access = self._session(), self._server.proxy, self._access
         key: SecretStr | None = await access.first_key()
         while True:
@@ -452,7 +435,7 @@ class Sender:
                 method,
                 url,
                 headers={**self._headers, **headers, **access.headers(key)},
-                data=_data(content),
+                data=BytesIO(cast("bytes", content)) if is_large else content,
                 params=self._server.query or None,
                 allow_redirects=False,
                 proxy=proxy.url if proxy else None,

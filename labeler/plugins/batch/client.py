@@ -6,18 +6,17 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
-from aiohttp import FormData
+from openai import AsyncOpenAI, Omit, omit
+from openai.resources.batches import AsyncBatchesWithRawResponse
 from pydantic import BaseModel
 
 from labeler.data.lines import durable
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
+from labeler.judges.openai.client import open_client
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -27,14 +26,15 @@ from labeler.judges.openai.error_rules import (
 )
 from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
-from labeler.judges.openai.sender import Content, Sender
+from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import Pace
 from labeler.labeling.engine import Engine
 from labeler.plugins.batch.folder import ENDPOINT, MARKER, RemoteBatch
 
 _TRANSFER_SECONDS = 3600.0
-"""Limit for the transfer of a whole file; ``timeout`` applies between two bytes."""
+"""Limit for the transfer of a whole file, and for starting a batch; ``timeout`` applies between two
+bytes, and to one request."""
 _PAGE, _MOST_PAGES = 100, 1000
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
@@ -90,24 +90,20 @@ class OpenAIBatches:
         self._server = read_server(api_key, **server)
         self.base_url, self.host = self._server.base_url, self._server.host
         self.timeout, self._max_attempts, self.sleep = timeout, max_attempts, sleep
-        self._opened: Sender | None = None
+        self._opened: AsyncOpenAI | None = None
 
     async def upload(self, path: Path) -> str:
         """Upload a file of requests; return the file's id."""
 
         async def send() -> str:
-            with ExitStack() as opened:
+            # An open file is streamed; a path would be read into memory first.
+            with path.open("rb") as file:
+                files = self._client().files.with_raw_response
+                made = await files.create(file=file, purpose="batch")
+            # A file has an id and a status, as a batch has.
+            return RemoteBatch.model_validate_json(made.http_response.content).id
 
-                def form() -> FormData:
-                    made = FormData({"purpose": "batch"})
-                    file = opened.enter_context(path.open("rb"))  # sent as it is read
-                    made.add_field("file", file, filename=path.name)
-                    return made
-
-                # A file has an id and a status, as a batch has.
-                return (await self._batch("POST", "/files", form, _TRANSFER_SECONDS)).id
-
-        return await self._step("hand in the file of requests", send)
+        return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
 
     async def create(self, file_id: str, marker: str, *, again: bool) -> RemoteBatch:
         """Start the batch of an uploaded file, unless there is one with this marker already.
@@ -127,15 +123,16 @@ class OpenAIBatches:
             if unsure and (found := await self.find(file_id, marker)):
                 return found
             unsure = True
-            asked = {
-                "completion_window": "24h",
-                "endpoint": ENDPOINT,
-                "input_file_id": file_id,
-                "metadata": {MARKER: marker},
-            }
-            return await self._batch("POST", "/batches", json.dumps(asked).encode())
+            async with asyncio.timeout(self.timeout):
+                making = self._batches().create(
+                    completion_window="24h",
+                    endpoint=ENDPOINT,
+                    input_file_id=file_id,
+                    metadata={MARKER: marker},
+                )
+                return await _described(making)
 
-        return await self._step("start the batch", send)
+        return await self._step("start the batch", send, _TRANSFER_SECONDS)
 
     async def find(self, file_id: str, marker: str) -> RemoteBatch | None:
         """Search for the batch of a file; ``None`` if there is none, and any doubt is an error.
@@ -153,48 +150,43 @@ class OpenAIBatches:
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
         """Return the current state of a batch."""
-        path = f"/batches/{quote(batch_id, safe='')}"
-        return await self._step(_RETRIEVE, lambda: self._batch("GET", path))
+        return await self._step(_RETRIEVE, lambda: _described(self._batches().retrieve(batch_id)))
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
         """Cancel a batch; answers that exist by then stay available."""
-        path = f"/batches/{quote(batch_id, safe='')}/cancel"
-        return await self._step(_CANCEL, lambda: self._batch("POST", path))
+        return await self._step(_CANCEL, lambda: _described(self._batches().cancel(batch_id)))
 
     async def download(self, file_id: str, path: Path) -> None:
         """Download a file of answers; the path exists only when it is complete and durable."""
         partial = path.with_name(f".{path.name}.partial")
 
         async def send() -> None:
-            mask = MaskedBytes()
-            with durable(partial) as file:
-                await self._sender().send(
-                    "GET",
-                    self._url(f"/files/{quote(file_id, safe='')}/content"),
-                    seconds=_TRANSFER_SECONDS,
-                    write=lambda piece: file.write(mask.add(piece)),
-                )
-                file.write(mask.end())
+            files, mask = self._client().files.with_streaming_response, MaskedBytes()
+            async with files.content(file_id) as response:
+                with durable(partial) as file:
+                    async for piece in response.iter_bytes():
+                        file.write(mask.add(piece))
+                    file.write(mask.end())
             with partial.open("rb") as file:
                 if file.read(1) != b"{":
                     raise ValueError("a proxy's page: read as answers, all would be lost")
             partial.replace(path)
 
-        await self._step(_FETCH, send)
+        await self._step(_FETCH, send, _TRANSFER_SECONDS)
 
     async def aclose(self) -> None:
         """Close the connections; the client may be used again."""
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            await opened.aclose()
+        client, self._opened = self._opened, None
+        if client is not None:
+            await client.close()
 
     async def _listed(self) -> AsyncIterator[RemoteBatch]:
         """Yield the batches that the provider lists."""
-        after = ""
+        after: str | Omit = omit
 
         async def read() -> _Page:
-            url = self._url(f"/batches?limit={_PAGE}{after}")
-            found = _Page.model_validate_json((await self._sender().send("GET", url)).whole)
+            answer = await self._batches().list(limit=_PAGE, after=after)
+            found = _Page.model_validate_json(answer.http_response.content)
             if found.has_more and not found.data:
                 raise ValueError("more batches are said to follow none")
             return found
@@ -205,23 +197,24 @@ class OpenAIBatches:
                 yield one
             if not page.has_more:
                 return
-            after = f"&after={quote(page.data[-1].id, safe='')}"
+            after = page.data[-1].id
         raise JudgeError(
             f"could not {_LIST} at {self.host}: it lists more than {_PAGE * _MOST_PAGES}, and the "
             f"one that was to be started is not among them; {_UNCLEAR}",
             reason="unclear",
         )
 
-    async def _step(self, doing: str, send: Callable[[], Awaitable[T]]) -> T:
+    async def _step(
+        self, doing: str, send: Callable[[], Awaitable[T]], seconds: float | None = None
+    ) -> T:
         """The one retry layer."""
 
         async def attempt() -> T:
             try:
-                return await send()
-            except AttemptFailed as error:
-                failed = error
-            except ValueError:  # something that does not validate
-                failed = AttemptFailed(ObservedError("not_json"))
+                async with asyncio.timeout(seconds or self.timeout):
+                    return await send()
+            except WIRE_ERRORS as error:  # a value that does not validate among them
+                failed = failed_request(error)
             # The next look asks again; asking before the time that the server names helps nobody.
             failed.stops = (failed.observed.retry_after or 0.0) > LONGEST_PAUSE
             raise failed
@@ -248,20 +241,18 @@ class OpenAIBatches:
         kind = JudgeError if rule.policy in RETRIED else FatalJudgeError
         return kind(message, reason=rule.reason)
 
-    async def _batch(
-        self, method: str, path: str, content: Content = None, seconds: float | None = None
-    ) -> RemoteBatch:
-        """Return the batch in the response to a request."""
-        response = await self._sender().send(method, self._url(path), content, seconds=seconds)
-        return RemoteBatch.model_validate_json(response.whole)
+    def _batches(self) -> AsyncBatchesWithRawResponse:
+        return self._client().batches.with_raw_response
 
-    def _url(self, path: str) -> str:
-        return f"{self.base_url.rstrip('/')}{path}"
-
-    def _sender(self) -> Sender:
+    def _client(self) -> AsyncOpenAI:
         if self._opened is None:
-            self._opened = Sender(self._server, self.timeout)
+            self._opened = open_client(self._server, self.timeout)
         return self._opened
+
+
+async def _described(call: Awaitable[Any]) -> RemoteBatch:
+    """Return the batch in a response, validated here: openai's classes take anything."""
+    return RemoteBatch.model_validate_json((await call).http_response.content)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]], client: OpenAIBatches | None) -> T:

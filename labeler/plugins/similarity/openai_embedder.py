@@ -7,18 +7,19 @@ redirects. Requests obey the run's traffic control with its limits and budget.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from openai import AsyncOpenAI, omit
 from pydantic import BaseModel, ConfigDict, StrictInt, TypeAdapter, ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
+from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import (
     count_of,
     fact_of,
@@ -36,7 +37,7 @@ from labeler.judges.openai.retries import (
     report_usage,
     retrying,
 )
-from labeler.judges.openai.sender import Sender
+from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price, price_of
@@ -97,7 +98,7 @@ class OpenAIEmbedder:
         self._price = price or price_of(model, self._server.base_url, has_answers=False)
         self._max_attempts, self._sleep = max_attempts, sleep
         self._counter = TokenCounter()
-        self._senders: dict[asyncio.AbstractEventLoop, Sender] = {}
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     @property
     def price(self) -> Price | None:
@@ -130,9 +131,9 @@ class OpenAIEmbedder:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the embedder may be used again."""
-        opened = self._senders.pop(asyncio.get_running_loop(), None)
+        opened = self._clients.pop(asyncio.get_running_loop(), None)
         if opened is not None:
-            await opened.aclose()
+            await opened.close()
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         """Yield groups of texts that each fit into a request."""
@@ -181,16 +182,24 @@ class OpenAIEmbedder:
         return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
-        size = {"dimensions": self.spec.dimensions} if self.spec.dimensions else {}
-        body = {"model": self.spec.model, "input": texts, "encoding_format": "base64", **size}
-        url = f"{self._server.base_url.rstrip('/')}/embeddings"
         try:
-            response = await self._sender().send("POST", url, json.dumps(body).encode())
-            report_quotas(sent, response.headers)
-            return self._vectors(job, sent, response.whole, len(texts))
-        except AttemptFailed as error:
-            failed = error
+            # The client's own timeout restarts with every byte; this one does not.
+            async with asyncio.timeout(self._timeout):
+                response = await self._client().embeddings.with_raw_response.create(
+                    model=self.spec.model,
+                    input=texts,
+                    encoding_format="base64",
+                    dimensions=self.spec.dimensions or omit,
+                )
+        except WIRE_ERRORS as error:
+            failed = failed_request(error)
             report_quotas(sent, failed.headers)
+        else:
+            report_quotas(sent, response.headers)
+            try:
+                return self._vectors(job, sent, response.content, len(texts))
+            except AttemptFailed as error:
+                failed = error
         raise report_failure(job.traffic, sent, failed)
 
     def _vectors(self, job: _Job, sent: SentRequest, body: bytes, count: int) -> tuple[Vector, ...]:
@@ -222,12 +231,12 @@ class OpenAIEmbedder:
             return Size(tokens)
         return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
 
-    def _sender(self) -> Sender:
-        """Return the event loop's sender; connections cannot change loops."""
+    def _client(self) -> AsyncOpenAI:
+        """Return the event loop's client; clients cannot change loops."""
         loop = asyncio.get_running_loop()
-        if loop not in self._senders:
-            self._senders[loop] = Sender(self._server, self._timeout)
-        return self._senders[loop]
+        if loop not in self._clients:
+            self._clients[loop] = open_client(self._server, self._timeout)
+        return self._clients[loop]
 
 
 @dataclass(eq=False)
