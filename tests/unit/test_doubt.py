@@ -313,7 +313,7 @@ def test_the_command_and_the_report(
     code, out, _ = labeler_command("thresholds", labels, "--human", human)
     assert code == 0
     assert "off by .15 (.10 to .25) on average; --threshold support=0.6 agrees" in out
-    assert "60 verdicts are too few" in out
+    assert "60 verdicts, too few" in out
     code, out, _ = labeler_command("thresholds", labels, "--human", human, "--json")
     found: Any = json.loads(out)
     assert found["kinds"][0]["calibration_error"] == pytest.approx(0.15)
