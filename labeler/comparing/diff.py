@@ -48,6 +48,7 @@ from labeler.sentences.display import (
     arrow,
     figure,
     number,
+    plural,
     shortened,
 )
 from labeler.version import __version__
@@ -228,7 +229,7 @@ class LabelDiff(Displayed):
         have = "has" if self.flipped == 1 else "have"
         verdicts = f"{self.flipped:,} of {total:,} records {have} a verdict that differs: {first}"
         if not self.flipped:
-            verdicts = f"no verdict differs in {total:,} records with the same sentences"
+            verdicts = f"no verdict differs in {plural(total, 'record')} with the same sentences"
         parts = self.counts.left_out
         others = ", ".join(f"{n:,} with {others_of(part)}" for part, n in parts.items())
         left_out = others and f"not compared: {others} (labeler compare counts them, too)"

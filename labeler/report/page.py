@@ -30,7 +30,12 @@ from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.report.charts import count_bins, tag
 from labeler.report.views import View, record_view
 from labeler.sentences.characters import visible
-from labeler.sentences.display import NONE, percent, shortened
+from labeler.sentences.display import (
+    NONE,
+    percent,
+    plural,
+    shortened,
+)
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -151,6 +156,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
     environment.filters |= {
         "cut": cut,
         "visible": visible,
+        "plural": plural,
         "thousands": "{:,}".format,
         "decimal": lambda value: NONE if value is None else f"{value:.4f}",
         "span": lambda ends: NONE if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",

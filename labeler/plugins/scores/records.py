@@ -157,7 +157,7 @@ def steps_key(criterion: Criterion, signature: Signature) -> str:
 _NOT_OF_STEPS = frozenset({"name", "steps"})
 
 
-_LEAST_MASS, _MOST_MASS = 0.5, 1.01
+_LEAST_MASS, _MOST_MASS = 0.8, 1.01
 """Sum of the probabilities of scores; servers round each."""
 _SCORE = re.compile(rb'"score"\s*:\s*(-?\d{1,6})(?!\d)')
 """Quotation marks inside JSON strings are escaped, so this never matches within one."""
@@ -170,7 +170,7 @@ def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[i
     A score of two digits may be one token or two. If a token that was not chosen is the beginning
     of a longer score (``1`` of ``10``), and no token with two digits is among those of its place,
     it is unknown which score it would have become, and so is the distribution. It is unknown, too,
-    where most of the probability is elsewhere, as in a score that a grammar forced, or where
+    where much of the probability is elsewhere, as in a score that a grammar forced, or where
     probabilities sum to more than 1.
 
     Args:
