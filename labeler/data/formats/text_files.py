@@ -200,12 +200,11 @@ def _lost(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str
     unnamed = [n for n, name in enumerate(names) if n and not name and cells[n].strip()]
     if unnamed:
         return f"{where}: column {unnamed[0] + 1} has no name, so its cells are left out"
-    within = len(names) - 1
+    within = len(names) - 1 if delimiter == "\t" else 0
     for cell in cells:
-        breaks = cell.count("\n")
-        if delimiter == "\t" and breaks and cell.count("\t") == breaks * within:
+        if within and "\n" in cell and cell.count("\t") == cell.count("\n") * within:
             return (
-                f"{where}: a quote begins a cell of {breaks + 1} lines with tabs; if quotes are "
+                f"{where}: a quote begins a cell of several lines with tabs; if quotes are "
                 "part of the texts, these lines are rows: write the file with quoted cells"
             )
         if len(cell) == _LONGEST_OF_EXCEL:
