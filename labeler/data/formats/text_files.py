@@ -202,9 +202,10 @@ def _lost(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str
         return f"{where}: column {unnamed[0] + 1} has no name, so its cells are left out"
     within = len(names) - 1 if delimiter == "\t" else 0
     for cell in cells:
-        if within and "\n" in cell and cell.count("\t") == cell.count("\n") * within:
+        breaks = cell.count("\n") if within else 0
+        if breaks and cell.count("\t") == breaks * within:
             return (
-                f"{where}: a quote begins a cell of several lines with tabs; if quotes are "
+                f"{where}: a quote begins a cell of {breaks + 1} lines with tabs; if quotes are "
                 "part of the texts, these lines are rows: write the file with quoted cells"
             )
         if len(cell) == _LONGEST_OF_EXCEL:
