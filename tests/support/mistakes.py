@@ -65,7 +65,7 @@ MISTAKES = [
     "score rows.jsonl --judge embedded --criteria rubric_faithfulness",
     "score rows.jsonl --model m --base-url http://127.0.0.1:9/v1 --criteria nope",
     "score rows.jsonl --model m --criteria rubric_faithfulness",
-    "similarity rows.jsonl --judge embedded",
+    "similarity rows.jsonl --judge embedded --embedder lexical",
     "estimate rows.jsonl --judge embedded",
     "batch submit rows.jsonl",
     # Labels.
