@@ -9,12 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from labeler.calculators.intervals import (
-    MARK_NOTE,
-    Interval,
-    Intervals,
-    question_groups,
-)
+from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals, question_groups
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
-from math import isfinite
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -31,6 +30,7 @@ from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.inputs_outputs import parsed
 from labeler.data.written_values import HIDDEN
 from labeler.errors import kind_of
+from labeler.plugins.traces.attributes import items, lookup, short_ones
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
 """What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
@@ -159,9 +159,6 @@ _OUTPUT = (
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents")
 _TALKING = frozenset({"llm", "other"})
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
-_INDEX_DIGITS = 6
-_LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
-"""Characters of a value, and values of a span, that are kept for filters and metadata."""
 MODEL = (
     "gen_ai.response.model",
     "gen_ai.request.model",
@@ -403,7 +400,7 @@ def span_of(
     if any(len(one) > _LONGEST_ID for one in ids):
         return SpanFault("malformed", f"an id of more than {_LONGEST_ID} characters")
     said = (inputs, outputs) if kind != "aside" else (None, None)
-    short = _short(attributes)
+    short = short_ones(attributes)
     return Span(*ids[:2], ids[2] or None, kind, start, name, *said, *found, attributes=short)
 
 
@@ -454,58 +451,3 @@ def _is_lost(value: object) -> bool:
     if not isinstance(value, str):
         return False
     return value.strip() in HIDDEN or bool(_JSON.match(value) and isinstance(parsed(value), str))
-
-
-def lookup(attributes: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - any JSON
-    """Return the value of a dotted key, whether it is written flat, nested or in part; or None."""
-    if key in attributes:
-        return attributes[key]
-    place = key.find(".")
-    while place > 0:
-        inner = attributes.get(key[:place])
-        if isinstance(inner, Mapping) and (found := lookup(inner, key[place + 1 :])) is not None:
-            return found
-        place = key.find(".", place + 1)
-    return None
-
-
-def items(attributes: Mapping[str, Any], key: str) -> list[Any]:
-    """Return the items of a list, whether it is one, JSON, or flat keys such as ``KEY.0.name``."""
-    value = parsed(lookup(attributes, key))
-    if isinstance(value, list):
-        return value
-    prefix = f"{key}."
-    parts: dict[int, dict[str, Any]] = {}
-    for name, part in attributes.items():
-        number, _, rest = name.removeprefix(prefix).partition(".")
-        if name.startswith(prefix) and number.isdecimal() and len(number) <= _INDEX_DIGITS and rest:
-            parts.setdefault(int(number), {})[rest] = part
-    return [_unflattened(parts[number]) for number in sorted(parts)]
-
-
-def _unflattened(flat: dict[str, Any]) -> dict[str, Any]:
-    """Return an item with its list of contents, which is flat in turn."""
-    contents = items(flat, "message.contents")
-    return {**flat, "message.contents": contents} if contents else flat
-
-
-def _short(attributes: Mapping[str, Any]) -> dict[str, str | int | float | bool]:
-    kept: dict[str, str | int | float | bool] = {}
-    for name, value in _leaves(attributes, ""):
-        if len(kept) == _MOST_ATTRIBUTES:
-            break
-        if isinstance(value, str) and value[:1] == value[-1:] == '"':
-            value = value[1:-1]  # noqa: PLW2901 - MLflow writes texts as JSON
-        if not isinstance(value, str) or len(value) <= _LONGEST_ATTRIBUTE:
-            kept[name] = value
-    return kept
-
-
-def _leaves(
-    attributes: Mapping[str, Any], prefix: str, depth: int = 4
-) -> Iterator[tuple[str, Any]]:
-    for name, value in attributes.items():
-        if isinstance(value, Mapping) and depth:
-            yield from _leaves(value, f"{prefix}{name}.", depth - 1)
-        elif isinstance(value, str | int) or (isinstance(value, float) and isfinite(value)):
-            yield f"{prefix}{name}", value
