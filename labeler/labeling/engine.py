@@ -105,7 +105,7 @@ class Engine:
             Exception: that of the first job that failed.
         """
         self._raise_failure()
-        job = Job[T]()
+        job: Job[T] = Job()
         self._submitted += 1
         self._handed.append((job, work))
         if not self._is_starting:
