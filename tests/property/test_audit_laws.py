@@ -113,6 +113,7 @@ def test_another_finding_never_lowers_doubt(
 
 @given(ANY_TEXT)
 @example("1,5,3K and 1.2.3 million")
+@example("It fell (0.6) to 1.6.")
 def test_any_text_can_be_read(text: str) -> None:
     """None both denies and affirms or names an unknown key; a copy has no number of its own."""
     assert not (denies(text) and affirms(text))

@@ -97,6 +97,10 @@ def test_the_decimal_mark_of_a_record(texts: list[str], marks: str) -> None:
         ("1.25 million", "1,250,000", True),
         ("12.5 lakh", "12,50,000", True),
         ("1,25 Mio. Euro", "1.250.000 Euro", True),
+        ("It rose by 1.6.", "1.6 m", True),  # not the item 6 of a list
+        ("It rose by 1.6.", "1.7 m", False),
+        ("It fell (by 0.6)", "0.6 m", True),
+        ("It opens at 10:30.", "from 10:40", False),
         ("36", "thirty-six", True),
         ("36个月", "24个月", False),
         ("三十六个月", "36个月", True),
