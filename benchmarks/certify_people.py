@@ -20,7 +20,8 @@ from certify import Simulated, random_checks, read, verdicts
 from judge_dialects import write_block
 from judges import judged_labels, true_labels
 from labeler.calculators.rater_agreement import verdicts_of
-from labeler.evidence.units import FIELDS, Units, keys_of
+from labeler.comparing.calibration import FIELDS
+from labeler.evidence.units import Units, keys_of
 from labeler.labels.record import LabelRecord
 from mtrag_people import CUTS, judge, mtrag_file, read_answers
 from ragbench_data import ragbench_files

@@ -19,7 +19,7 @@ import numpy as np
 import labeler
 from judge_dialects import write_block
 from judges import line, true_labels
-from labeler.evidence.anchors import KINDS as VERDICTS
+from labeler.comparing.calibration import FIELDS as VERDICTS
 from labeler.evidence.anchors import find_change, look_level
 from labeler.evidence.copies import DAMAGED, KINDS, as_example
 from labeler.evidence.exam import Exam

@@ -21,10 +21,7 @@ from labeler.calculators.agreement import (
     krippendorff_alpha,
     record_sums,
 )
-from labeler.calculators.intervals import (
-    Interval,
-    question_groups,
-)
+from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.registry import (
     FIELD_WORDS,

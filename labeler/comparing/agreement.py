@@ -11,10 +11,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from labeler.calculators.bias_correction import Corrected
-from labeler.calculators.intervals import (
-    Interval,
-    question_groups,
-)
+from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.rater_agreement import (
     UNITS,
     FieldAgreement,

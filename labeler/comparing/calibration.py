@@ -17,10 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labeler.calculators.agreement import Floats, drawn_intervals
-from labeler.calculators.intervals import (
-    Interval,
-    question_groups,
-)
+from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.summary import count_clusters
 from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.human_labels import HumanLabels
@@ -43,7 +40,7 @@ from labeler.sentences.display import (
 )
 
 FIELDS: Mapping[str, str] = dict(zip(VERDICTS, ("supported", "relevant", "utilized"), strict=True))
-"""People's field by kind of verdict."""
+"""Fields of people and of rater agreement by kind of verdict."""
 BINS = 10
 FEWEST = 100
 """Verdicts below which a warning says that the numbers mean little."""

@@ -8,10 +8,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from labeler.calculators.intervals import (
-    Interval,
-    question_groups,
-)
+from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.significance import Undefined
 from labeler.calculators.summary_text import alias_note, not_finite_notes, small_sample_note

@@ -19,10 +19,7 @@ from labeler.comparing.sides import LISTED, Choice, Kept, Side, SideOptions, quo
 from labeler.data.parsing import is_content_id
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import (
-    Brief,
-    plural,
-)
+from labeler.sentences.display import Brief, plural
 
 
 class QuestionPairs(NamedTuple):

@@ -222,9 +222,9 @@ class _RowConverter:
         if is_printed((fields.get("documents") or ("",))[0]):
             paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
             self._note("written", f"a document that is {_WRITTEN} --map {paths}")
-        further = further_text(columns.rests(given, fields))
-        if further and "documents" not in columns.named:
-            self._note("further", f"documents with another text ({further}), which is not judged")
+        rests = () if "documents" in columns.named else columns.rests(given, fields)
+        if other := further_text(rests):
+            self._note("further", f"documents with another text ({other}), which is not judged")
         for name in ("question", "response", "reference"):
             text, path = fields.get(name), f"--map {name}=COLUMN.FIELD"
             if isinstance(text, str) and is_printed(text):

@@ -37,6 +37,7 @@ from pydantic import BaseModel, PositiveInt, ValidationError
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import METRICS, plain_name
+from labeler.comparing.calibration import FIELDS
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
@@ -51,18 +52,8 @@ from labeler.evidence.copies import (
 from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import shown
-from labeler.sentences.display import (
-    Column,
-    Display,
-    Displayed,
-    Grid,
-    figure,
-    plural,
-    shortened,
-)
+from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 
-KINDS = {"support": "supported", "relevance": "relevant", "utilization": "utilized"}
-"""Kinds of verdicts, and their fields in a label."""
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
 FEWEST = 2
@@ -235,10 +226,10 @@ class Anchors(Displayed):
             # Records of one question may rest on one request for relevance: it counts once.
             requests.setdefault(one.retrieval.key if one.retrieval else place, own)
         of_kinds: dict[str, list[list[Verdicts | None]]] = {}
-        for kind in KINDS:
+        for kind in FIELDS:
             independent = requests.values() if kind == "relevance" else answers
             of_kinds[kind] = [[one[kind] if one else None for one in own] for own in independent]
-        level = look_level(self.looks) / len(KINDS)
+        level = look_level(self.looks) / len(FIELDS)
         last = self.rounds[-1]
         counts = [_differing(each[0], each[-1]) for each in answers]
         moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
@@ -360,7 +351,7 @@ def answers_of(outcome: Outcome) -> _Answer:
     found = verdicts_of(outcome)
     if None in found["supported"] or not found["supported"]:
         return None
-    return {kind: [bool(one) for one in found[field]] for kind, field in KINDS.items()}
+    return {kind: [bool(one) for one in found[field]] for kind, field in FIELDS.items()}
 
 
 def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
@@ -380,7 +371,7 @@ def _differing(first: _Answer, last: _Answer) -> int:
     """Count the verdicts of any kind that differ between two answers."""
     if first is None or last is None:
         return 0
-    return sum(a != b for kind in KINDS for a, b in zip(first[kind], last[kind], strict=True))
+    return sum(a != b for kind in FIELDS for a, b in zip(first[kind], last[kind], strict=True))
 
 
 def look_level(look: int) -> float:

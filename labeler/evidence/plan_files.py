@@ -18,6 +18,7 @@ from pathlib import Path
 from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.audit import Subject
+from labeler.comparing.calibration import FIELDS
 from labeler.comparing.human_labels import VERDICTS, judgments_in, majorities
 from labeler.data.corrections.file import is_corrections_file
 from labeler.data.formats.text_files import read_cells
@@ -25,7 +26,7 @@ from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal
 from labeler.evidence.plan import Plan
-from labeler.evidence.units import COMPLETENESS, FIELDS, Answer, Item, Readings, Units
+from labeler.evidence.units import COMPLETENESS, Answer, Item, Readings, Units
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import escape_formula, visible

@@ -19,6 +19,7 @@ import numpy as np
 from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.catalog import unknown
+from labeler.comparing.calibration import FIELDS
 from labeler.errors import UnknownName, UsageError
 from labeler.evidence.looks import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -29,8 +30,6 @@ Item: TypeAlias = tuple[str, str]
 Answer: TypeAlias = bool | None
 Answers: TypeAlias = Mapping[Item, Answer]
 
-FIELDS = {"support": "supported", "relevance": "relevant", "utilization": "utilized"}
-"""Fields of verdicts by kind of stored probability."""
 _SURE = 0.8
 """Probability that stands for a verdict without one, until people have answered."""
 _VOTED = 0.1

@@ -30,12 +30,7 @@ from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.report.charts import count_bins, tag
 from labeler.report.views import View, record_view
 from labeler.sentences.characters import visible
-from labeler.sentences.display import (
-    NONE,
-    percent,
-    plural,
-    shortened,
-)
+from labeler.sentences.display import NONE, percent, plural, shortened
 
 ASSETS = Path(__file__).parent / "assets"
 

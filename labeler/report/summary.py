@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.intervals import (
-    MARK_NOTE,
-    question_groups,
-)
+from labeler.calculators.intervals import MARK_NOTE, question_groups
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import (
     Headline,

@@ -29,10 +29,7 @@ from labeler.labels.answers import (
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.citations import locate_citations
-from labeler.sentences.display import (
-    console,
-    shortened,
-)
+from labeler.sentences.display import console, shortened
 from labeler.sentences.example import Sentence
 
 View = dict[str, Any]

@@ -438,7 +438,7 @@ def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
     """Return an input or output; one that is JSON by its key or type may be a text in quotes."""
     value = parsed(lookup(attributes, key))
     if isinstance(value, str) and _JSON.match(value):
-        return None  # it was cut off by what recorded it
+        return None  # its recorder cut it off
     kind = lookup(attributes, key.replace(".value", ".mime_type"))
     if isinstance(value, str) and (key.startswith("mlflow.") or kind == "application/json"):
         with suppress(ValueError, RecursionError):
@@ -447,7 +447,7 @@ def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
 
 
 def _is_lost(value: object) -> bool:
-    """Return True for a text that was hidden, or JSON that was cut off, by what recorded it."""
+    """Return True for a text that its recorder hid, or for JSON that it cut off."""
     if not isinstance(value, str):
         return False
     return value.strip() in HIDDEN or bool(_JSON.match(value) and isinstance(parsed(value), str))
