@@ -102,8 +102,8 @@ def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudg
         fields of that schema. It may be async.
 
     Raises:
-        UsageError: name or version is empty, or the version has a slash; or what is decorated is not
-            a function.
+        UsageError: name or version is empty, the version has a slash, or what is decorated is not a
+            function.
 
     Example:
         >>> @labeler.judge("trusting", version=1)

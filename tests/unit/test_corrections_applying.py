@@ -119,7 +119,7 @@ def test_the_majority_decides_and_a_tie_keeps_the_judges_verdict() -> None:
 def test_the_whole_answer_follows_from_its_sentences_if_only_majorities_contradict() -> None:
     """Each of three misses another sentence, or none; one who contradicts himself is believed."""
     some = [{"a": ["0a"]}, {"b": ["0b"]}, {"a": ["0a"], "b": ["0b"]}]
-    said = [judgment(support=each, overall=len(each) == 2) for each in some]  # noqa: PLR2004 - all
+    said = [judgment(support=each, overall=len(each) == 2) for each in some]
     judged = record(support={"a": [], "b": []})
     made = label(*(correction(judged, j, by=f"p{n}") for n, j in enumerate(said)), of=judged)
     assert set(supported(made)) == {"a", "b"}

@@ -292,8 +292,8 @@ def corrected(record: LabelRecord, corrections: Iterable[Correction]) -> LabelRe
 
     A sentence is relevant, utilized or supported if more people say yes than no; on a tie the
     judge's verdict stays. The response as a whole too, unless that alone contradicts its sentences:
-    then it follows from them. The supporting keys are those that more than half of the people name who
-    call the sentence supported and name keys; the judge decides ties. If nobody names keys, the
+    then it follows from them. The supporting keys are those that more than half of the people name
+    who call the sentence supported and name keys; the judge decides ties. If nobody names keys, the
     judge's stay. The label has the profile ``trace``, because claims are not corrected. It keeps
     the facts of the judge's reply.
 
