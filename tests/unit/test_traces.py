@@ -227,7 +227,9 @@ def test_a_text_that_was_hidden_or_cut_off_gives_no_row(lost: str, file: Path) -
 
 def test_a_retriever_without_any_output_is_no_empty_retrieval(file: Path) -> None:
     """Nor is one whose documents are a text that nobody can read; a recorded null is."""
-    for recorded, documents in (({}, None), ({"output__value": "null"}, [])):
+    cases: list[tuple[dict[str, Any], list[str] | None]]
+    cases = [({}, None), ({"output__value": "null"}, [])]
+    for recorded, documents in cases:
         rows, counts = joined(write(file, root(), span("find", "root", "RETRIEVER", **recorded)))
         assert [row["documents"] for row in rows] == ([] if documents is None else [documents])
         assert dict(counts.unjoined) == ({"documents_without_text": 1} if not rows else {})
@@ -287,19 +289,27 @@ def test_spans_of_vercels_sdk(file: Path) -> None:
     messages = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
     made = [
         span(
-            *("ai.generateText", None, ""),
-            **{"ai.operationId": "ai.generateText", "ai.response.text": ANSWER},
-            **{"ai.prompt": {"system": "Be brief.", "messages": messages}},
+            "ai.generateText",
+            kind="",
+            ai__operationId="ai.generateText",
+            ai__response__text=ANSWER,
+            ai__prompt={"system": "Be brief.", "messages": messages},
         ),
         span(
-            *("doGenerate", "ai.generateText", ""),
-            **{"ai.operationId": "ai.generateText.doGenerate", "ai.prompt.messages": messages},
-            **{"gen_ai.request.model": "model-1"},
+            "doGenerate",
+            "ai.generateText",
+            "",
+            ai__operationId="ai.generateText.doGenerate",
+            ai__prompt__messages=messages,
+            gen_ai__request__model="model-1",
         ),
         span(
-            *("ai.toolCall", "ai.generateText", ""),
-            **{"ai.operationId": "ai.toolCall", "ai.toolCall.name": "find"},
-            **{"ai.toolCall.result": '"The quay is 90 m long."'},
+            "ai.toolCall",
+            "ai.generateText",
+            "",
+            ai__operationId="ai.toolCall",
+            ai__toolCall__name="find",
+            ai__toolCall__result='"The quay is 90 m long."',
         ),
     ]
     [row], _ = joined(write(file, *made))
