@@ -21,7 +21,7 @@ from labeler.errors import (
     count_of,
     number_in,
 )
-from labeler.extensions import load, offered, outdated
+from labeler.extensions import load, offered, outdated, require_type
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -45,14 +45,22 @@ class Catalog(Mapping[str, T], Generic[T]):
     Args:
         kind: name of an entry in errors, such as ``metric``.
         group: group of entry points that may add entries, as in docs/extend.md; "" for none.
+        of: type of these entries.
         shown_by: command that shows the entries, which errors name in place of a long list.
         extra: further names that errors list.
     """
 
     def __init__(
-        self, kind: str, *, group: str = "", shown_by: str = "", extra: Sequence[str] = ()
+        self,
+        kind: str,
+        *,
+        group: str = "",
+        of: Any = object,  # noqa: ANN401 - a type, or ``Callable``
+        shown_by: str = "",
+        extra: Sequence[str] = (),
     ) -> None:
         self.kind, self.group, self.shown_by, self.extra = kind, group, shown_by, extra
+        self._of = of
         self._entries: dict[str, T | str] = {}
 
     def add(self, name: str, entry: T | str) -> None:
@@ -112,8 +120,10 @@ class Catalog(Mapping[str, T], Generic[T]):
 
     def _declared(self, name: str) -> T:
         """Load what a package declares; a decorator may have registered it under its name."""
-        found: T = load(self.group, name)
-        return cast("T", self._entries.setdefault(name, found))
+        found = load(self.group, name, object)
+        entry = require_type(self.group, name, self._entries.get(name, found), self._of)
+        self._entries[name] = entry
+        return cast("T", entry)
 
     def unknown(self, name: str, more: Iterable[str] = ()) -> str:
         """Return the message about an unknown name.

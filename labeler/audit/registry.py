@@ -261,17 +261,23 @@ class Check(Brief):
         """Return the findings in a record that the check applies to.
 
         Raises:
-            UsageError: the function returned something else than :class:`Found` values.
+            UsageError: the function failed, or returned something else than :class:`Found` values.
         """
         where = f"record {subject.record.id!r:.80}"
-        given: object = self.find(subject)  # a third party may have written it
-        if not isinstance(given, Iterable):
+        try:
+            given: object = self.find(subject)  # a third party may have written it
+            found = [*given] if isinstance(given, Iterable) else None
+        except Exception as error:
+            raise UsageError(
+                f"check {self.id!r} failed on {where}: {type(error).__name__}: {error}"
+            ) from error
+        if found is None:
             raise UsageError(
                 f"check {self.id!r} returned {type(given).__name__} for {where}: yield a "
                 "labeler.audit.Found(message, keys) for each thing that it finds, or return a "
                 "list of them, which may be empty"
             )
-        return [self._finding(found, where) for found in given]
+        return [self._finding(one, where) for one in found]
 
     def _finding(self, found: object, where: str) -> Finding:
         if not isinstance(found, Found):
@@ -293,7 +299,7 @@ def _are_keys(keys: object) -> bool:
     return isinstance(keys, (tuple, list)) and all(isinstance(key, str) for key in keys)
 
 
-CHECKS: Catalog[Check] = Catalog("check", group="checks", shown_by="labeler audit --list")
+CHECKS: Catalog[Check] = Catalog("check", group="checks", of=Check, shown_by="labeler audit --list")
 
 
 @named_keywords

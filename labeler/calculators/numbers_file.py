@@ -8,6 +8,7 @@ texts such as ``2/3``. Texts of records are not in it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -52,8 +53,13 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import PROFILES, VerbatimLabel
 
-REQUIRED = ("id", "position", "kind", "failed", "label", "versions", "key", "question_group")
-"""Columns that a numbers file needs; others may be empty, or missing."""
+_ABOUT_ROW = "id failed metadata label versions judge model answered host key question_group"
+REQUIRED = (*_ABOUT_ROW.split(), *RowFacts._fields)
+"""Columns that a numbers file needs: without one, rows are counted, grouped or paired otherwise."""
+_FILLED = ("versions", "label", "key")
+"""Columns that are empty in no row with a label."""
+_ROUNDED = 1e-9
+"""A value may be off by this from its exact parts: spreadsheets show nine digits of it."""
 _SHOWN = 8
 """Names that an error lists."""
 
@@ -79,8 +85,8 @@ class NumbersFile:
         self._columns, self._is_asked, self._grouped_by = columns, is_asked, grouped_by
         self.metrics: Sequence[Metric] = tuple(metrics)
         self.name, self._column = columns.name, columns.column
-        ends = ".numerator"
-        self.own = [one.removesuffix(ends) for one in columns.names if one.endswith(ends)]
+        parts = [one.rpartition(".") for one in columns.names]
+        self.own = list(dict.fromkeys(a for a, _, b in parts if b in {"numerator", "denominator"}))
 
     @classmethod
     def read(cls, paths: Iterable[str]) -> Self:
@@ -150,8 +156,8 @@ class NumbersFile:
                     "their own file"
                 )
         present = {metric.id: metric.version for metric in self.metrics}
-        for versions in filter(None, self._column("versions").values):
-            for name, version in _versions(versions).items():
+        for versions in filter(None, self._column("versions", _versions).values):
+            for name, version in versions.items():
                 if present.get(name, version) != version:
                     raise UsageError(
                         f"{self.name}: numbers of {name} version {version}, which has version "
@@ -159,9 +165,10 @@ class NumbersFile:
                     )
 
     def _check_facts(self) -> None:
-        """Check that no row lacks its kind, nor a label its configuration and metrics."""
+        """Check that no row lacks its kind, nor a label its facts and metrics."""
         labeled = ~self._is_failed
-        for name, places in (("kind", labeled | self._is_failed), ("label", labeled)):
+        every = labeled | self._is_failed
+        for name, places in (("kind", every), *((name, labeled) for name in _FILLED)):
             empty = np.flatnonzero(places & self._column(name).where(lambda one: one is None))
             if len(empty):
                 raise self._columns.fault(
@@ -197,7 +204,7 @@ class NumbersFile:
         Raises:
             UsageError: a value is not its numerator over its denominator.
         """
-        parts = (("", float), (".numerator", _exact), (".denominator", int), (".reason", str))
+        parts = (("", float), (".numerator", _exact), (".denominator", _whole), (".reason", str))
         found = combined(*(self._column(f"{name}{end}", read) for end, read in parts))
 
         def ratio(parts: tuple[Any, ...]) -> Ratio | None:
@@ -207,7 +214,8 @@ class NumbersFile:
             is_convention = (reason or "").startswith(CONVENTION)
             convention = float(reason.removeprefix(CONVENTION)) if is_convention else None
             made = Ratio(numerator, denominator, None if is_convention else reason, convention)
-            if made.value != value or (value is None and not reason) or (denominator or 0) < 0:
+            is_right = _is_near(value, made.value) and (value is not None or reason)
+            if not is_right or (denominator or 0) < 0:
                 raise self._columns.fault(
                     f"column {name!r} has {value}, but its parts {numerator} / {denominator} "
                     f"({reason or 'no reason'}) are {made.value}"
@@ -233,7 +241,7 @@ class NumbersFile:
 
     def _metadata(self, column: str) -> Encoded:
         """Return the metadata of rows, with the question if rows are grouped by it."""
-        found = self._column("metadata", json.loads).mapped(lambda one: one or {})
+        found = self._column("metadata", _object).mapped(lambda one: one or {})
         if column != QUESTION:
             return found
         return combined(found, self._column(QUESTION)).mapped(
@@ -310,7 +318,7 @@ class NumbersFile:
                 one.id: one
                 for one in self.metrics
                 if one.kind == kind
-                and (self._is_asked or (one.id in versions and _has_fields(profile, one)))
+                and (self._is_asked or (one.id in (versions or {}) and _has_fields(profile, one)))
             }
 
         versions = self._column("versions", _versions)
@@ -324,6 +332,8 @@ class NumbersFile:
 
         def ratio(cells: tuple[Any, ...]) -> Ratio | None:
             found, measured, failed = cells
+            if failed is not None and found is not None:
+                raise self._columns.fault(f"a row that failed ({failed}) has {metric.id}")
             if failed is not None or metric.id not in measured:
                 return None
             return _lacking(metric) if found is None else cast("Ratio", found)
@@ -360,7 +370,7 @@ class NumbersFile:
         repeats[first[first < len(labeled)]] = False
         units = numbered(self._column("question_group"))
         keys = metadata.mapped(lambda one: group_key(one, column)) if metadata and column else None
-        copies = self._column("copies", int).mapped(lambda one: one or 0)
+        copies = self._column("copies", _whole).mapped(lambda one: one or 0)
         ratios = {one.id: self._complete(one) for one in self.metrics}
         for (own_label, model, *group), places in split(parts, labeled):
             name = model.name if by_model else ""
@@ -417,14 +427,32 @@ def _versions(printed: str) -> dict[str, int]:
 
 
 def _exact(cell: Any) -> int | Fraction:  # noqa: ANN401 - any cell
-    if isinstance(cell, int):
-        return cell
+    return Fraction(cell) if "/" in str(cell) else _whole(cell)
+
+
+def _whole(cell: Any) -> int:  # noqa: ANN401 - any cell
+    """Return a whole number, which data frames make ``3.0`` of in a column with empty cells."""
     found = Fraction(cell)
-    return int(found) if "/" not in str(cell) else found
+    if found.denominator != 1:
+        raise ValueError(f"{cell} is not a whole number")
+    return int(found)
+
+
+def _object(cell: str) -> dict[str, Any]:
+    found = json.loads(cell)
+    if not isinstance(found, dict):
+        raise ValueError(f"{cell} is not a JSON object")  # noqa: TRY004 - as for other cells
+    return found
+
+
+def _is_near(value: float | None, exact: float | None) -> bool:
+    if value is None or exact is None:
+        return value is exact
+    return math.isclose(value, exact, rel_tol=_ROUNDED, abs_tol=_ROUNDED)
 
 
 _READERS: dict[type, Callable[[Any], Any]] = {
-    int: int,
+    int: _whole,
     str: str,
     bool: {True, "true"}.__contains__,
     frozenset: lambda cell: frozenset(cell.split(" ")),

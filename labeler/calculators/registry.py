@@ -188,7 +188,9 @@ def _aliases(metric: Metric, _registered: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-METRICS: Catalog[Metric] = Catalog("metric", group="metrics", shown_by="labeler metrics --list")
+METRICS: Catalog[Metric] = Catalog(
+    "metric", group="metrics", of=Metric, shown_by="labeler metrics --list"
+)
 ALL = "all"
 
 
@@ -334,7 +336,9 @@ class Collected(Protocol):
         """Print what else the outcomes say below their summaries, such as agreement."""
 
 
-COLLECTED: Catalog[Callable[[], Collected]] = Catalog("kind of records", group="collected")
+COLLECTED: Catalog[Callable[[], Collected]] = Catalog(
+    "kind of records", group="collected", of=Callable
+)
 """What makes the collection of each kind of records that are measured together, such as scores; an
 installed package adds to it by an entry point of ``labeler.collected``."""
 

@@ -53,7 +53,9 @@ T = TypeVar("T", bound="AnyOutcome")
 MACHINES = "Several machines"
 """Heading of the options of an engine in help."""
 LOCAL = "local"
-ENGINES: Catalog[Callable[..., int]] = Catalog("engine", group="engines", extra=(LOCAL,))
+ENGINES: Catalog[Callable[..., int]] = Catalog(
+    "engine", group="engines", of=Callable, extra=(LOCAL,)
+)
 """Functions that label rows elsewhere, of rows, options, an output and a number of workers."""
 EngineName = Annotated[
     str,

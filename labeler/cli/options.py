@@ -187,7 +187,7 @@ def expand_options(
     """
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
-    kinds = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
+    kinds = {name: hints[name] for name in signature.parameters if is_dataclass(hints.get(name))}
     parameters: list[inspect.Parameter] = []
     for one in signature.parameters.values():
         if one.name in kinds:
@@ -195,7 +195,7 @@ def expand_options(
             ordered = sorted(_fields(kind), key=lambda field: _place(kind, field))
             parameters += [_parameter(kind, field) for field in ordered]
         else:
-            parameters.append(one.replace(annotation=hints[one.name]))
+            parameters.append(one.replace(annotation=hints.get(one.name, one.annotation)))
 
     if kinds:
         parameters.append(_keyword("config", Config, None))

@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 
 from labeler.data.written_values import is_missing
 from labeler.errors import BadRow
-from labeler.sentences.conversation import Message, media_of, read_content, read_messages
+from labeler.sentences.conversation import (
+    Message,
+    media_of,
+    message_content,
+    read_content,
+    read_messages,
+)
 
 _DEEPEST = 12
 """Levels of objects that are searched for a text."""
@@ -106,10 +112,17 @@ def answer_of(outputs: object) -> str | None:
     """Return the answer in a span's output; ``None`` if there is none."""
     value = parsed(outputs)
     named = isinstance(value, Mapping) and value.get("messages")
-    messages, _ = messages_of(value) if named or isinstance(value, list) else ([], [])
+    messages, given = messages_of(value) if named or isinstance(value, list) else ([], [])
+    if len(messages) > 1 and all(map(_is_chunk, given)):  # of LangChain, a few letters each
+        contents = (message_content(one) for one in given if isinstance(one, Mapping))
+        return "".join(content.text for content in contents if content)
     if messages:
         return messages[-1].text if messages[-1].role == "assistant" else None
     return _text(value, _ANSWER)
+
+
+def _is_chunk(value: object) -> bool:
+    return isinstance(value, Mapping) and str(value.get("type")).endswith("MessageChunk")
 
 
 def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str | None:

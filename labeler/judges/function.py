@@ -41,14 +41,19 @@ class FunctionJudge:
         Raises:
             JudgeError: the answer does not have the fields of the schema.
         """
-        found = await asyncio.to_thread(self._call, task)
-        answer = await found if inspect.isawaitable(found) else found
+        try:
+            found = await asyncio.to_thread(self._call, task)
+            answer = await found if inspect.isawaitable(found) else found
+        except asyncio.CancelledError as error:
+            if (running := asyncio.current_task()) and running.cancelling():
+                raise
+            raise RuntimeError("the function raised CancelledError") from error
         try:
             checked = task.answer_type.model_validate(answer)
         except ValidationError as error:
             raise JudgeError(
-                f"{task.example.id!r}: {self.spec.model} gave no answer of schema "
-                f"{task.schema.name}: {describe_faults(error, most=3, whole='answer')}",
+                f"{self.spec.model} gave no answer of schema {task.schema.name}: "
+                f"{describe_faults(error, most=3, whole='answer')}",
                 reason="malformed",
             ) from None
         facts = ReplyFacts(served_model=self.spec.model, system_fingerprint=self.source)
@@ -97,7 +102,8 @@ def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudg
         fields of that schema. It may be async.
 
     Raises:
-        UsageError: name or version is empty, or the version has a slash.
+        UsageError: name or version is empty, the version has a slash, or what is decorated is not a
+            function.
 
     Example:
         >>> @labeler.judge("trusting", version=1)
@@ -125,8 +131,14 @@ def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudg
         >>> labels.summary()["adherence"].mean
         1.0
     """
-    if not name.strip() or not str(version).strip():
+    if not isinstance(version, str | int) or not name.strip() or not str(version).strip():
         raise UsageError("a function is a judge with a name and a version: they enter label keys")
     if "/" in str(version):
         raise UsageError(f"version {version!r} of judge {name!r}: take one without a slash")
-    return lambda function: FunctionJudge(function, name=name, version=str(version))
+
+    def decorate(function: Function) -> FunctionJudge:
+        if not callable(function):
+            raise UsageError(f"judge {name!r} decorates a function, got {function!r:.40}")
+        return FunctionJudge(function, name=name, version=str(version))
+
+    return decorate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from labeler.data.options import given
 from labeler.errors import UnknownName, UsageError
@@ -203,9 +203,9 @@ def _named_judge(name: str) -> Judge:
     except UnknownName as error:
         raise UnknownName(f"{error}{_provider_hint(name)}") from error
     if not callable(kind):  # a judge, such as a decorated function
-        return cast("Judge", kind)
+        return made_judge(kind)
     try:
-        return cast("Judge", kind(model) if declared in JUDGES.declared() and model else kind())
+        return made_judge(kind(model) if declared in JUDGES.declared() and model else kind())
     except TypeError as error:
         raise UsageError(f"judge {name!r} needs settings: {error}; make one and pass it") from error
 

@@ -74,7 +74,7 @@ _DECIDING: Mapping[str, Any] = {
 }
 _CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
 
-PROVIDERS: Catalog[Provider] = Catalog("provider", group="providers")
+PROVIDERS: Catalog[Provider] = Catalog("provider", group="providers", of=Provider)
 """Providers by name, which is the kind of judge in label keys."""
 PROVIDERS.add(
     "openai",

@@ -27,7 +27,7 @@ from labeler.labeling.options import (
     StoreOptions,
 )
 from labeler.labeling.pipeline import run_tasks
-from labeler.labeling.progress import Progress, RunEvents
+from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import Outcome
@@ -123,14 +123,29 @@ def run_events(options: RunOptions) -> RunEvents:
 
 
 def _declared_listeners() -> Iterator[OnEvent]:
-    """Yield the listeners of installed packages; one that cannot be made costs no run."""
+    """Yield the listeners of installed packages; one that fails costs no run."""
     for name in offered("listeners"):
         try:
             listener: OnEvent | None = load("listeners", name)()
         except Exception as error:  # noqa: BLE001 - anyone may register a listener
             _LOG.warning("listener %s: %s", name, error)
         else:
-            yield from [listener] if listener else ()
+            yield from [_harmless(name, listener)] if listener else ()
+
+
+def _harmless(name: str, listener: OnEvent) -> OnEvent:
+    """Return a listener that warns once if it fails, and hears no more: nobody asked for it."""
+    heard = [listener]
+
+    def hear(event: RunEvent) -> None:
+        try:
+            for one in heard:
+                one(event)
+        except Exception as error:  # noqa: BLE001 - labels are paid for
+            heard.clear()
+            _LOG.warning("listener %s failed: %s: %s", name, type(error).__name__, error)
+
+    return hear
 
 
 @contextmanager

@@ -312,7 +312,7 @@ class LabelFailure(Frozen):
 
 _KEY = re.compile("[0-9a-f]{64}")
 
-RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record", group="records")
+RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record", group="records", of=type)
 """Record classes by kind, imported on first use."""
 RECORDS.add("label", LabelRecord)
 RECORDS.add("retrieval", "labeler.labels.retrieval_record:RetrievalRecord")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from labeler.labeling.progress import RunEvent
 from labeler.labels.answering import ANSWERED
 from labeler.version import __version__, install_command
 
+_LOG = logging.getLogger("labeler")
 _NOT_IN_NAMES = re.compile(r"[^\w\-. /]", re.ASCII)
 """Characters that some MLflow servers do not allow in names of metrics."""
 
@@ -67,6 +69,8 @@ def log_run(event: RunEvent) -> None:
     Args:
         event: an event of the run.
 
+    If MLflow fails then, as without its server, a warning says so: the labels are paid for.
+
     Raises:
         UsageError: mlflow is not installed; raised before anything is spent.
     """
@@ -83,7 +87,10 @@ def log_run(event: RunEvent) -> None:
     }
     dollars = float(counts.spent.spent) if counts.spent else 0.0
     priced = {"dollars": dollars} if dollars else {}
-    mlflow.log_metrics({f"labeler.{name}": n for name, n in (numbers | priced).items()})
+    try:
+        mlflow.log_metrics({f"labeler.{name}": n for name, n in (numbers | priced).items()})
+    except Exception as error:  # noqa: BLE001 - any of its own
+        _LOG.warning("MLflow did not take the counts of the run: %s", error)
 
 
 def _numbers(series: Iterable[tuple[SummaryRow, str]]) -> dict[str, float]:

@@ -116,6 +116,19 @@ def test_the_majority_decides_and_a_tie_keeps_the_judges_verdict() -> None:
     assert judgment_of(label(ann, ann, zoe)) == judgment()
 
 
+def test_the_whole_answer_follows_from_its_sentences_if_only_majorities_contradict() -> None:
+    """Each of three misses another sentence, or none; one who contradicts himself is believed."""
+    some = [{"a": ["0a"]}, {"b": ["0b"]}, {"a": ["0a"], "b": ["0b"]}]
+    said = [judgment(support=each, overall=len(each) == 2) for each in some]
+    judged = record(support={"a": [], "b": []})
+    made = label(*(correction(judged, j, by=f"p{n}") for n, j in enumerate(said)), of=judged)
+    assert set(supported(made)) == {"a", "b"}
+    assert made.overall_supported
+    assert "supported, as its sentences are" in made.overall_supported_explanation
+    doubting = judgment(support=some[2], overall=False)
+    assert not label(correction(judged, doubting), of=judged).overall_supported
+
+
 def test_keys_that_support_are_those_that_most_name() -> None:
     """Of the people who call the sentence supported and name any; the judge decides ties."""
     one = correction(RECORD, judgment(support={"a": ["0a", "1a"], "b": ["1a"]}), by="ann")

@@ -15,10 +15,16 @@ import pytest
 
 from labeler import extensions
 from labeler.api import label
+from labeler.audit.registry import CHECKS
+from labeler.calculators.registry import COLLECTED, METRICS
 from labeler.catalog import Catalog
+from labeler.cli.label import ENGINES
+from labeler.data.formats import READERS
 from labeler.errors import ExtensionError, UnknownName, UsageError
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import TASK_KINDS
 from labeler.labels.record import RECORDS
+from labeler.sentences.splitting import SPLITTERS
 from labeler.store.memory import MemoryStore
 from support.command import Command
 from support.labeled import record
@@ -105,12 +111,18 @@ def declared(
     extensions.offered.cache_clear()
 
 
-@pytest.mark.parametrize("target", ["missing_module:Judge", "math:no_such_name", "broken:Judge"])
+@pytest.mark.parametrize(
+    "target", ["missing_module:Judge", "math:no_such_name", "broken:Judge", "leaving:x", "taken:x"]
+)
 def test_a_package_that_cannot_load_is_named_when_it_is_used(
     declared: Callable[[str, str], None], target: str, tmp_path: Path
 ) -> None:
     """With its version, what it declares and the fault; other names still work."""
     (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(3)")
+    (tmp_path / "taken.py").write_text(
+        "from labeler.judges.judge import JUDGES\nJUDGES.add('openai', 'x:y')"
+    )
     declared("bad-package", f"[labeler.judges]\nbroken = {target}\n")
     catalog: Catalog[object] = Catalog("judge", group="judges")
     catalog.add("own", object())
@@ -118,6 +130,32 @@ def test_a_package_that_cannot_load_is_named_when_it_is_used(
     with pytest.raises(ExtensionError) as error:
         catalog["broken"]
     assert all(part in str(error.value) for part in ("bad-package 1.0", target, "uninstall"))
+
+
+@pytest.mark.parametrize(
+    "catalog", [METRICS, CHECKS, SPLITTERS, PROVIDERS, READERS, ENGINES, COLLECTED, RECORDS]
+)
+def test_an_entry_of_a_wrong_type_is_named(
+    declared: Callable[[str, str], None], catalog: Catalog[object]
+) -> None:
+    """With its package and both types; nothing else of the group is harmed."""
+    declared("odd-package", f"[labeler.{catalog.group}]\nodd = math:pi\n")
+    with pytest.raises(ExtensionError, match=r"odd-package 1\.0, whose math:pi is a float, not"):
+        catalog["odd"]
+    assert catalog.every()
+
+
+@pytest.mark.parametrize("rows", ["1 / 0", "5", "[{'question': 'q'}]"])
+def test_a_reader_that_fails_is_named(
+    declared: Callable[[str, str], None], rows: str, tmp_path: Path
+) -> None:
+    """With the file and the format."""
+    odd = f"odd{len(rows)}"
+    (tmp_path / f"{odd}.py").write_text(f"def read(name):\n    return {rows}\n")
+    (tmp_path / f"rows.{odd}").write_text("x")
+    declared("reading", f"[labeler.rows]\n{odd} = {odd}:read\n")
+    with pytest.raises(UsageError, match=rf"rows\.{odd}: format '{odd}' (failed|gave)"):
+        label(str(tmp_path / f"rows.{odd}"), judge="embedded", store=MemoryStore())
 
 
 def test_the_first_of_two_packages_has_a_name(declared: Callable[[str, str], None]) -> None:
@@ -215,16 +253,17 @@ def test_records_that_no_package_reads_are_kept(ratings: Path, labeler_command: 
 def test_a_listener_of_a_package_hears_each_run(
     declared: Callable[[str, str], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that is not wanted, or cannot be made, costs no run."""
+    """One that is not wanted, cannot be made, or fails later costs no run."""
     import labeler as top
 
     heard = top.plugin_heard = []
     declared(
         "listening",
         "[labeler.listeners]\nheard = labeler:plugin_listener\nidle = builtins:dict\n"
-        "broken = math:no_such_name\n",
+        "broken = math:no_such_name\nfailing = labeler:plugin_failing\n",
     )
     top.plugin_listener = lambda: heard.append
+    top.plugin_failing = lambda: lambda event: event.no_such_fact
     row = {"question": "q?", "documents": ["A."], "response": "A."}
     assert len(top.label([row], judge="embedded", store=top.MemoryStore())) == 1
     assert [event.kind for event in heard] == [
@@ -236,7 +275,8 @@ def test_a_listener_of_a_package_hears_each_run(
         "finish",
     ]
     assert "listener broken" in caplog.text
-    del top.plugin_heard, top.plugin_listener
+    assert caplog.text.count("listener failing failed: AttributeError") == 1
+    del top.plugin_heard, top.plugin_listener, top.plugin_failing
 
 
 def test_a_command_joins_a_group(

@@ -213,8 +213,27 @@ def test_a_function_without_a_name_and_a_version_is_refused() -> None:
     """Its labels could not be told from those of another function."""
     with pytest.raises(UsageError, match=r"@labeler\.judge\(NAME, version=VERSION\)"):
         labeler.label(ROWS, judge=answer, store=labeler.MemoryStore())  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="a name and a version"):
-        labeler.judge("", version=1)
+    for name, version in (("", 1), ("mine", None)):
+        with pytest.raises(UsageError, match="a name and a version"):
+            labeler.judge(name, version=version)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="'mine' decorates a function, got 5"):
+        labeler.judge("mine", version=1)(5)  # type: ignore[arg-type]
+
+
+def test_a_function_that_cancels_itself_fails_its_row() -> None:
+    """Such as one that awaits a task of its own which was cancelled; the run goes on."""
+
+    @labeler.judge("cancelled", version=1)
+    async def cancelled(task: Task) -> dict[str, Any]:
+        if task.example.id == "1":
+            raise asyncio.CancelledError
+        return answer(task)
+
+    both = [*ROWS, ROWS[0] | {"id": "2", "question": "Another?"}]
+    failure, record = labeler.label(both, judge=cancelled, store=labeler.MemoryStore())
+    assert isinstance(failure, LabelFailure)
+    assert failure.reason == "judge_error"
+    assert isinstance(record, LabelRecord)
 
 
 def test_an_exhausted_iterator_fails_the_row() -> None:

@@ -217,6 +217,11 @@ EDITS = {
     "damaged metadata": {"metadata": "{"},
     "a figure with a decimal comma": {"relevance": "0,5"},
     "a label of no configuration": {"label": ""},
+    "a label of no metrics": {"versions": ""},
+    "metrics of no version": {"versions": "{"},
+    "metadata without names": {"metadata": "[1]"},
+    "a failure with numbers": {"failed": "perhaps"},
+    "half a sentence": {"relevance.numerator": "1.5"},
     "a row of no kind, as a sum below the rows": {"kind": "", "failed": "sum"},
 }
 
@@ -232,11 +237,17 @@ def test_an_edited_file_is_an_error(
     assert_refused(rows, labeler_command)
 
 
-@pytest.mark.parametrize("lost", [".numerator", "question_group"])
+@pytest.mark.parametrize(
+    "lost",
+    ["ator", "relevance.numerator", "question_group", "answered", "documents"],
+)
 def test_a_file_without_some_columns_is_an_error(
     lost: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
-    """Without exact parts there are no metrics; without questions, ranges would be others."""
+    """Without exact parts there are no metrics; without questions, ranges would be others.
+
+    Without answering models or texts, rows would be mixed or paired that should not.
+    """
     with files[1]["csv"].open(encoding="utf-8", newline="") as file:
         rows = [
             {name: cell for name, cell in row.items() if not name.endswith(lost)}
@@ -245,15 +256,39 @@ def test_a_file_without_some_columns_is_an_error(
     assert_refused(rows, labeler_command)
 
 
+def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
+    files: tuple[Path, dict[str, Path]], labeler_command: Command
+) -> None:
+    """Nine digits of a value, and whole numbers with a point, as its parts are exact."""
+    with files[1]["csv"].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        for name, cell in row.items():
+            if name.endswith(("ator", "copies", "sentences")) and cell.isdigit():
+                row[name] = f"{cell}.0"
+            elif f"{name}.numerator" in row and cell:
+                row[name] = f"{float(cell):.9g}"
+    path = Path("shown.csv")
+    write_rows(path, rows)
+    for asked in (("metrics", "--by", "topic", "--json"), ("check", "--min", "adherence=0.1")):
+        want = labeler_command(asked[0], files[1]["csv"], *asked[1:])
+        assert labeler_command(asked[0], path, *asked[1:]) == want
+
+
 def assert_refused(rows: list[dict[str, str]], labeler_command: Command) -> None:
     """Assert that the rows are no numbers file."""
     path = Path("edited.csv")
+    write_rows(path, rows)
+    code, out, err = labeler_command("metrics", path, "--json", "--by", "topic")
+    assert (code, out, str(path) in err) == (2, "", True)
+
+
+def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
+    """Write rows as CSV."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    code, out, err = labeler_command("metrics", path, "--json", "--by", "topic")
-    assert (code, out, str(path) in err) == (2, "", True)
 
 
 def test_damaged_and_foreign_files_are_errors(

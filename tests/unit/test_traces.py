@@ -210,6 +210,7 @@ def test_an_output_of_null_is_no_text(null: str, file: Path) -> None:
     [
         *("__REDACTED__", "<truncated due to size exceeding limit>"),
         *('{"answer": "It is 90', '[{"role": "user", "content": "How lo'),
+        *("<openai.Stream object at 0x7f3a>", 'data: {"choices": []}\n\ndata: [DONE]'),
     ],
 )
 def test_a_text_that_was_hidden_or_cut_off_gives_no_row(lost: str, file: Path) -> None:
@@ -222,6 +223,99 @@ def test_a_text_that_was_hidden_or_cut_off_gives_no_row(lost: str, file: Path) -
     ):
         rows, counts = joined(write(file, *spans))
         assert (rows, dict(counts.unjoined)) == ([], {reason: 1})
+
+
+def test_a_retriever_without_any_output_is_no_empty_retrieval(file: Path) -> None:
+    """Nor is one whose documents are a text that nobody can read; a recorded null is."""
+    cases: list[tuple[dict[str, Any], list[str] | None]]
+    cases = [({}, None), ({"output__value": "null"}, [])]
+    for recorded, documents in cases:
+        rows, counts = joined(write(file, root(), span("find", "root", "RETRIEVER", **recorded)))
+        assert [row["documents"] for row in rows] == ([] if documents is None else [documents])
+        assert dict(counts.unjoined) == ({"documents_without_text": 1} if not rows else {})
+    rows, _ = joined(write(file, root(), span("f", "root", "RETRIEVER", retrieval__documents="?")))
+    assert not rows
+
+
+def test_streamed_chunks_are_one_answer(file: Path) -> None:
+    """White space between them counts."""
+    chunks = [{"type": "AIMessageChunk", "content": text} for text in ("It", " ", "is 90 m.", "")]
+    [row], _ = joined(write(file, root(output__value=chunks), *answer(1)[1:]))
+    assert row["response"] == "It is 90 m."
+
+
+def test_documents_in_a_table_that_pandas_wrote(tmp_path: Path) -> None:
+    """A cell of CSV holds the list as Python prints it."""
+    (tmp_path / "spans.csv").write_text(
+        "context.trace_id,context.span_id,parent_id,span_kind,attributes.input.value,"
+        "attributes.output.value,attributes.retrieval.documents\n"
+        f"aa,b1,,CHAIN,{QUESTION},{ANSWER},\n"
+        """aa,b2,b1,RETRIEVER,,,"[{'document.content': '90 m.', 'document.score': 0.5}]"\n"""
+    )
+    [row], _ = joined(str(tmp_path / "spans.csv"))
+    assert row["documents"] == ["90 m."]
+
+
+def test_runs_of_langsmith(tmp_path: Path) -> None:
+    """The root's trace id is its own id; a project is no conversation."""
+    common = {"trace_id": "t", "session_id": "project", "start_time": "2026-01-01T00:00:00"}
+    runs = [
+        {"id": "t", "run_type": "chain", "inputs": {"input": QUESTION}, "outputs": {"output": "A"}},
+        {"id": "p", "parent_run_id": "t", "run_type": "prompt", "outputs": {"output": "x"}},
+        {
+            "id": "r",
+            "parent_run_id": "t",
+            "run_type": "retriever",
+            "outputs": {"documents": [{"page_content": "90 m.", "metadata": {}}]},
+        },
+        {
+            "id": "m",
+            "parent_run_id": "t",
+            "run_type": "llm",
+            "inputs": {},
+            "outputs": {},
+            "extra": {"metadata": {"ls_model_name": "model-1"}},
+        },
+    ]
+    (tmp_path / "runs.json").write_text(json.dumps([common | run for run in runs]))
+    [row], _ = joined(str(tmp_path / "runs.json"))
+    assert (row["id"], row["question"], row["documents"]) == ("t", QUESTION, ["90 m."])
+    assert row["metadata"]["model"] == "model-1"
+    assert "conversation_id" not in row["metadata"]
+
+
+def test_spans_of_vercels_sdk(file: Path) -> None:
+    """What a tool found is a tool's output; the model's steps have their model."""
+    messages = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
+    made = [
+        span(
+            "ai.generateText",
+            kind="",
+            ai__operationId="ai.generateText",
+            ai__response__text=ANSWER,
+            ai__prompt={"system": "Be brief.", "messages": messages},
+        ),
+        span(
+            "doGenerate",
+            "ai.generateText",
+            "",
+            ai__operationId="ai.generateText.doGenerate",
+            ai__prompt__messages=messages,
+            gen_ai__request__model="model-1",
+        ),
+        span(
+            "ai.toolCall",
+            "ai.generateText",
+            "",
+            ai__operationId="ai.toolCall",
+            ai__toolCall__name="find",
+            ai__toolCall__result='"The quay is 90 m long."',
+        ),
+    ]
+    [row], _ = joined(write(file, *made))
+    assert (row["question"], row["response"]) == (QUESTION, ANSWER)
+    assert row["tool_outputs"] == [{"name": "find", "text": "The quay is 90 m long."}]
+    assert row["metadata"]["model"] == "model-1"
 
 
 def test_tool_results_in_messages_stand_in_for_spans_of_tools(file: Path) -> None:

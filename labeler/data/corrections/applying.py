@@ -291,8 +291,9 @@ def corrected(record: LabelRecord, corrections: Iterable[Correction]) -> LabelRe
     """Return the label that most people agree on, decision by decision.
 
     A sentence is relevant, utilized or supported if more people say yes than no; on a tie the
-    judge's verdict stays. The supporting keys are those that more than half of the people name who
-    call the sentence supported and name keys; the judge decides ties. If nobody names keys, the
+    judge's verdict stays. The response as a whole too, unless that alone contradicts its sentences:
+    then it follows from them. The supporting keys are those that more than half of the people name
+    who call the sentence supported and name keys; the judge decides ties. If nobody names keys, the
     judge's stay. The label has the profile ``trace``, because claims are not corrected. It keeps
     the facts of the judge's reply.
 
@@ -401,20 +402,35 @@ class _Majority:
         judge, judgments = self._judge, self._judgments
         relevant = self._keys([j.relevant for j in judgments], judge.all_relevant_sentence_keys)
         utilized = self._keys([j.utilized for j in judgments], judge.all_utilized_sentence_keys)
-        overall, yes = self._decide(
-            [j.overall_supported for j in judgments], judge.overall_supported
-        )
+        sentences = tuple(self._sentences())
+        overall, why = self._whole(sentences)
         return GPTLabelingOutput(
             relevance_explanation=self._marked(
                 _changes(judge.all_relevant_sentence_keys, relevant, "relevant"),
                 judge.relevance_explanation,
             ),
             all_relevant_sentence_keys=relevant,
-            overall_supported_explanation=self._overall(overall, yes, utilized),
+            overall_supported_explanation=self._overall(overall, why, utilized),
             overall_supported=overall,
-            sentence_support_information=tuple(self._sentences()),
+            sentence_support_information=sentences,
             all_utilized_sentence_keys=utilized,
         )
+
+    def _whole(self, sentences: Sequence[SentenceSupport]) -> tuple[bool, str]:
+        """Return the verdict on the whole response, and the reason to give for a change."""
+        judgments, keys = self._judgments, self._record.example.response_keys()
+        verdict, agreeing = self._decide(
+            [each.overall_supported for each in judgments], self._judge.overall_supported
+        )
+        follows = all(entry.fully_supported for entry in sentences)
+        # Each may vote consistently, and yet one majority contradict the others.
+        is_consistent = all(
+            each.overall_supported == (own <= each.support.keys())
+            for each, own in zip(judgments, self._decided, strict=True)
+        )
+        if verdict != follows and is_consistent and len(sentences) == len(keys):
+            return follows, "as its sentences are" if follows else "as a sentence is not"
+        return verdict, f"say {agreeing} of {len(judgments)}"
 
     def _decide(self, votes: Sequence[bool], judge: bool | None) -> tuple[bool, int]:
         """Return the majority's verdict and its votes; the judge decides a tie."""
@@ -472,12 +488,12 @@ class _Majority:
         majority = majority_keys(named, tied=judge)
         return tuple(judge) if {*majority} == {*judge} else majority
 
-    def _overall(self, overall: bool, agreeing: int, utilized: Sequence[str]) -> str:
+    def _overall(self, overall: bool, why: str, utilized: Sequence[str]) -> str:
         """Return the overall explanation, with changes of utilization and people's reasons."""
         notes = []
         if overall != self._judge.overall_supported:
             verdict = "supported" if overall else "not supported"
-            notes.append(f"{verdict}, say {agreeing} of {len(self._judgments)}")
+            notes.append(f"{verdict}, {why}")
         notes += _changes(self._judge.all_utilized_sentence_keys, utilized, "utilized")
         reasons = _quoted(self._corrections)
         return self._marked(notes, self._judge.overall_supported_explanation, reasons)

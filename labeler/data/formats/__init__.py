@@ -31,7 +31,7 @@ from labeler.data.lines import (
     parse_object,
     read_lines,
 )
-from labeler.errors import BadRow, UsageError, path_in
+from labeler.errors import BadRow, LabelerError, UsageError, path_in
 from labeler.version import install_command
 
 _NEED_PYARROW = frozenset({"parquet", "arrow", "dataset"})
@@ -83,7 +83,7 @@ def json_rows(lines: Iterable[Line]) -> Iterator[Raw]:
             yield Raw(line.where, error)
 
 
-READERS: Catalog[Reader] = Catalog("format", group="rows")
+READERS: Catalog[Reader] = Catalog("format", group="rows", of=Callable)
 READERS.add("jsonl", read_json_lines)
 READERS.add("json", "labeler.data.formats.text_files:read_json")
 READERS.add("csv", "labeler.data.formats.text_files:read_csv")
@@ -217,7 +217,31 @@ def read_file(name: str) -> Iterator[Raw]:
     known = format_of(name)
     if known in _NEED_PYARROW:
         require_pyarrow(name)
-    return READERS[known](name)
+    reader = READERS[known]
+    return _checked(reader, name, known) if known in READERS.declared() else reader(name)
+
+
+def _checked(reader: Reader, name: str, known: str) -> Iterator[Raw]:
+    """Yield what a third party's reader gives.
+
+    Raises:
+        UsageError: it fails, or gives something else than :class:`Raw` rows.
+    """
+    of = f"{name}: format {known!r}"
+    try:
+        for row in reader(name):
+            yield _required(row, of)
+    except LabelerError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{of} failed: {type(error).__name__}: {error}") from error
+
+
+def _required(row: object, of: str) -> Raw:
+    if not isinstance(row, Raw):
+        kind = type(row).__name__
+        raise UsageError(f"{of} gave {kind} as a row: a reader yields Raw(place, columns)")
+    return row
 
 
 def count_rows(name: str) -> int | None:

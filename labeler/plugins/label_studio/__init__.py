@@ -61,7 +61,9 @@ def export(
     configuration = f"{output.removesuffix('.json')}.config.xml"
     for path in (output, configuration):
         reject_overwrite([labels], path)
-    chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
+    chosen = choose(
+        api.checked_outcomes(labels).of_several_rows(), top=top, sample=sample, seed=seed
+    )
     with replaced(Path(output)) as file:
         written = 0
         for written, each in enumerate(chosen, start=1):

@@ -146,7 +146,8 @@ def import_traces(
         list[str],
         typer.Argument(
             help="Spans as OTLP JSON (OpenInference, OpenTelemetry GenAI), or from Phoenix, "
-            "Langfuse or MLflow: JSON Lines, JSON, CSV, Parquet; - reads JSON Lines from stdin."
+            "Langfuse, LangSmith or MLflow: JSON Lines, JSON, CSV, Parquet; - reads JSON Lines "
+            "from stdin."
         ),
     ],
     *,

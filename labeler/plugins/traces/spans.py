@@ -2,13 +2,14 @@
 
 Exported objects are those of OTLP JSON (OpenTelemetry's exporters and collectors, Phoenix's
 ``otlpv1``), of Phoenix (its REST interface, ``get_spans_dataframe``, also OpenTelemetry's console
-exporter), of MLflow (``Trace.to_json``, ``search_traces``) and of Langfuse (blob storage, the API;
-a trace is the root of its observations). Names of fields are in camel case or in snake case.
+exporter), of MLflow (``Trace.to_json``, ``search_traces``), of Langfuse (blob storage, the API;
+a trace is the root of its observations) and of LangSmith (runs). Names of fields are in camel case
+or in snake case.
 
 Attributes follow OpenInference (``openinference.span.kind``), OpenTelemetry's conventions for
-generative AI (``gen_ai.*``, in development), Langfuse (``langfuse.*``) and MLflow (``mlflow.*``),
-or several at once. They may be flat (``llm.input_messages.0.message.role``), nested, or JSON in a
-text, since each exporter chooses.
+generative AI (``gen_ai.*``, in development), Langfuse (``langfuse.*``), MLflow (``mlflow.*``) and
+Vercel's AI SDK (``ai.*``), or several at once. They may be flat
+(``llm.input_messages.0.message.role``), nested, or JSON in a text, since each exporter chooses.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.inputs_outputs import parsed
 from labeler.data.written_values import HIDDEN
 from labeler.errors import kind_of
-from labeler.plugins.traces.attributes import items, lookup, short_ones
+from labeler.plugins.traces.attributes import items, lookup, short_ones, written_list
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
 """What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
@@ -91,7 +92,7 @@ _LISTS = ("resource_spans", "scope_spans", "spans", "data.spans")
 """Lists of spans, or of objects with such lists; the latter two may be JSON in a text."""
 _TRACE = ("trace_id", "context.trace_id")
 _SPAN = ("span_id", "context.span_id")
-_PARENT = ("parent_span_id", "parent_id")
+_PARENT = ("parent_span_id", "parent_id", "parent_run_id")
 _START = ("start_time_unix_nano", "start_time_ns", "start_time", "timestamp")
 _MLFLOW_TRACE = ("info.trace_id", "info.request_id", "trace_id", "request_id")
 _MLFLOW_FACTS = {"mlflow.trace.user": "user.id", "mlflow.trace.session": "session.id"}
@@ -120,6 +121,13 @@ _LANGFUSE = {
     "metadata": "metadata",
 }
 """The attribute of each field of an observation."""
+_LANGSMITH = {
+    "run_type": "langsmith.span.kind",
+    "inputs": "input.value",
+    "outputs": "output.value",
+    "extra": "extra",
+}
+"""The same of a run."""
 
 # Attributes: the names of each thing, by precedence
 
@@ -129,6 +137,8 @@ _KIND = (
     "langfuse.observation.type",
     "gen_ai.operation.name",
     "traceloop.span.kind",
+    "langsmith.span.kind",
+    "ai.operationId",
 )
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("retriever", "retrieval"), "retriever"),
@@ -138,6 +148,9 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tool", "execute_tool"), "tool"),
     **dict.fromkeys(("embedding", "embeddings", "evaluator", "guardrail"), "aside"),
     **dict.fromkeys(("prompt", "parser", "event"), "aside"),
+    **dict.fromkeys(("ai.generatetext.dogenerate", "ai.streamtext.dostream"), "llm"),
+    **dict.fromkeys(("ai.embed", "ai.embedmany"), "aside"),
+    "ai.toolcall": "tool",
 }
 _MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
 _REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
@@ -148,6 +161,9 @@ _INPUT = (
     "gen_ai.retrieval.query.text",
     "gen_ai.tool.call.arguments",
     "traceloop.entity.input",
+    "ai.prompt",
+    "ai.prompt.messages",
+    "ai.toolCall.args",
 )
 _OUTPUT = (
     "output.value",
@@ -155,21 +171,30 @@ _OUTPUT = (
     "mlflow.spanOutputs",
     "gen_ai.tool.call.result",
     "traceloop.entity.output",
+    "ai.response.text",
+    "ai.toolCall.result",
 )
+_AS_JSON = ("mlflow.", "ai.toolCall.")
+"""Begins the names of values that are always JSON."""
 _DOCUMENTS = ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents")
 _TALKING = frozenset({"llm", "other"})
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
+_NO_TEXT = re.compile(
+    r"\s*(?:<(?:[^<>]|<locals>){1,200} at 0x[0-9a-fA-F]+>\s*\Z|(?:event:.*\n)?data: ?[\[{])"
+)
+"""What Python prints for a stream or another object, and the raw events of a stream."""
 MODEL = (
     "gen_ai.response.model",
     "gen_ai.request.model",
     "llm.model_name",
     "langfuse.observation.model.name",
     "mlflow.llm.model",
+    "extra.metadata.ls_model_name",
 )
-TOOL = ("gen_ai.tool.name", "tool.name")
+TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name")
 USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user")
 SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session")
-RESPONSE_ID = ("gen_ai.response.id",)
+RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
 
 _LONGEST_ID = 200
 _SCALES = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
@@ -187,8 +212,8 @@ def spans_of(fields: Fields) -> Iterator[Span | SpanFault]:
     else:
         yield SpanFault(
             "unknown_format",
-            "no span: export traces as OTLP JSON, from Phoenix, Langfuse or MLflow, and pass that "
-            "file",
+            "no span: export traces as OTLP JSON, from Phoenix, Langfuse, LangSmith or MLflow, and "
+            "pass that file",
         )
 
 
@@ -200,6 +225,7 @@ def _is_known(fields: Fields, named: Fields) -> bool:
         or lookup(fields, "context.trace_id") is not None
         or (_listed(named) is not None and _first(named, _MLFLOW_TRACE) is not None)
         or ("trace_id" in named and text(named.get("type")).lower() in _LANGFUSE_TYPES)
+        or {"trace_id", "run_type"} <= named.keys()
         or ("timestamp" in named and {"id", "input", "output"} <= named.keys())
     )
 
@@ -281,6 +307,8 @@ def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span |
     parent = _hex_id(_first(named, _PARENT), _ID_BYTES)
     if span_id or _is_described(fields):
         trace_id = trace_id or _hex_id(given, _TRACE_BYTES)
+    elif "run_type" in named:  # of LangSmith
+        trace_id, span_id = text(given), text(named.get("id"))
     else:  # of Langfuse, whose ids are any texts: a trace is the root
         trace_id, span_id = trace_id or text(given), text(named.get("id"))
         parent = text(named.get("parent_observation_id")) or trace_id
@@ -303,7 +331,7 @@ def _is_described(fields: Fields) -> bool:
 def _attributes(fields: Fields, named: Fields) -> dict[str, Any]:
     """Return the attributes of a span: an object, pairs, columns, or the fields of Langfuse."""
     if not _is_described(fields):
-        return _renamed(named, _LANGFUSE)
+        return _renamed(named, _LANGSMITH if "run_type" in named else _LANGFUSE)
     given = parsed(fields.get("attributes"))
     if isinstance(given, list):
         return {str(pair["key"]): _value(pair.get("value")) for pair in given}
@@ -420,8 +448,11 @@ def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
     found = found_in(map(read_document, listed))
     if found.texts or (listed and not other.texts):
         return found
-    is_lost = outputs is None and any(_is_lost(lookup(attributes, key)) for key in _OUTPUT)
-    return Found((), 1) if is_lost else other
+    values = [lookup(attributes, key) for key in (*_DOCUMENTS, *_OUTPUT)]
+    is_unread = any(isinstance(written_list(one), str) for one in values[: len(_DOCUMENTS)])
+    # Without any output it is unknown what was found; an empty list or null is recorded as such.
+    is_lost = all(one is None for one in values) or any(map(_is_lost, values))
+    return Found((), 1) if is_unread or (outputs is None and is_lost) else other
 
 
 def _said(
@@ -437,17 +468,18 @@ def _said(
 def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
     """Return an input or output; one that is JSON by its key or type may be a text in quotes."""
     value = parsed(lookup(attributes, key))
-    if isinstance(value, str) and _JSON.match(value):
-        return None  # its recorder cut it off
+    if isinstance(value, str) and (_JSON.match(value) or _NO_TEXT.match(value)):
+        return None  # its recorder cut it off, or recorded no text
     kind = lookup(attributes, key.replace(".value", ".mime_type"))
-    if isinstance(value, str) and (key.startswith("mlflow.") or kind == "application/json"):
+    if isinstance(value, str) and (key.startswith(_AS_JSON) or kind == "application/json"):
         with suppress(ValueError, RecursionError):
             return json.loads(value)
     return value
 
 
 def _is_lost(value: object) -> bool:
-    """Return True for a text that its recorder hid, or for JSON that it cut off."""
+    """Return True for a text that its recorder hid, for JSON that it cut off, and for no text."""
     if not isinstance(value, str):
         return False
-    return value.strip() in HIDDEN or bool(_JSON.match(value) and isinstance(parsed(value), str))
+    is_cut = _JSON.match(value) and isinstance(parsed(value), str)
+    return value.strip() in HIDDEN or bool(is_cut or _NO_TEXT.match(value))

@@ -57,7 +57,7 @@ GIVEN = Splitter("given", 1, _no_given_sentences)
 """The splitter of rows with given sentences, whichever splitter is chosen. If it is chosen, it
 rejects rows without given sentences."""
 
-SPLITTERS: Catalog[Splitter] = Catalog("splitter", group="splitters")
+SPLITTERS: Catalog[Splitter] = Catalog("splitter", group="splitters", of=Splitter)
 SPLITTERS.add("general", "labeler.sentences.splitting.general:GENERAL")
 SPLITTERS.add("given", GIVEN)
 
