@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number, plural
+
+if TYPE_CHECKING:
+    from labeler.evidence.doubt import Doubt
 
 FEWEST_CHECKS = 50
 """Sentences that a certificate rests on at least, unless all are read."""
@@ -293,16 +296,14 @@ class Plan(Displayed):
         return Display(self.conclusion, Grid(columns, rows), notes)
 
 
-def make_plan(
-    outcomes: Iterable[AnyOutcome], goal: Goal, doubts: Mapping[Item, float] | None = None
-) -> Plan:
+def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = None) -> Plan:
     """Return the first plan of a certificate.
 
     Raises:
         UsageError: as for :class:`Units`, or the stream's interval can never be so narrow.
         UnknownName: the metric cannot be certified.
     """
-    units = Units(outcomes, goal.metric, doubts)
+    units = Units(outcomes, goal.metric, doubt)
     if goal.population and goal.within is not None:
         value = 0.5 if units.judged is None else units.judged
         low, high = stream_interval(units.readable, value, value, (1 - goal.level) / 2)
