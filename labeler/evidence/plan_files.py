@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from pydantic import BaseModel, PositiveInt, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from labeler.audit import Subject
 from labeler.comparing.calibration import FIELDS
@@ -52,7 +52,6 @@ class PlanHeader(BaseModel):
     goal: Goal
     labels: str
     """Digest of the labels."""
-    looks: tuple[PositiveInt, ...] = ()
     who: tuple[str, ...] = ()
     doubt: Coefficients | None = None
     """Those of the model of doubt that it was made with."""
@@ -84,9 +83,7 @@ def write_plan(plan: Plan, path: str | Path) -> None:
         raise UsageError(f"{path}: a plan is a .csv file")
     units = plan.units
     model = units.doubt.coefficients if units.doubt else None
-    header = PlanHeader(
-        goal=plan.goal, labels=units.digest(), looks=plan.looks, who=plan.who, doubt=model
-    )
+    header = PlanHeader(goal=plan.goal, labels=units.digest(), who=plan.who, doubt=model)
     same = {"plan": header.model_dump_json(exclude_defaults=True), "ask": units.how.ask}
     rows = (same | _texts(units, item) | own for item, own in _rows(plan))
     write_rows(path, COLUMNS, rows)
@@ -169,7 +166,7 @@ def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units.metric)._replace(who=header.who)
     try:
-        return Plan(header.goal, units, known, header.looks)
+        return Plan(header.goal, units, known)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 
