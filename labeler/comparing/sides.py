@@ -398,9 +398,12 @@ def side_options(given: SideKeywords, function: Callable[..., Any]) -> SideOptio
 
     Raises:
         UnknownName: a keyword is not one of them.
+        UsageError: ``by`` is not the name of a column.
     """
     known = (*keywords_of(function), *SideKeywords.__annotations__)
     check_options(function.__name__, given, known)
+    if not isinstance(by := given.get("by"), str | None):
+        raise UsageError(f"by must be the name of one metadata column, got {by!r:.40}")
     return SideOptions(**given)
 
 

@@ -299,6 +299,8 @@ def test_pairs_are_compared_within_a_column() -> None:
     ]
     with pytest.raises(UsageError, match=r"no row has a column 'kind'.*columns: domain"):
         compare(a, b, by="kind")
+    with pytest.raises(UsageError, match="one metadata column"):
+        compare(a, b, by=["kind"])  # type: ignore[arg-type]
 
 
 def test_the_whole_comes_before_the_group_that_moved_most() -> None:
