@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from labeler.errors import LabelerError
     from labeler.evidence.exam import exam
     from labeler.judges.embedded import EmbeddedJudge
-    from labeler.judges.function import judge
     from labeler.judges.openai.judge import OpenAIJudge
+    from labeler.judges.scripted import judge
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels_object import Labels, load
     from labeler.sentences.example import Example
@@ -56,7 +56,7 @@ _HOMES = {
     "errors": "LabelerError",
     "evidence.exam": "exam",
     "judges.embedded": "EmbeddedJudge",
-    "judges.function": "judge",
+    "judges.scripted": "judge",
     "judges.openai.judge": "OpenAIJudge",
     "labels.record": "LabelFailure LabelRecord",
     "labels_object": "Labels load",
