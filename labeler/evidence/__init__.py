@@ -154,7 +154,8 @@ class Certificate(Displayed):
         if goal.at_least is not None:
             verdict = "at least" if low >= goal.at_least else "too close to tell from"
             verdict = f"{'below' if high < goal.at_least else verdict} {goal.at_least:.6g}, "
-        between = f"{in_percent(low, 1)} to {percent(high, 1)}, level {goal.level:.6g}"
+        digits = _digits(self.interval, goal.at_least or 0.0)
+        between = f"{in_percent(low, digits)} to {percent(high, digits)}, level {goal.level:.6g}"
         name = plain_name(METRICS[goal.metric]).capitalize()
         return (
             f"{name}: {verdict}{percent(self.value, 1)} ({between}) "
@@ -221,3 +222,10 @@ class Certificate(Displayed):
     def _display(self) -> Display:
         columns = Column("certificate", words=True), Column("", words=True)
         return Display(self.conclusion, Grid(columns, self.facts()), [self.REMARK])
+
+
+def _digits(ends: tuple[float, float], threshold: float) -> int:
+    """Return how many digits of a percent show on which side of a threshold the ends lie."""
+    sides = [end < threshold for end in ends]
+    enough = (n for n in range(1, 5) if [round(one, n + 2) < threshold for one in ends] == sides)
+    return next(enough, 5)

@@ -181,7 +181,9 @@ class Looks:
         total = np.bincount(place, weights * forecasts, _BINS)
         used = mass > 0
         mass, f = mass[used], (total[used] / mass[used])[None, :]
-        scales = np.maximum(np.sqrt(f * (1 - f)), floors[:, None])
+        uncertain = np.sqrt(f * (1 - f))
+        floors = floors[: 1 + int((floors < uncertain.max()).sum())]  # higher ones are all alike
+        scales = np.maximum(uncertain, floors[:, None])
         whole = (mass * scales).sum(axis=1, keepdims=True)
         chance = mass * scales / whole
         rise, fall = (1 - f) * whole / scales, -f * whole / scales

@@ -151,7 +151,9 @@ class Plan(Displayed):
     def needed(self) -> int:
         """About how many more sentences must be read, those of this plan included."""
         units = self._next()[2] if self._looks.unread.any() else 0
-        return round(units * self.units.sentences / len(self.units.units))
+        least = min(FEWEST_CHECKS, self.units.sentences) - len(self.answers)
+        each = self.units.sentences / len(self.units.units)
+        return max(round(units * each), least, len(self.sentences))
 
     def certificate(
         self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()

@@ -170,10 +170,8 @@ def read_plan(
     header = read_header(path)
     units = header.units(path, outcomes, doubts)
     if units.doubted != header.doubt:
-        made = (
-            "another model of doubt; give that one" if header.doubt else "no model of doubt; omit"
-        )
-        raise UsageError(f"{path}: the plan was made with {made} (--doubt MODEL)")
+        remedy = "with a model of doubt: give it with" if header.doubt else "without doubts: omit"
+        raise UsageError(f"{path}: the plan was made {remedy} --doubt MODEL")
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units.metric)._replace(who=header.who)
     try:

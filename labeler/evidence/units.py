@@ -109,18 +109,21 @@ class Units:
         if not isinstance(metric, str) or metric not in CERTIFIABLE:
             raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
         self.metric, self.how = metric, CERTIFIABLE[metric]
-        self.records: dict[str, LabelRecord] = {}
+        found: dict[str, LabelRecord] = {}
         every = list(outcomes)
         for one in of_one_judge(every):
-            if self.records.setdefault(one.id, one) != one:
+            if found.setdefault(one.id, one) != one:
                 raise UsageError(
                     f"two labels have the id {one.id!r:.80}; people's answers name records by id, "
                     "so give each row its own, or certify one judge configuration at a time"
                 )
+        self.records = dict(sorted(found.items()))  # sums are rounded alike in any order of labels
         self.failed = sum(not isinstance(one, LabelRecord) for one in every)
         self.readable = [one for one in self.records.values() if keys_of(one, self.how.kind)]
         if not self.readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
+        if doubts and self.how.kind != "support":
+            raise UsageError(f"doubts are about response sentences: certify {metric} without them")
         self.doubted = digest_of(map(repr, sorted(doubts.items()))) if doubts else None
         self.units: list[list[Item]] = []
         numbers: list[tuple[float, float, float]] = []

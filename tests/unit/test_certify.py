@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from itertools import permutations
 from math import exp, log
 from pathlib import Path
@@ -148,6 +149,69 @@ def test_the_draw_does_not_depend_on_the_order_of_labels() -> None:
     goal = Goal("relevance", within=0.05, seed=4)
     there, back = make_plan(labels(), goal), make_plan(labels()[::-1], goal)
     assert [one[:2] for one in there.sentences] == [one[:2] for one in back.sentences]
+
+
+def test_certificates_do_not_depend_on_the_order_of_labels() -> None:
+    """What is read, the value and the interval are equal to the last digit."""
+    own = [record(id=f"r{n}", documents=[1 + n % 7]) for n in range(150)]
+    found = []
+    for given in (own, own[::-1], own[1::2] + own[::2]):
+        plan: Plan | Certificate = make_plan(given, Goal("utilization", within=0.06, seed=13))
+        looks = []
+        while isinstance(plan, Plan):
+            said = {one[:2]: int(one.id[1:]) % 8 > 0 for one in plan.sentences}
+            plan = plan.certificate(said)
+            looks.append((plan.looks, plan.value, plan.interval))
+        found.append(looks)
+    assert found[0] == found[1] == found[2]
+
+
+def test_rounding_does_not_choose_between_equal_designs() -> None:
+    """Of the floors above every uncertainty, which draw alike, the least one is used."""
+    random = np.random.default_rng(5)
+    weights = random.random(300)
+    forecasts = np.where(random.random(300) < 0.9, 0.9, 0.1)
+    answers = (random.random(300) < forecasts).astype(float)
+    floors = set()
+    for _ in range(20):
+        order = random.permutation(300)
+        own = weights[order] / weights.sum()
+        looks = Looks(own, forecasts[order], np.ones(300), error=0.05)
+        read = [int(np.flatnonzero(order == unit)[0]) for unit in range(60)]
+        looks.learn(read, looks.next(0.05)[0], answers[:60], np.ones(60))
+        floors.add(float(looks.next(0.05)[0].scales.min()))
+    assert len(floors) == 1
+
+
+def test_a_plan_says_how_many_sentences_are_missing() -> None:
+    """Fewer than a certificate needs at least, or than the plan asks for, are not promised."""
+    plan = make_plan(labels(), Goal("adherence_fraction", within=0.3))
+    assert plan.needed >= len(plan.sentences) == 60
+    following = plan.certificate(dict.fromkeys(list(answered(plan))[:20], True))
+    assert isinstance(following, Plan)
+    assert following.needed == len(following.sentences) == 40
+    plan = make_plan(labels(), Goal("adherence", within=0.4))
+    none = plan.certificate(
+        {(one.id, one.sentence): False for one in plan.sentences if one.sentence == "a"}
+    )
+    assert isinstance(none, Plan)
+    assert none.needed >= 50 - len(none.answers)
+
+
+@pytest.mark.parametrize(
+    ("interval", "shown"),
+    [
+        ((0.8998, 0.95), "89.98 to 95.00 %"),
+        ((0.85, 0.89996), "85.000 to 89.996 %"),
+        ((0.9, 0.95), "90.0 to 95.0 %"),
+    ],
+)
+def test_rounding_does_not_contradict_the_verdict(
+    interval: tuple[float, float], shown: str
+) -> None:
+    """An end that is near the threshold has as many digits as show its side."""
+    found = finished(make_plan(labels(20), Goal("adherence_fraction", at_least=0.9)))
+    assert shown in replace(found, value=interval[1], interval=interval).conclusion
 
 
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:

@@ -95,8 +95,10 @@ def test_certify_reads_what_is_doubted_first(tmp_path: Path) -> None:
     assert sum(int(one.id[1:]) < 10 for one in plan.sentences) > 2 * 6  # 6 by weight alone
     write_plan(plan, tmp_path / "p.csv")
     assert read_plan(tmp_path / "p.csv", labels, doubts).sentences == plan.sentences
-    with pytest.raises(UsageError, match="model of doubt"):
+    with pytest.raises(UsageError, match="made with a model of doubt"):
         read_plan(tmp_path / "p.csv", labels)
+    with pytest.raises(UsageError, match="certify relevance without"):
+        make_plan(labels, Goal("relevance", within=0.02), doubts)
 
 
 def test_votes_are_probabilities() -> None:
