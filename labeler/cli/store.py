@@ -72,7 +72,8 @@ def merge(
         if (kept := corrections_path(store)).is_file():
             where = Path(into, kept.name)
             notify(f"  not copied: {kept} holds what people said; add its lines to {where}")
-        if coming := sum(len(one) for one in pending_labels(store) if isinstance(one, Sized)):
+        pending: list[object] = [*pending_labels(store)]
+        if coming := sum(len(one) for one in pending if isinstance(one, Sized)):
             notify(
                 f"  not copied: {plural(coming, 'label')} of {store} in open batches: collect them "
                 "there, then merge again; in another store they would be bought again"
