@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from labeler.comparing.compare import compare
     from labeler.errors import LabelerError
     from labeler.evidence.exam import exam
-    from labeler.judges.embedded.judge import EmbeddedJudge
-    from labeler.judges.function import judge
+    from labeler.judges.embedded import EmbeddedJudge
     from labeler.judges.openai.judge import OpenAIJudge
+    from labeler.judges.scripted import judge
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels_object import Labels, load
     from labeler.sentences.example import Example
@@ -55,8 +55,8 @@ _HOMES = {
     "comparing.compare": "compare",
     "errors": "LabelerError",
     "evidence.exam": "exam",
-    "judges.embedded.judge": "EmbeddedJudge",
-    "judges.function": "judge",
+    "judges.embedded": "EmbeddedJudge",
+    "judges.scripted": "judge",
     "judges.openai.judge": "OpenAIJudge",
     "labels.record": "LabelFailure LabelRecord",
     "labels_object": "Labels load",

@@ -14,13 +14,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import cast
 
+from labeler.api import label_parameters
 from labeler.audit import CHECKS
 from labeler.calculators import select_metrics
 from labeler.data.options import option_of
 from labeler.data.presets import PRESETS
 from labeler.judges.openai.error_rules import RULES, RetryPolicy, Rule
 from labeler.judges.openai.request import OpenAISpec
-from labeler.labeling.keywords import label_parameters
 from labeler.labeling.options import LabelOptions
 from metric_terms import system_table
 
@@ -32,7 +32,7 @@ FORMATS = ROOT / "docs" / "formats.md"
 AUDIT = ROOT / "docs" / "audit.md"
 PEERS = ROOT / "docs" / "measured" / "peers.md"
 NAMES = ROOT / "docs" / "coming_from" / "names.md"
-KEYWORDS = ROOT / "labeler" / "labeling" / "keywords.py"
+KEYWORDS = ROOT / "labeler" / "api.py"
 STATUSES = range(1000)
 """All that a server can send in place of a status."""
 

@@ -18,7 +18,8 @@ from labeler.calculators.summary_text import in_words
 from labeler.cli.options import check_label_target, outcomes_at
 from labeler.cli.terminal import Interrupted, notify
 from labeler.comparing.human_labels import MeanChange, mean_changes
-from labeler.data.corrections.applying import Applied, Ignored, apply_corrections
+from labeler.data.corrections import Ignored
+from labeler.data.corrections.applying import Applied, apply_corrections
 from labeler.data.corrections.file import CorrectionsFile, corrections_path, read_corrections
 from labeler.data.label_files import write_outcomes
 from labeler.errors import UsageError

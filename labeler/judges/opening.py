@@ -75,7 +75,7 @@ def open_judge(
     if chosen in PROVIDERS:
         return _hosted_judge(chosen, options, instead)
     if chosen == "replay":
-        from labeler.judges.replay import ReplayJudge  # noqa: PLC0415 - reads label files
+        from labeler.judges.scripted import ReplayJudge  # noqa: PLC0415 - reads label files
 
         if not options.recorded:
             raise UsageError("the replay judge needs --recorded LABELS to answer from")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import sqlite3
 import stat
@@ -50,6 +51,12 @@ SETTINGS: dict[str, int | str] = {
 """Every setting of diskcache 5.6.3, none left to its default, and the header of the file."""
 _TRIGGERS = "7d209ea6c989a77ea366dfabb930a4bfae5d8c5fd00613987a0f7b4e55c1fdbc"
 """SHA-256 of the triggers that diskcache 5.6.3 makes: any other could remove labels."""
+_TABLE = re.compile(
+    r"CREATE TABLE Cache \( rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, store_time REAL,"
+    r" expire_time REAL, access_time REAL, access_count INTEGER DEFAULT 0, tag BLOB,"
+    r" size INTEGER DEFAULT 0, mode INTEGER DEFAULT 0, filename TEXT, value BLOB(?:, \w+ \w+)*\)"
+)
+"""diskcache's table of rows, and columns without rules that a later one may add."""
 _NEEDED = {
     "Cache": "rowid, key, raw, store_time, expire_time, access_time, access_count, tag, size, "
     "mode, filename, value",
@@ -249,13 +256,16 @@ class Database:
                 raise self._changed(str(error.__cause__)) from error
 
     def _require_writable(self) -> None:
-        """Reject a file whose settings, triggers or expiry dates are not this package's."""
+        """Reject a file whose triggers, table, settings or expiry dates are not this package's."""
         triggers = self.all("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'")
         found = [tuple(str(text).encode() for text in trigger) for trigger in triggers]
         if hashlib.sha256(repr(sorted(found)).encode()).hexdigest() != _TRIGGERS:
             raise self._changed(
                 "its triggers are not those of a label store and could remove labels"
             )
+        ((table,),) = self.all("SELECT sql FROM sqlite_master WHERE name = 'Cache'")
+        if not _TABLE.fullmatch(table):
+            raise self._changed("its table has rules that could remove or ignore labels")
         stored = dict(self.all("SELECT key, value FROM Settings"))
         for counter in ("count", "size", "hits", "misses"):
             stored.pop(counter, None)

@@ -18,7 +18,7 @@ from labeler.errors import UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
-from labeler.judges.function import FunctionJudge
+from labeler.judges.scripted import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelRecord, Usage

@@ -380,3 +380,13 @@ def test_a_run_logs_its_counts_at_its_end(run: Run, tmp_path: Path) -> None:
     counts = {"labeled": 1, "requests": 1, "failed": 1, "stored": 0}
     counts |= {"prompt_tokens": 0, "completion_tokens": 0}
     assert run.metrics == {f"labeler.{name}": count for name, count in counts.items()}
+
+
+def test_an_mlflow_that_fails_costs_no_label(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its server may be gone at the end of a run."""
+    del run
+    monkeypatch.setattr(sys.modules["mlflow"], "log_metrics", lambda _: 1 / 0)
+    labels = labeler.label([ROW], judge="embedded", store=labeler.MemoryStore(), on_event=log_run)
+    assert (len(labels), "MLflow did not take" in caplog.text) == (1, True)

@@ -101,6 +101,7 @@ def test_the_decimal_mark_of_a_record(texts: list[str], marks: str) -> None:
         ("It rose by 1.6.", "1.7 m", False),
         ("It fell (by 0.6)", "0.6 m", True),
         ("It opens at 10:30.", "from 10:40", False),
+        ("It opens (10:30) daily.", "from 10:40", False),
         ("36", "thirty-six", True),
         ("36个月", "24个月", False),
         ("三十六个月", "36个月", True),

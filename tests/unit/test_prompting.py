@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import labeler
 from labeler.errors import UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.prompting import load_prompt
-from labeler.judges.replay import ReplayJudge
+from labeler.judges.scripted import ReplayJudge
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import PROFILES, GPTLabelingOutput, lowered, profile_of

@@ -11,9 +11,9 @@ import pytest
 import labeler
 from labeler import api
 from labeler.errors import FatalJudgeError, UnknownName, UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.replay import ReplayJudge
+from labeler.judges.scripted import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores, read_scores, score
@@ -323,7 +323,7 @@ def test_a_file_says_all_of_a_criterion_or_has_defaults(tmp_path: Path) -> None:
     short = '[[criterion]]\nname = "tone"\ncriteria = "Kind?"\nshows = ["response"]\n'
     (found,) = read_criteria(written(tmp_path, short))
     assert (found.low, found.high, found.threshold, found.steps) == (1, 5, 3, None)
-    (none,) = read_criteria(written(tmp_path, short + "steps = []\nhigh = 4\n"))
+    (none,) = read_criteria(written(tmp_path, f"\ufeff{short}steps = []\nhigh = 4\n"))
     assert (none.steps, none.threshold) == ((), 2.5)
 
 
@@ -396,8 +396,11 @@ def test_names_files_and_criteria_may_stand_together(tmp_path: Path) -> None:
     assert [one.name for one in both] == ["tone", "other", "rubric_context_recall"]
     with pytest.raises(UsageError, match="criterion 'tone' is given twice"):
         choose_criteria([written(tmp_path, TONE), written(tmp_path, TONE, "again.toml")])
-    with pytest.raises(UnknownName, match=r"unknown criterion 'rubric_x'; .*rubric_faithfulness"):
+    with pytest.raises(UnknownName, match=r"'rubric_x'; .*FILE.toml, .*rubric_faithfulness"):
         choose_criteria("rubric_x")
+    for taken in ("adherence", "noncommittal", "all"):
+        with pytest.raises(UsageError, match=f"'{taken}' has the name of another metric"):
+            choose_criteria(criterion(name=taken))
     with pytest.raises(UsageError, match=r"no criterion is given; have: rubric_faithfulness, "):
         choose_criteria(" , ")
 

@@ -389,6 +389,29 @@ def test_a_trigger_is_refused_for_writing_only(tmp_path: Path) -> None:
         assert list(store) == RECORDS
 
 
+@pytest.mark.parametrize(
+    ("old", "rule"),
+    [
+        ("expire_time REAL", " NOT NULL ON CONFLICT IGNORE"),
+        ("value BLOB", ", UNIQUE (mode) ON CONFLICT REPLACE"),
+        ("size INTEGER DEFAULT 0", " CHECK (size < 0)"),
+        ("access_count INTEGER DEFAULT 0", " GENERATED ALWAYS AS (1)"),
+    ],
+)
+def test_a_table_with_rules_is_refused_for_writing_only(
+    tmp_path: Path, old: str, rule: str
+) -> None:
+    """SQLite would acknowledge a label and drop it, or another; stored ones can be copied out."""
+    directory = make_store(tmp_path / "s")
+    with closing(sqlite3.connect(directory / "cache.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        change_sql = "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'Cache'"
+        new = old.replace(" DEFAULT 0", "") if "GENERATED" in rule else old
+        connection.execute(change_sql, (old, new + rule))
+    with pytest.raises(StoreError, match=r"its table has rules .*store merge"):
+        DiskStore(directory)
+
+
 def test_what_a_later_diskcache_may_add_makes_no_label_unreadable(tmp_path: Path) -> None:
     """Further indexes, columns and tables, and an index less, are neither read nor refused."""
     directory = make_store(tmp_path / "s")

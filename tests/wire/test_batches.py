@@ -382,6 +382,12 @@ _CASES = [
          notice="a line that was not asked for"),
     *[Case({}, _ODD, change=_also(line), notice=_UNREAD)
       for line in (b"{broken\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b'{"custom_id": 7}\n')],
+    # A server may begin files with a mark or blank lines, leave out statuses, and name empty files.
+    Case({}, _LABELED, change=lambda lines: [b"\xef\xbb\xbf\r\n", *lines]),
+    Case({}, _LABELED, change=lambda lines: [one.replace(b'"status_code": 200, ', b"")
+                                             for one in lines]),
+    Case({"script": ["400"]}, _AGAIN, 2,
+         change=lambda lines: [one for one in lines if b'"status_code": 400' not in one]),
     # A server may count failed requests as completed, and name the file of answers late.
     Case({"script": ["400"]}, {"labeled": 1, "failed": 1}, lasting=1, sees=_all_completed),
     Case({}, _LABELED, sees=_unnamed(2), notice="does not name their file yet"),

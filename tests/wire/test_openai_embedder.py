@@ -147,6 +147,13 @@ def answering(vectors: list[Any], numbers: list[Any] | None = None, **more: Any)
     return body(json.dumps({"object": "list", "model": "e", "data": data, **more}).encode())
 
 
+def test_a_first_vector_without_its_number_is_the_first() -> None:
+    """Among numbered ones, in any order."""
+    data = [{"index": 1, "embedding": [2.0]}, {"embedding": [1.0]}]
+    with Provider(at={ROUTE: [body(json.dumps({"data": data}).encode())]}) as provider:
+        assert embed(embedder_of(provider), "one", "two").vectors == ((1.0,), (2.0,))
+
+
 STRANGE: dict[str, Behavior] = {
     "no vectors": answering([]),
     "too few": answering([[1.0]]),

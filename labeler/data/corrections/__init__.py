@@ -185,6 +185,40 @@ class Differences:
         }
 
 
+@dataclass(frozen=True)
+class Change:
+    """People's changes of one label.
+
+    Attributes:
+        id: the row's id.
+        key: key of the judge's label.
+        differences: the changed decisions.
+        annotators: the people whose judgments counted, sorted.
+        reasons: their comments, each after the annotator's name.
+    """
+
+    id: str
+    key: str
+    differences: Differences
+    annotators: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A correction that does not count.
+
+    Attributes:
+        correction: the correction.
+        why: a code: ``no_label``, ``unsure``, ``no_judgment`` or ``does_not_fit``.
+        detail: the keys that do not fit.
+    """
+
+    correction: Correction
+    why: str
+    detail: str = ""
+
+
 def judgment_of(label: GPTLabelingOutput) -> Judgment:
     """Return a judge's label in the form of a judgment, from which a person starts."""
     return Judgment(

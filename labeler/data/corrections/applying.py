@@ -7,8 +7,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 
 from labeler.data.corrections import (
+    Change,
     Correction,
-    Differences,
+    Ignored,
     Judgment,
     decided,
     differences,
@@ -48,40 +49,6 @@ UNNAMED_SUPPORT = "supported_without_sentence"
 """Support of a supported sentence for which neither people nor the judge named a key."""
 _LONGEST_QUOTE = 1_000
 """Most characters of a comment that an explanation quotes."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """People's changes of one label.
-
-    Attributes:
-        id: the row's id.
-        key: key of the judge's label.
-        differences: the changed decisions.
-        annotators: the people whose judgments counted, sorted.
-        reasons: their comments, each after the annotator's name.
-    """
-
-    id: str
-    key: str
-    differences: Differences
-    annotators: tuple[str, ...]
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Ignored:
-    """A correction that does not count.
-
-    Attributes:
-        correction: the correction.
-        why: a code: ``no_label``, ``unsure``, ``no_judgment`` or ``does_not_fit``.
-        detail: the keys that do not fit.
-    """
-
-    correction: Correction
-    why: str
-    detail: str = ""
 
 
 @dataclass

@@ -14,7 +14,7 @@ from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
 from pydantic import BaseModel
 
-from labeler.data.lines import durable
+from labeler.data.lines import BOM, durable
 from labeler.errors import FatalJudgeError, JudgeError, StoreError
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.error_rules import (
@@ -36,6 +36,8 @@ _TRANSFER_SECONDS = 3600.0
 """Limit for the transfer of a whole file, and for starting a batch; ``timeout`` applies between two
 bytes, and to one request."""
 _PAGE, _MOST_PAGES = 100, 1000
+_BEGIN = 1000
+"""Bytes of a file of answers that show whether it is one."""
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
 _NOT_FOUND = 404
@@ -167,8 +169,8 @@ class OpenAIBatches:
                     async for piece in response.iter_bytes():
                         file.write(mask.add(piece))
                     file.write(mask.end())
-            with partial.open("rb") as file:
-                if file.read(1) != b"{":
+            with partial.open("rb") as file:  # empty if there are none, as Azure's of errors
+                if file.read(_BEGIN).removeprefix(BOM).lstrip()[:1] not in {b"{", b""}:
                     raise ValueError("a proxy's page: read as answers, all would be lost")
             partial.replace(path)
 

@@ -50,6 +50,7 @@ from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 
 OK = 200
+_STATUS_DIGITS = 3
 MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
 _NEEDS_USER = frozenset({"not_found", "unclear"})
@@ -407,11 +408,12 @@ def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
 def _parse_line(text: str) -> AnswerLine | None:
     line = object_of(json_of(text.encode()))
     key, response = line.get("custom_id"), object_of(line.get("response"))
-    status = response.get("status_code")
+    body = object_of(response.get("body")) or None
+    status = str(response.get("status_code", OK if body else ""))  # some servers leave it out
     if not isinstance(key, str):
         return None
-    if type(status) is int:
-        return AnswerLine(text, key, status, object_of(response.get("body")) or None)
+    if status.isdecimal() and len(status) == _STATUS_DIGITS:
+        return AnswerLine(text, key, int(status), body)
     is_error = isinstance(line.get("error"), dict)
     return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
 

@@ -153,7 +153,7 @@ def _read_exported(path: str) -> object:
         ) from error
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{path}: not JSON: {error!s:.200}; export from Label Studio again"
+            f"{path}: not JSON: {error!s:.200}; export from Label Studio as JSON"
         ) from error
 
 

@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from labeler.calculators.registry import ALL, METRICS
 from labeler.catalog import Catalog
 from labeler.errors import UsageError, describe_faults
 from labeler.labels.signature import canonical_json
@@ -124,7 +125,7 @@ class Criterion(Frozen):
         return self.model_dump(mode="json", exclude_defaults=True, exclude={"threshold"})
 
 
-CRITERIA: Catalog[Criterion] = Catalog("criterion")
+CRITERIA: Catalog[Criterion] = Catalog("criterion", extra=("FILE.toml",))
 """Built-in criteria: a score from 1 to 5 each, with anchors."""
 
 for _written in tomllib.loads(Path(__file__).with_name("criteria.toml").read_text("utf-8"))[
@@ -154,7 +155,8 @@ def choose_criteria(
             commas. A text that ends in ``.toml`` is a file.
 
     Raises:
-        UsageError: a name or file is unknown, a criterion is invalid, or two have the same name.
+        UsageError: a name or file is unknown, a criterion is invalid, two have the same name, or
+            one has the name of another metric.
     """
     if not isinstance(wanted, str | Path | Criterion | Iterable):
         raise UsageError(
@@ -165,10 +167,19 @@ def choose_criteria(
     for criterion in (found for one in listed for found in _named(one)):
         if criterion.name in chosen:
             raise UsageError(f"criterion {criterion.name!r} is given twice; give each one once")
+        if criterion.name in _taken_names():
+            raise UsageError(
+                f"criterion {criterion.name!r} has the name of another metric, with which its "
+                "scores would be mixed up; choose another"
+            )
         chosen[criterion.name] = criterion
     if not chosen:
         raise UsageError(f"no criterion is given; have: {', '.join(CRITERIA)}, or a TOML file")
     return list(chosen.values())
+
+
+def _taken_names() -> set[str]:
+    return {ALL, *(name.partition(":")[0] for name in METRICS.names())} - CRITERIA.keys()
 
 
 def _named(one: str | Path | Criterion) -> Iterable[Criterion]:
@@ -193,7 +204,7 @@ def read_criteria(path: str | Path) -> list[Criterion]:
             criterion, field and allowed values.
     """
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"cannot read criteria from {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -276,7 +276,8 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
 class _Item(BaseModel):
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    index: StrictInt
+    index: StrictInt = 0
+    """Servers that write JSON from Protocol Buffers leave out a 0."""
     embedding: str | list[Any]
     """Some servers send a list of numbers instead of base64."""
 
