@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sized
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,7 +54,8 @@ def merge(
     into: Annotated[str, typer.Option(help="Folder of the merged store.")],
 ) -> int:
     """Copy several stores into one; labels in it stay as they are."""
-    from labeler.store.maintenance import merge_stores
+    from labeler.labeling.cache import pending_labels
+    from labeler.store.maintenance import merge_stores, stores_in
 
     merged = merge_stores(sources, into)
     notify(
@@ -66,10 +68,16 @@ def merge(
         notify(f"  {id!r} is there with another label, which was kept")
     for error in merged.damaged:
         notify(f"  not copied: {error}")
-    for kept in _corrections_of(sources):
-        notify(
-            f"  not copied: {kept} holds what people said; add its lines to {Path(into, kept.name)}"
-        )
+    for store in dict.fromkeys(store for source in sources for store in stores_in(source)):
+        if (kept := corrections_path(store)).is_file():
+            where = Path(into, kept.name)
+            notify(f"  not copied: {kept} holds what people said; add its lines to {where}")
+        pending: list[object] = [*pending_labels(store)]
+        if coming := sum(len(one) for one in pending if isinstance(one, Sized)):
+            notify(
+                f"  not copied: {plural(coming, 'label')} of {store} in open batches: collect them "
+                "there, then merge again; in another store they would be bought again"
+            )
     return SOME_FAILED if merged.damaged else 0
 
 
@@ -93,15 +101,6 @@ def verify(
             notify(f"  {error}")
         damaged |= bool(found.misplaced or found.damaged)
     return SOME_FAILED if damaged else 0
-
-
-def _corrections_of(sources: list[str]) -> list[Path]:
-    """Return the corrections files of merged stores."""
-    from labeler.store.maintenance import stores_in
-
-    found = dict.fromkeys(store for source in sources for store in stores_in(source))
-    files = [corrections_path(store) for store in found]
-    return [file for file in files if file.is_file()]
 
 
 Stores = list[tuple[Path, "Database", "Found"]]

@@ -209,7 +209,7 @@ class LabelCache:
             return unusable(task, error)
         except JudgeError as error:
             return task_failure(task, error.reason, str(error), attempts=error.attempts)
-        except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - its bug costs a record, no run
             return judge_bug(task, error)
 
     async def _reply(self, judge: Judge, task: Task[Any]) -> JudgeReply[Any]:

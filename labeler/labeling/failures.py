@@ -109,7 +109,7 @@ def unstorable(task: Task[Any], record: AnyRecord, error: UnstorableRecord) -> L
     )
 
 
-def judge_bug(task: Task[Any], error: Exception) -> LabelFailure:
+def judge_bug(task: Task[Any], error: BaseException) -> LabelFailure:
     """Return the failure of a judge that raised an unexpected exception.
 
     The exception's own message may hold a key or a document and is left out.

@@ -235,6 +235,22 @@ def test_a_function_that_cancels_itself_fails_its_row() -> None:
     assert isinstance(record, LabelRecord)
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_function_that_ends_the_program_fails_its_row(is_async: bool) -> None:
+    """As a library of commands does; the labels before it are kept."""
+
+    def leave(_: Task) -> dict[str, Any]:
+        raise SystemExit(3)
+
+    async def leave_later(task: Task) -> dict[str, Any]:
+        return leave(task)
+
+    judge = labeler.judge("leaving", version=1)(leave_later if is_async else leave)
+    (failure,) = labeler.label(ROWS, judge=judge, store=labeler.MemoryStore())
+    assert isinstance(failure, LabelFailure)
+    assert failure.reason == "judge_error"
+
+
 def test_an_exhausted_iterator_fails_the_row() -> None:
     """An asyncio future cannot carry it: the run would never end."""
 
