@@ -138,7 +138,7 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
 
 def _model(judge: str | None, values: Mapping[str, Any]) -> tuple[str, str]:
     """Return the provider and the model of a judge; "" if it names none."""
-    from labeler.judges.providers import split_name
+    from labeler.judges.options import split_name
 
     kind, model = split_name(judge or "openai")
     return kind, model or values.get("model") or ""
@@ -276,7 +276,7 @@ def _imports(key: str, text: str) -> bool:
     if not colon or key in _FREE or not _MODULE.fullmatch(module):
         return False
     from labeler.calculators import METRICS
-    from labeler.judges.providers import PROVIDERS
+    from labeler.judges.options import PROVIDERS
 
     if key in _JUDGES:
         return module not in PROVIDERS and (module != "embedded" or ":" in rest)

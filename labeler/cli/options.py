@@ -46,7 +46,7 @@ def completing(place: str) -> Callable[[str], list[str]]:
 def judge_names() -> Iterable[str]:
     """Return judges, and providers with the colon that a model follows."""
     from labeler.judges.judge import JUDGES
-    from labeler.judges.providers import PROVIDERS
+    from labeler.judges.options import PROVIDERS
 
     return sorted({*JUDGES} - {*PROVIDERS} | {f"{name}:" for name in PROVIDERS})
 

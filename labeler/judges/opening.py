@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from labeler.data.options import given
 from labeler.errors import UnknownName, UsageError
-from labeler.judges.options import PACE, JudgeOptions, ServerOptions
-from labeler.judges.providers import PROVIDERS, split_name
+from labeler.judges.options import PACE, PROVIDERS, JudgeOptions, ServerOptions, split_name
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge, JudgeSpec

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple
 from typing_extensions import TypeVar
 
 from labeler.catalog import Catalog
+from labeler.judges.options import PROVIDERS
 from labeler.judges.prompting import Message, Prompt
-from labeler.judges.providers import PROVIDERS
 from labeler.judges.tokens import RELEVANCE_TOKENS, answer_tokens
 from labeler.labels.answers import (
     PROFILES,

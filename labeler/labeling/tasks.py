@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from labeler.catalog import unknown
 from labeler.errors import BadRow, UnknownName, UsageError
 from labeler.judges.judge import Judge, JudgeSpec, require_answers, require_reader
+from labeler.judges.options import provider_of
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import (
     DECISIONS,
@@ -21,7 +22,6 @@ from labeler.judges.prompting import (
     read_instructions,
     read_prompt,
 )
-from labeler.judges.providers import provider_of
 from labeler.judges.task import TASK_KINDS, Task, label_kind
 from labeler.judges.tokens import TokenCounter
 from labeler.labeling.options import BLIND, RELEVANCE, LabelOptions, RequestOptions

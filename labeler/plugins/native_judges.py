@@ -24,7 +24,7 @@ from labeler.judges.openai.completion import (
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.reading import at, json_of, list_of, verbatim
 from labeler.judges.openai.request import Form, Request, schema_name
-from labeler.judges.providers import NATIVE_MODES, OPENAI_ONLY, Provider
+from labeler.judges.options import NATIVE_MODES, OPENAI_ONLY, Provider
 
 _NO_TEXT = "{}"
 """Stands for an empty answer in a re-ask, because the providers reject an empty text."""

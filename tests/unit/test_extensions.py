@@ -21,7 +21,7 @@ from labeler.catalog import Catalog
 from labeler.cli.label import ENGINES
 from labeler.data.formats import READERS
 from labeler.errors import ExtensionError, UnknownName, UsageError
-from labeler.judges.providers import PROVIDERS
+from labeler.judges.options import PROVIDERS
 from labeler.judges.task import TASK_KINDS
 from labeler.labels.record import RECORDS
 from labeler.sentences.splitting import SPLITTERS

@@ -13,8 +13,7 @@ from labeler.judges.judge import JUDGES
 from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
-from labeler.judges.options import JudgeOptions
-from labeler.judges.providers import PROVIDERS
+from labeler.judges.options import PROVIDERS, JudgeOptions
 from labeler.judges.task import Task
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.memory import MemoryStore

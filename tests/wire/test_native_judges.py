@@ -19,7 +19,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import JUDGES
 from labeler.judges.limits import quota_of
 from labeler.judges.openai.completion import Completion
-from labeler.judges.providers import PROVIDERS
+from labeler.judges.options import PROVIDERS
 from labeler.judges.task import FRAME
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.signature import load_schema

@@ -16,7 +16,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 from labeler.errors import UsageError
 from labeler.judges.openai.masking import remember_key, remember_value
-from labeler.judges.providers import PROVIDERS
+from labeler.judges.options import PROVIDERS
 
 OFFICIAL_URL = PROVIDERS["openai"].base_url
 NO_KEY = "none"

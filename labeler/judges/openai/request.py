@@ -19,8 +19,7 @@ from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url
 from labeler.judges.openai.attempts import REASK_VERSION, ReaskVersion
 from labeler.judges.openai.completion import Completion, parse_completion
 from labeler.judges.openai.error_rules import ObservedError
-from labeler.judges.options import InKey, ModelOptions, NotInKey, is_in_key
-from labeler.judges.providers import PROVIDERS, Provider
+from labeler.judges.options import PROVIDERS, InKey, ModelOptions, NotInKey, Provider, is_in_key
 from labeler.judges.task import MODE_FACTS, FrameVersion, Messages, Task, mode_facts
 from labeler.labels.signature import ResponseSchema, digest, storable_json
 

@@ -33,8 +33,7 @@ from labeler.judges.openai.address import (
 from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.error_rules import ObservedError, find_rule
 from labeler.judges.openai.masking import masked, remember_key
-from labeler.judges.options import ServerOptions
-from labeler.judges.providers import PROVIDERS
+from labeler.judges.options import PROVIDERS, ServerOptions
 from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import Any, cast
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
+from labeler.judges.options import provider_of
 from labeler.judges.prompting import (
     Message,
     Prompt,
@@ -25,7 +26,6 @@ from labeler.judges.prompting import (
     prompt_parts,
     sentence_lines,
 )
-from labeler.judges.providers import provider_of
 from labeler.judges.task import JudgeReply, Task, TaskKind
 from labeler.labeling.pipeline import choose_mode, first_tasks, submit_rows
 from labeler.labeling.run import Run
