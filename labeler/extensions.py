@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from labeler.errors import ExtensionError, LabelerError
@@ -45,51 +46,46 @@ def package_of(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
 
 
-def load(group: str, name: str, of: Any = Callable) -> Any:  # noqa: ANN401 - of any type
+def load(
+    group: str,
+    name: str,
+    of: Any = Callable,  # noqa: ANN401 - a type
+    registered: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:  # noqa: ANN401 - of that type
     """Import the object that a package declares.
 
     Args:
         group: as in :func:`offered`.
         name: the same.
         of: type of the object; by default it is callable.
+        registered: objects by name, to which a decorator in the package may add this one.
 
     Raises:
         ExtensionError: the import fails, for whatever reason, such as an extra that is missing; or
             the object is of another type.
     """
     point = offered(group)[name]
+    fault: BaseException
     is_own = package_of(point).startswith(f"{NAME} ")
     try:
-        found = point.load()
+        imported = point.load()
+        found = registered.get(name, imported)
     except (Exception, SystemExit) as error:
         if is_own and isinstance(error, LabelerError):
             raise
-        remedy = outdated() or "; install another version of the package, or uninstall it"
-        if is_own and point.extras and isinstance(error, ImportError):
-            remedy = f"; {install_command(point.extras[0])}"
-        fault = f"cannot load it ({point.value}): {type(error).__name__}: {error}"
-        raise ExtensionError(f"{_source(group, name)}, which {fault}{remedy}") from error
-    return require_type(group, name, found, of)
-
-
-def require_type(group: str, name: str, found: object, of: Any) -> Any:  # noqa: ANN401 - the same
-    """Return what a package declares if it is of the type that its group has.
-
-    Raises:
-        ExtensionError: it is of another type.
-    """
-    if not isinstance(found, of):
-        raise ExtensionError(
-            f"{_source(group, name)}, whose {offered(group)[name].value} is a "
-            f"{type(found).__name__}, not a {of.__name__}; declare a decorated function under the "
-            "name in its decorator, see docs/extend.md"
-        )
-    return found
-
-
-def _source(group: str, name: str) -> str:
-    package = package_of(offered(group)[name])
-    return f"{name!r} of labeler.{group} comes from the package {package}"
+        fault = error
+    else:
+        if isinstance(found, of):
+            return found
+        kinds = f"it is a {type(found).__name__}, not a {of.__name__}"
+        fault = TypeError(f"{kinds}; a decorated function needs the name in its decorator")
+    remedy = outdated() or "; install another version of the package, or uninstall it"
+    if is_own and point.extras and isinstance(fault, ImportError):
+        remedy = f"; {install_command(point.extras[0])}"
+    raise ExtensionError(
+        f"{name!r} of labeler.{group} comes from the package {package_of(point)}, which cannot "
+        f"load it ({point.value}): {type(fault).__name__}: {fault}{remedy}"
+    ) from fault
 
 
 def every(group: str) -> dict[str, Any]:

@@ -293,9 +293,7 @@ class Labels(Outcomes[Outcome]):
             raise UsageError(
                 f"doubt must be the result of labels.doubt(…) or its file, got {doubt!r:.40}"
             )
-        if doubt is not None and not doubt.verdicts:  # it was read from a file
-            doubt = doubt.of(self)
-        return make_plan(self, goal, doubt.by_sentence() if doubt else None)
+        return make_plan(self, goal, doubt)
 
     def doubt(
         self, corrections: str | Path | Mapping[tuple[str, str], bool] | None = None

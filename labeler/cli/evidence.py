@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from labeler.audit import SecondJudge
     from labeler.evidence.anchors import AnchorCheck
     from labeler.evidence.exam import Exam
-    from labeler.evidence.units import Item
-    from labeler.labels.record import AnyOutcome
 
 
 def certify(
@@ -73,7 +71,9 @@ def certify(
     goal |= {"level": level, "seed": seed, "population": population or None}
     wanted = {name: value for name, value in goal.items() if value is not None}
     if answers is not None:
-        return _continue(labels, path, answers, wanted, doubt=doubt, output=output)
+        if doubt is not None:
+            raise UsageError(f"{path} keeps the doubts that it was made with: leave --doubt out")
+        return _continue(labels, path, answers, wanted, output=output)
     _plan(labels, path, wanted, doubt=doubt, output=output)
     return 0
 
@@ -83,6 +83,7 @@ def _plan(
 ) -> None:
     """Write the first plan."""
     from labeler.evidence import Goal
+    from labeler.evidence.doubt import Doubt
     from labeler.evidence.plan import make_plan
     from labeler.evidence.plan_files import write_plan
 
@@ -97,8 +98,7 @@ def _plan(
             f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
         )
     goal = Goal(**{"metric": "adherence_fraction"} | wanted)
-    records = [*outcomes_at(labels)]
-    made = make_plan(records, goal, _doubts(doubt, records))
+    made = make_plan(outcomes_at(labels), goal, None if doubt is None else Doubt.load(doubt))
     write_plan(made, path)
     next_ = (
         f"labeler review {labels} --plan {path}; or fill in its column answer, and "
@@ -108,13 +108,7 @@ def _plan(
 
 
 def _continue(
-    labels: str,
-    path: str,
-    answers: str,
-    wanted: dict[str, Any],
-    *,
-    doubt: str | None,
-    output: str | None,
+    labels: str, path: str, answers: str, wanted: dict[str, Any], *, output: str | None
 ) -> int:
     """Add answers to a plan; print or write the certificate if they allow one."""
     from labeler.evidence.plan_files import read_answers, read_plan, write_plan
@@ -127,8 +121,7 @@ def _continue(
     reject_overwrite([labels, answers], path)
     if output is not None:
         reject_overwrite([labels, answers, path], output)
-    records = [*outcomes_at(labels)]
-    made = read_plan(path, records, _doubts(doubt, records))
+    made = read_plan(path, outcomes_at(labels))
     for name, value in wanted.items():
         planned = getattr(made.goal, name)
         if planned != value:
@@ -154,14 +147,6 @@ def _continue(
         print_lines([certificate.conclusion])
         notify(f"{output}: certificate of {plural(certificate.checked, 'sentence')}")
     return SOME_FAILED if certificate.failed_goal else 0
-
-
-def _doubts(model: str | None, records: list[AnyOutcome]) -> dict[Item, float] | None:
-    if model is None:
-        return None
-    from labeler.evidence.doubt import Doubt
-
-    return Doubt.load(model).of(records).by_sentence()
 
 
 def doubt(

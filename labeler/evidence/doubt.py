@@ -12,9 +12,10 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from annotated_types import Len
 from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
 
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
@@ -50,6 +51,7 @@ PRIORS = {
 }
 """Facts of a verdict, with mean and standard deviation of the prior of each one's coefficient."""
 MEANS, DEVIATIONS = np.array([*PRIORS.values()]).T
+Coefficients: TypeAlias = Annotated[tuple[FiniteFloat, ...], Len(len(PRIORS), len(PRIORS))]
 
 
 class _Stored(BaseModel):
@@ -91,8 +93,8 @@ class Doubt(Displayed):
         verdicts: the doubted verdicts, in the order of the labels.
     """
 
-    coefficients: tuple[float, ...]
-    corrections: int
+    coefficients: Coefficients
+    corrections: int = 0
     verdicts: tuple[Verdict, ...] = ()
 
     def by_sentence(self) -> dict[Item, float]:

@@ -10,7 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from itertools import chain, takewhile
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Column, Display, Displayed, Grid, number, plural
+
+if TYPE_CHECKING:
+    from labeler.evidence.doubt import Doubt
 
 FEWEST_CHECKS = 50
 """Sentences that a certificate rests on at least, unless all are read."""
@@ -52,10 +56,10 @@ class Plan(Displayed):
     Args:
         goal: what is to be certified.
         units: the units of the metric.
-        readings: those of the looks before, complete for as many units as were read.
-        looks: number of units that were read at each look before.
+        readings: all answers so far, of one look after the other.
 
     Attributes:
+        looks: number of units that were read at each look; the last one may be incomplete.
         sentences: the sentences to read now, in the order to read them; none if the answers so far
             allow a certificate.
         value: the estimate so far; before the first look the value that the judge's forecasts give.
@@ -63,43 +67,60 @@ class Plan(Displayed):
         is_finished: True if the answers so far allow a certificate.
 
     Raises:
-        UsageError: the answers are not those of the looks.
+        UsageError: an answer is about a sentence that was not drawn, or follows a missing one.
     """
 
     issued: ClassVar[bool] = False
     """False for a plan, True for a certificate."""
 
-    def __init__(
-        self, goal: Goal, units: Units, readings: Readings, looks: tuple[int, ...]
-    ) -> None:
-        self.goal, self.units, self.looks = goal, units, looks
+    def __init__(self, goal: Goal, units: Units, readings: Readings) -> None:
+        self.goal, self.units = goal, units
         self.answers, self.second, self.who = readings
         error = (1 - goal.level) / (2 if goal.population else 1)
         self._looks = Looks(units.weights, units.forecasts / units.sizes, units.sizes, error=error)
-        self._drawn: list[tuple[int, float]] = []
-        read = [self._learn(look, count) for look, count in enumerate(looks)]
-        if not self.answers.keys() <= {item for items in read for item in items}:
-            raise UsageError("answers of an earlier look were changed; begin a new plan")
+        self.looks: tuple[int, ...] = ()
+        self._read: set[Item] = set()
+        left: list[tuple[int, float]] = []
+        self._conclude()
         # What was drawn is read before anything else is drawn: a sentence that a reader saw and
         # left out would be missing from the interval.
-        self._begun = bool(self._drawn)
-        self.value = units.value(self._looks.value)
-        low, high = sorted(map(units.value, (self._looks.low, self._looks.high)))
+        while not (left or self.is_finished):
+            left = self._look()
+        asked = [ToRead(*item, chance) for unit, chance in left for item in units.units[unit]]
+        if unread := self.answers.keys() - self._read:
+            if not unread <= {one[:2] for one in asked}:
+                raise UsageError("answers of an earlier look were changed; begin a new plan")
+            raise _missing(next(one[:2] for one in asked if one[:2] not in unread))
+        self.sentences = () if self.is_finished else tuple(asked)
+
+    def _look(self) -> list[tuple[int, float]]:
+        """Draw the units of a look, take in the answers, and return those that are still unread."""
+        design, size, _ = self._next()
+        order = self.units.order(self.goal.seed, len(self.looks))
+        drawn = list(zip(*self._looks.draw(design, order, size), strict=True))
+        answers = (self.units.answer(unit, self.answers) for unit, _ in drawn)
+        known = list(takewhile(bool, answers))
+        self._begun = 0 < len(known) < len(drawn)
+        if known:
+            units = [unit for unit, _ in drawn[: len(known)]]
+            self._looks.learn(units, design, *np.array(known).T)
+            self.looks += (len(units),)
+            items = chain.from_iterable(self.units.units[unit] for unit in units)
+            self._last = [item for item in items if item in self.answers]
+            self._read.update(self._last)
+            self._conclude()
+        return drawn[len(known) :]
+
+    def _conclude(self) -> None:
+        """Set the estimate and the interval, and whether they allow a certificate."""
+        goal, looks = self.goal, self._looks
+        self.value = self.units.value(looks.value)
+        low, high = sorted(map(self.units.value, (looks.low, looks.high)))
         self._of_records = self.interval = (low, high)
         if goal.population:
-            self.interval = stream_interval(self._defined(), low, high, error)
-        enough = len(self.answers) >= FEWEST_CHECKS and goal.met(*self.interval)
-        self.is_finished = enough or not self._looks.unread.any()
-        if self.is_finished:
-            self._drawn = []
-        elif not self._begun:
-            self._draw(len(looks))
-        self.sentences = tuple(
-            ToRead(*item, chance) for unit, chance in self._drawn for item in units.units[unit]
-        )
-        self._asked = [one[:2] for one in self.sentences]
-        if self.is_finished:
-            self._asked = [item for item in read[-1] if item in self.answers]
+            self.interval = stream_interval(self._defined(), low, high, looks.error)
+        enough = len(self._read) >= FEWEST_CHECKS and goal.met(*self.interval)
+        self.is_finished = enough or not looks.unread.any()
 
     def _next(self) -> tuple[Design, int, int]:
         """Return the design of a look, how many units it reads, and about how many are needed."""
@@ -110,35 +131,19 @@ class Plan(Displayed):
             margin = max(margin - (high - low) / 2, _LEFT * margin)
         return self._looks.next(margin, self.units.sentences / len(self.units.units))
 
-    def _draw(self, look: int) -> Design:
-        """Draw the units of a look, and return its design."""
-        design, size, _ = self._next()
-        order = self.units.order(self.goal.seed, look)
-        self._drawn = list(zip(*self._looks.draw(design, order, size), strict=True))
-        return design
-
-    def _learn(self, look: int, count: int) -> list[Item]:
-        """Take in the answers about the first units of a look, and return their sentences."""
-        design = self._draw(look)
-        drawn, self._drawn = [unit for unit, _ in self._drawn[:count]], self._drawn[count:]
-        values = [self.units.answer(unit, self.answers) for unit in drawn]
-        if len(drawn) < count or None in values:
-            raise UsageError("answers of an earlier look were changed; begin a new plan")
-        self._looks.learn(drawn, design, *np.array(values).T)
-        return [item for unit in drawn for item in self.units.units[unit]]
-
     def _defined(self) -> list[LabelRecord]:
         """Return the records that surely have the metric."""
         units = self.units
         if units.metric != COMPLETENESS:
             return units.readable
-        read = (units.answer(unit, self.answers) for unit in range(len(units.units)))
+        answers = {item: self.answers[item] for item in self._read}
+        read = (units.answer(unit, answers) for unit in range(len(units.units)))
         return [one for one, found in zip(units.readable, read, strict=True) if found and found[1]]
 
     @cached_property
     def again(self) -> tuple[Item, ...]:
         """A tenth of the sentences of this look, which a person reads a second time."""
-        items = self._asked
+        items = self._last if self.is_finished else [one[:2] for one in self.sentences]
         ranked = sorted(items, key=lambda item: digest_of([str(self.goal.seed), "again", *item]))
         return tuple(ranked[: -(-len(items) // _SECOND)])
 
@@ -180,18 +185,21 @@ class Plan(Displayed):
 
     def after(self, readings: Readings) -> Plan:
         """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
-        drawn = "the plan did not draw"
-        if self.is_finished:
-            drawn = "the plan does not ask for: it is finished, and its certificate issued"
-        asked = {one[:2] for one in self.sentences}
-        given = self._merged(readings.answers, self.answers, asked, drawn)
-        again = self._merged(readings.second, self.second, given.keys(), "has no first one")
-        looks = self.looks
-        if not self.is_finished:
-            before = looks[: self.look - 1]
-            looks = (*before, sum(looks[len(before) :]) + self._answered(given))
+        given = self._merged(readings.answers, self.answers)
+        again = self._merged(readings.second, self.second)
+        new, asked = given.keys() - self.answers.keys(), [one[:2] for one in self.sentences]
+        if foreign := next((item for item in given if item in new and item not in asked), None):
+            why = "does not ask for: it is finished, and its certificate issued"
+            raise UsageError(
+                f"answer about {foreign!r:.120}, which the plan "
+                f"{why if self.is_finished else 'did not draw'}; leave it out, or begin a new plan"
+            )
+        if asked and not new:
+            raise _missing(asked[0])
+        if alone := next((item for item in again if item not in given), None):
+            raise UsageError(f"second answer about {alone!r:.120}, which has no first one")
         who = tuple(dict.fromkeys([*self.who, *filter(None, readings.who)]))
-        return Plan(self.goal, self.units, Readings(given, again, who), looks)
+        return Plan(self.goal, self.units, Readings(given, again, who))
 
     def issue(self) -> Certificate:
         """Return the certificate of a finished plan.
@@ -231,21 +239,14 @@ class Plan(Displayed):
             },
         )
 
-    def _merged(
-        self, given: Answers, known: Answers, others: Iterable[Item], why_not: str
-    ) -> Answers:
-        """Return known answers and those given, if these are about allowed sentences and fit."""
+    def _merged(self, given: Answers, known: Answers) -> Answers:
+        """Return known answers and those given, if these are answers and change none."""
         if not isinstance(given, Mapping):
             raise UsageError(
                 f"answers are a mapping of (id, sentence) to True or False, got {given!r:.40}"
             )
-        found, allowed = dict(known), {*known, *others}
+        found = dict(known)
         for item, answer in given.items():
-            if item not in allowed:
-                raise UsageError(
-                    f"answer about {item!r:.120}, which {why_not}; leave it out, or begin a new "
-                    "plan"
-                )
             is_absent = answer is None and self.goal.metric == COMPLETENESS
             if not is_absent and answer not in (True, False):
                 raise UsageError(f"answer to {item!r:.120} is {answer!r:.40}; it is True or False")
@@ -256,21 +257,6 @@ class Plan(Displayed):
                     "now; draws and certificates rest on it, so begin a new plan to change it"
                 )
         return found
-
-    def _answered(self, answers: Answers) -> int:
-        """Return how many units of this plan are answered; none is left out before another."""
-        drawn = [unit for unit, _ in self._drawn]
-        complete = [self.units.answer(unit, answers) is not None for unit in drawn]
-        count = [*complete, False].index(False)
-        read = {item for unit in drawn[:count] for item in self.units.units[unit]}
-        if not count or not answers.keys() <= self.answers.keys() | read:
-            missing = self.units.units[drawn[count]]
-            first = next(item for item in missing if item not in answers)
-            raise UsageError(
-                f"no answer for {first!r:.120}: answer the sentences in the order of the plan; "
-                "you may stop after any record, and leave out none"
-            )
-        return count
 
     @property
     def conclusion(self) -> str:
@@ -293,16 +279,14 @@ class Plan(Displayed):
         return Display(self.conclusion, Grid(columns, rows), notes)
 
 
-def make_plan(
-    outcomes: Iterable[AnyOutcome], goal: Goal, doubts: Mapping[Item, float] | None = None
-) -> Plan:
+def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = None) -> Plan:
     """Return the first plan of a certificate.
 
     Raises:
         UsageError: as for :class:`Units`, or the stream's interval can never be so narrow.
         UnknownName: the metric cannot be certified.
     """
-    units = Units(outcomes, goal.metric, doubts)
+    units = Units(outcomes, goal.metric, doubt)
     if goal.population and goal.within is not None:
         value = 0.5 if units.judged is None else units.judged
         low, high = stream_interval(units.readable, value, value, (1 - goal.level) / 2)
@@ -312,7 +296,14 @@ def make_plan(
                 f"{least:.3f} at best, however many sentences are read: label more records, ask "
                 f"for within {math.ceil(100 * least) / 100:.2f} or more, or leave out population"
             )
-    return Plan(goal, units, Readings({}, {}), looks=())
+    return Plan(goal, units, Readings({}, {}))
+
+
+def _missing(item: Item) -> UsageError:
+    return UsageError(
+        f"no answer for {item!r:.120}: answer the sentences in the order of the plan; you may stop "
+        "after any record, and leave out none"
+    )
 
 
 def stream_interval(

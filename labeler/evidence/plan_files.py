@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from pydantic import BaseModel, PositiveInt, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from labeler.audit import Subject
 from labeler.comparing.calibration import FIELDS
@@ -25,6 +25,7 @@ from labeler.data.formats.text_files import read_cells
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.evidence import Goal
+from labeler.evidence.doubt import Coefficients, Doubt
 from labeler.evidence.plan import Plan
 from labeler.evidence.units import COMPLETENESS, Answer, Item, Readings, Units
 from labeler.labels.answers import judged_sentences
@@ -51,23 +52,19 @@ class PlanHeader(BaseModel):
     goal: Goal
     labels: str
     """Digest of the labels."""
-    looks: tuple[PositiveInt, ...] = ()
     who: tuple[str, ...] = ()
-    doubt: str | None = None
-    """Digest of the doubts."""
+    doubt: Coefficients | None = None
+    """Those of the model of doubt that it was made with."""
 
     def units(
-        self,
-        path: str | Path,
-        outcomes: Iterable[AnyOutcome],
-        doubts: Mapping[Item, float] | None = None,
+        self, path: str | Path, outcomes: Iterable[AnyOutcome], doubt: Doubt | None = None
     ) -> Units:
         """Return the units of the plan.
 
         Raises:
             UsageError: the labels are not those of the plan.
         """
-        units = Units(outcomes, self.goal.metric, doubts)
+        units = Units(outcomes, self.goal.metric, doubt)
         if units.digest() != self.labels:
             raise UsageError(
                 f"{path}: the plan was made of other labels, or these changed since, so its "
@@ -85,9 +82,8 @@ def write_plan(plan: Plan, path: str | Path) -> None:
     if Path(path).suffix != ".csv":
         raise UsageError(f"{path}: a plan is a .csv file")
     units = plan.units
-    header = PlanHeader(
-        goal=plan.goal, labels=units.digest(), looks=plan.looks, who=plan.who, doubt=units.doubted
-    )
+    model = units.doubt.coefficients if units.doubt else None
+    header = PlanHeader(goal=plan.goal, labels=units.digest(), who=plan.who, doubt=model)
     same = {"plan": header.model_dump_json(exclude_defaults=True), "ask": units.how.ask}
     rows = (same | _texts(units, item) | own for item, own in _rows(plan))
     write_rows(path, COLUMNS, rows)
@@ -159,23 +155,18 @@ def read_header(path: str | Path) -> PlanHeader:
         raise UsageError(f"{path}: not a plan; give the file that certify wrote") from error
 
 
-def read_plan(
-    path: str | Path, outcomes: Iterable[AnyOutcome], doubts: Mapping[Item, float] | None = None
-) -> Plan:
-    """Read a plan again, and check that it follows from the labels and doubts.
+def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
+    """Read a plan again, and check that it follows from the labels.
 
     Raises:
         UsageError: the file is not a plan, was changed, or the labels changed since it was written.
     """
     header = read_header(path)
-    units = header.units(path, outcomes, doubts)
-    if units.doubted != header.doubt:
-        remedy = "with a model of doubt: give it with" if header.doubt else "without doubts: omit"
-        raise UsageError(f"{path}: the plan was made {remedy} --doubt MODEL")
+    units = header.units(path, outcomes, Doubt(header.doubt) if header.doubt else None)
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units.metric)._replace(who=header.who)
     try:
-        return Plan(header.goal, units, known, header.looks)
+        return Plan(header.goal, units, known)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
 

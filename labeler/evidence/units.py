@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from labeler.errors import UnknownName, UsageError
 from labeler.evidence.looks import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import MAJORITY
+
+if TYPE_CHECKING:
+    from labeler.evidence.doubt import Doubt
 
 Item: TypeAlias = tuple[str, str]
 """Record id and sentence key."""
@@ -84,8 +87,7 @@ class Units:
     Args:
         outcomes: labels; failures are counted only.
         metric: a metric of :data:`CERTIFIABLE`.
-        doubts: probabilities that stored verdicts are wrong, by record id and sentence, for labels
-            without probabilities; see :mod:`labeler.evidence.doubt`.
+        doubt: forecasts answers instead of stored probabilities and bare verdicts.
 
     Attributes:
         units: the sentences that are read together, by unit.
@@ -104,11 +106,13 @@ class Units:
         self,
         outcomes: Iterable[AnyOutcome],
         metric: str,
-        doubts: Mapping[Item, float] | None = None,
+        doubt: Doubt | None = None,
     ) -> None:
         if not isinstance(metric, str) or metric not in CERTIFIABLE:
             raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
-        self.metric, self.how = metric, CERTIFIABLE[metric]
+        self.metric, self.how, self.doubt = metric, CERTIFIABLE[metric], doubt
+        if doubt and self.how.kind != "support":
+            raise UsageError(f"doubts are about response sentences: certify {metric} without them")
         found: dict[str, LabelRecord] = {}
         every = list(outcomes)
         for one in of_one_judge(every):
@@ -122,13 +126,11 @@ class Units:
         self.readable = [one for one in self.records.values() if keys_of(one, self.how.kind)]
         if not self.readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
-        if doubts and self.how.kind != "support":
-            raise UsageError(f"doubts are about response sentences: certify {metric} without them")
-        self.doubted = digest_of(map(repr, sorted(doubts.items()))) if doubts else None
+        doubts = doubt.of(self.readable).by_sentence() if doubt else {}
         self.units: list[list[Item]] = []
         numbers: list[tuple[float, float, float]] = []
         for record in self.readable:
-            forecasts, size = self._forecasts(record, doubts or {})
+            forecasts, size = self._forecasts(record, doubts)
             items = [(record.id, key) for key in keys_of(record, self.how.kind)]
             self.units += [items] if self.how.whole else [[item] for item in items]
             weight = 1 / (len(self.readable) * len(forecasts))
@@ -215,10 +217,13 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
     for one in outcomes:
         if isinstance(one, LabelRecord):
             first = first or one
-            if str(first.signature) != str(one.signature):
+            old, new = str(first.signature), str(one.signature)
+            if old != new:
+                apart = sorted({*old.split("|")} ^ {*new.split("|")})
                 raise UsageError(
                     f"{one.id!r:.80} was labeled by another judge configuration than "
-                    f"{first.id!r:.80}; give the labels of one configuration at a time"
+                    f"{first.id!r:.80} ({', '.join(apart)}); give the labels of one configuration "
+                    "at a time"
                 )
             yield one
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from pathlib import Path
@@ -80,25 +81,36 @@ def test_model_is_saved_and_applied_to_other_labels(tmp_path: Path) -> None:
     path = found.save(tmp_path / "m.json")
     assert Doubt.load(path).of(labels) == found
     plans = [Labels(labels).certify("adherence", within=0.1, doubt=one) for one in (found, path)]
-    assert plans[0].units.doubted == plans[1].units.doubted is not None
+    assert plans[0].sentences == plans[1].sentences
     for text in ("{}", "[]", "nonsense", path.read_text().replace("doubt/v1", "doubt/v0")):
         path.write_text(text)
         with pytest.raises(UsageError, match=r"m\.json"):
             Doubt.load(path)
 
 
-def test_certify_reads_what_is_doubted_first(tmp_path: Path) -> None:
-    """Doubts change the chances; a plan that was made with them is read with them only."""
-    labels = [record(id=f"r{n}") for n in range(100)]
-    doubts = {(f"r{n}", key): 0.5 if n < 10 else 0.01 for n in range(100) for key in "ab"}
-    plan = make_plan(labels, Goal("adherence_fraction", within=0.02), doubts)
-    assert sum(int(one.id[1:]) < 10 for one in plan.sentences) > 2 * 6  # 6 by weight alone
+def test_certify_reads_what_is_doubted_first(tmp_path: Path, labeler_command: Command) -> None:
+    """Doubts change the chances; a plan keeps the model, also one fitted to other labels."""
+    labels = [record(id=f"r{n}", support={"a": ["0a"] if n > 19 else []}) for n in range(200)]
+    weights = dict.fromkeys(PRIORS, 0.0) | {"every verdict": -4.6, "verdict: not supported": 4.6}
+    doubt = Doubt(tuple(weights.values()), 200)
+    plan = make_plan(labels, Goal("adherence_fraction", within=0.02), doubt)
+    assert sum(int(one.id[1:]) < 20 for one in plan.sentences) > 1.5 * 6  # 6 by weight alone
+    other = [one.model_copy(update={"key": "f" * 64}) for one in labels[20:]]
+    again = make_plan(labels, plan.goal, doubt.of(other))
+    assert again.sentences == plan.sentences
     write_plan(plan, tmp_path / "p.csv")
-    assert read_plan(tmp_path / "p.csv", labels, doubts).sentences == plan.sentences
-    with pytest.raises(UsageError, match="made with a model of doubt"):
-        read_plan(tmp_path / "p.csv", labels)
+    assert read_plan(tmp_path / "p.csv", labels).sentences == plan.sentences
     with pytest.raises(UsageError, match="certify relevance without"):
-        make_plan(labels, Goal("relevance", within=0.02), doubts)
+        make_plan(labels, Goal("relevance", within=0.02), doubt)
+    Labels(labels).save(tmp_path / "l.jsonl")
+    doubt.save(tmp_path / "d.json")
+    asked = ("certify", tmp_path / "l.jsonl", "--plan", tmp_path / "q.csv")
+    assert labeler_command(*asked, "--within", ".02", "--doubt", tmp_path / "d.json")[0] == 0
+    rows = list(csv.DictReader((tmp_path / "q.csv").read_text().splitlines()))
+    first = tuple((row["id"], row["sentence"]) for row in rows if row["reading"] == "1")
+    assert first == tuple(one[:2] for one in plan.sentences)
+    (tmp_path / "a.csv").write_text("id,sentence,answer\n" + f"{','.join(first[0])},yes\n")
+    assert labeler_command(*asked, "--answers", tmp_path / "a.csv")[0] == 1
 
 
 def test_votes_are_probabilities() -> None:
