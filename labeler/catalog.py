@@ -21,7 +21,7 @@ from labeler.errors import (
     count_of,
     number_in,
 )
-from labeler.extensions import load, offered, outdated, require_type
+from labeler.extensions import load, offered, outdated
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -120,10 +120,9 @@ class Catalog(Mapping[str, T], Generic[T]):
 
     def _declared(self, name: str) -> T:
         """Load what a package declares; a decorator may have registered it under its name."""
-        found = load(self.group, name, object)
-        entry = require_type(self.group, name, self._entries.get(name, found), self._of)
+        entry: T = load(self.group, name, self._of, self._entries)
         self._entries[name] = entry
-        return cast("T", entry)
+        return entry
 
     def unknown(self, name: str, more: Iterable[str] = ()) -> str:
         """Return the message about an unknown name.

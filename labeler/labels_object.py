@@ -392,6 +392,8 @@ def load(path: str | Path) -> Labels:
 def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UNKNOWN) -> Labels:
     """Return stored labels, and the cost of the run that made them; see :func:`load`."""
     name = str(path_in("path", path) if not isinstance(path, str) else path)
+    if name not in {"", STDIO} and Path(name).exists():
+        name = str(Path(name).absolute())  # the program may change to another folder
     view: Sequence[Outcome]
     if name == STDIO or _is_pipe(name):
         view = list(records_of(stored_outcomes(name), "label"))

@@ -272,10 +272,15 @@ FORMS: list[Callable[[labeler.Labels, Path], Path]] = [
 
 @pytest.mark.parametrize("save", FORMS)
 def test_every_form_of_stored_labels_is_loaded(
-    save: Callable[[labeler.Labels, Path], Path], labels: labeler.Labels, tmp_path: Path
+    save: Callable[[labeler.Labels, Path], Path],
+    labels: labeler.Labels,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the same records, slices, numbers and table."""
-    found = labeler.load(save(labels, tmp_path))
+    """With the same records, slices, numbers and table, also from another folder later."""
+    monkeypatch.chdir(tmp_path)
+    found = labeler.load(save(labels, tmp_path).relative_to(tmp_path))
+    monkeypatch.chdir("/")
     by_id = {outcome.id: outcome for outcome in labels}
     assert {outcome.id: outcome for outcome in found} == by_id
     assert found[0] in list(found)
