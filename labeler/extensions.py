@@ -8,8 +8,10 @@ the modules of this package's own public names.
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +21,9 @@ from labeler.errors import ExtensionError, LabelerError
 from labeler.version import NAME, install_command
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import Distribution, EntryPoint
 
+_LOG = logging.getLogger("labeler")
 _INSTALL = "; the installed metadata is older than {}: install again, as in pip install -e ."
 
 
@@ -34,16 +37,46 @@ def offered(group: str) -> Mapping[str, EntryPoint]:
     Args:
         group: one of those on docs/extend.md, such as ``judges``.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to load, and seldom needed
-
-    points = sorted(entry_points(group=f"labeler.{group}"), key=package_of, reverse=True)
+    points = sorted(_entry_points(f"labeler.{group}"), key=package_of, reverse=True)
     points.sort(key=lambda point: package_of(point).startswith(f"{NAME} "))
     return {point.name.partition(" ")[0]: point for point in points}
 
 
+def _entry_points(group: str) -> Sequence[EntryPoint]:
+    """Return the entry points of a group."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to load, and seldom needed
+
+    try:
+        return [*entry_points(group=group)]
+    except Exception:  # noqa: BLE001 - a damaged file of one package fails all, with any error
+        return [point for point in _readable() if point.group == group]
+
+
+@cache
+def _readable() -> Sequence[EntryPoint]:
+    """Return the entry points of all packages; a warning names those whose files are damaged."""
+    from importlib.metadata import distributions  # noqa: PLC0415 - as above
+
+    found: list[EntryPoint] = []
+    for package in distributions():
+        try:
+            found += package.entry_points
+        except Exception as error:  # noqa: BLE001 - as above
+            message = "the entry points of %s cannot be read: %s: %s; install it again"
+            _LOG.warning(message, _named(package), type(error).__name__, error)
+    return found
+
+
 def package_of(point: EntryPoint) -> str:
     """Return the name and version of the package that declares an entry point."""
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+    return _named(point.dist) if point.dist else "an unknown package"
+
+
+def _named(package: Distribution) -> str:
+    with suppress(Exception):  # its metadata may be damaged in any way
+        if name := package.metadata["Name"]:
+            return f"{name} {package.version}"
+    return f"a package without metadata in {package.locate_file('')}"
 
 
 def load(
@@ -109,13 +142,12 @@ def every(group: str) -> dict[str, Any]:
 
 def outdated() -> str:
     """Return the remedy if this checkout declares more than its installed metadata, else ""."""
-    import tomllib  # noqa: PLC0415 - only needed for errors, like the next
-    from importlib.metadata import entry_points  # noqa: PLC0415
+    import tomllib  # noqa: PLC0415 - only needed for errors
 
     declared = Path(__file__).parents[1] / "pyproject.toml"
     groups = tomllib.loads(declared.read_text("utf-8"))["project"] if declared.is_file() else {}
     for group, names in groups.get("entry-points", {}).items():
-        if names.items() - {(point.name, point.value) for point in entry_points(group=group)}:
+        if names.items() - {(point.name, point.value) for point in _entry_points(group)}:
             return _INSTALL.format(declared)
     return ""
 

@@ -100,15 +100,19 @@ def declared(
     """Declare entry points of a package that is installed for this test."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
+    def clear() -> None:
+        extensions.offered.cache_clear()
+        extensions._readable.cache_clear()
+
     def declare(package: str, points: str) -> None:
         folder = tmp_path / f"{package}-1.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         (folder / "entry_points.txt").write_text(points)
-        extensions.offered.cache_clear()
+        clear()
 
     yield declare
-    extensions.offered.cache_clear()
+    clear()
 
 
 @pytest.mark.parametrize(
@@ -156,6 +160,18 @@ def test_a_reader_that_fails_is_named(
     declared("reading", f"[labeler.rows]\n{odd} = {odd}:read\n")
     with pytest.raises(UsageError, match=rf"rows\.{odd}: format '{odd}' (failed|gave)"):
         label(str(tmp_path / f"rows.{odd}"), judge="embedded", store=MemoryStore())
+
+
+def test_damaged_metadata_of_a_package_harm_no_other(
+    declared: Callable[[str, str], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its entry points are left out with a warning; one without a name is named by its place."""
+    declared("cut-off", "[labeler.judges]\ncut\n")
+    declared("nameless", "[labeler.judges]\nnone = math:no_such_name\n")
+    (tmp_path / "nameless-1.0.dist-info" / "METADATA").unlink()
+    with pytest.raises(ExtensionError, match=f"without metadata in {re.escape(str(tmp_path))}"):
+        Catalog[object]("judge", group="judges")["none"]
+    assert "the entry points of cut-off 1.0 cannot be read" in caplog.text
 
 
 def test_the_first_of_two_packages_has_a_name(declared: Callable[[str, str], None]) -> None:
