@@ -81,6 +81,11 @@ def compare(
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler.comparing.compare import compare_runs
 
+    explained = None
+    if anchors is not None:
+        from labeler.evidence.anchors import Anchors
+
+        explained = Anchors.load(anchors).explained(metrics)
     for run, other in combinations(runs, 2):
         _check_sides(run, other)
     _check_page(runs, html, json=as_json)
@@ -113,10 +118,8 @@ def compare(
 
         LineWriter().write("\n".join(found.conclusions), bold=True)
         print_sections(sections(found, every=every or metrics is not None, details=details))
-    if anchors is not None:
-        from labeler.evidence.anchors import Anchors
-
-        notify(Anchors.load(anchors).explained())
+    if explained is not None:
+        notify(explained)
     return _exit_code(found) if fail_on else 0
 
 

@@ -36,7 +36,7 @@ from pydantic import BaseModel, PositiveInt, ValidationError
 
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
-from labeler.calculators.registry import METRICS, plain_name
+from labeler.calculators.registry import headline_metrics, plain_name, select_metrics
 from labeler.comparing.calibration import FIELDS
 from labeler.data.label_files import outcome_of, replaced, to_line
 from labeler.data.lines import read_lines, with_checksum
@@ -256,21 +256,25 @@ class Anchors(Displayed):
         first, last = ([_value(one, metric) for one in self.rounds[place]] for place in (0, -1))
         return paired_difference(last, first)
 
-    def explained(self, metric: str = "adherence_fraction") -> str:
-        """Return, in words, what the judge alone does to a metric, for next to a comparison.
+    def explained(self, ids: str | Iterable[str] | None = None) -> str:
+        """Return, in words, what the judge alone does to metrics, for next to a comparison.
+
+        Args:
+            ids: the metrics, as for a comparison; by default those to show first.
 
         Raises:
             UnknownName: there is no such metric.
             UsageError: nothing was asked yet.
         """
-        result, shift, name = self.result(), self.shift(metric), plain_name(METRICS[metric])
-        if shift is None or shift.interval is None:
-            return f"{result.sentence} Its effect on {name} cannot be measured by these anchors."
-        mean, low, high = (figure(one, signed=True) for one in (shift.value, *shift.interval))
-        return (
-            f"{result.sentence} On {len(self.records)} anchors the judge alone moved {name} by "
-            f"{mean} ({low} to {high})."
-        )
+        found = {one: self.shift(one.id) for one in select_metrics(ids)}
+        measured = [one for one, shift in found.items() if shift and shift.interval]
+        moved = []
+        for metric in headline_metrics(measured) if ids is None else measured:
+            if (shift := found[metric]) and shift.interval:
+                ends = (figure(one, signed=True) for one in (shift.value, *shift.interval))
+                moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
+        effect = f"On {len(self.records)} anchors the judge alone moved {', '.join(moved)}."
+        return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 
     def save(self, path: str | Path) -> None:
         """Write the anchors to a file of JSON Lines, which later checks keep up to date.
@@ -320,8 +324,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     """Choose records to ask about again, equally many of each kind as far as there are so many.
 
     Kinds are supported and not entirely supported responses, each with and without a doubtful
-    probability of support. Records of the same sentences count once, and so does a record's first
-    trial. The choice does not depend on the order of the records.
+    probability of support. Records of the same sentences count once. The choice does not depend on
+    the order of the records.
 
     Args:
         outcomes: labels; failures and labels with gaps are left out.

@@ -187,15 +187,17 @@ class Plan(Displayed):
         """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
         given = self._merged(readings.answers, self.answers)
         again = self._merged(readings.second, self.second)
-        new, asked = given.keys() - self.answers.keys(), [one[:2] for one in self.sentences]
-        if foreign := next((item for item in given if item in new and item not in asked), None):
-            why = "does not ask for: it is finished, and its certificate issued"
+        new = given.keys() - self.answers.keys()
+        if foreign := new - {one[:2] for one in self.sentences}:
+            first = next(item for item in given if item in foreign)
+            finished = "does not ask for: it is finished, and its certificate issued"
             raise UsageError(
-                f"answer about {foreign!r:.120}, which the plan "
-                f"{why if self.is_finished else 'did not draw'}; leave it out, or begin a new plan"
+                f"answer about {first!r:.120}, which the plan "
+                f"{finished if self.is_finished else 'did not draw'}; leave it out, or begin a new "
+                "plan"
             )
-        if asked and not new:
-            raise _missing(asked[0])
+        if not (new or self.is_finished):
+            raise _missing(self.sentences[0][:2])
         if alone := next((item for item in again if item not in given), None):
             raise UsageError(f"second answer about {alone!r:.120}, which has no first one")
         who = tuple(dict.fromkeys([*self.who, *filter(None, readings.who)]))
@@ -215,7 +217,7 @@ class Plan(Displayed):
             )
         signature = units.readable[0].signature
         read = [f"{name}\0{key}\0{answers[name, key]}" for name, key in sorted(answers)]
-        design = [goal.metric, str(goal), str(goal.level), str(goal.seed), str(self.looks)]
+        doubted = units.doubt.coefficients if units.doubt else ()
         return Certificate(
             goal=goal,
             value=self.value,
@@ -234,7 +236,7 @@ class Plan(Displayed):
             digests={
                 "labels": units.digest(),
                 "prompt": None if signature.prompt is None else digest_of([str(signature.prompt)]),
-                "plan": digest_of(design),
+                "plan": digest_of(map(repr, (goal, doubted, self.looks))),
                 "answers": digest_of(read),
             },
         )

@@ -471,6 +471,12 @@ def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> No
     assert read["checked"] == 60
     assert 6 <= read["second_read"] <= 8
     assert set(read["digests"]) == {"labels", "prompt", "plan", "answers"}
+    assert (
+        found.digests["plan"]
+        != finished(make_plan(labels(30), Goal("adherence_fraction", within=0.0010001))).digests[
+            "plan"
+        ]
+    )
     assert "<script>x" not in found.save(tmp_path / "c.html").read_text()
     with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
         found.save(tmp_path / "c.pdf")

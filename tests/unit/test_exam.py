@@ -434,7 +434,11 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
     assert found is not None
     assert found.interval is not None
     assert found.interval[0] < found.value < found.interval[1]
-    assert "the judge alone moved answer sentences supported by " in anchors.explained()
+    every, one = anchors.explained(), anchors.explained("relevance")
+    assert "the judge alone moved answers fully supported by " in every
+    assert ", answer sentences supported by " in every
+    assert "the judge alone moved retrieved sentences relevant by 0 (" in one
+    assert "measure no effect" in anchors.explained("citation_f1")
 
 
 def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> None:
