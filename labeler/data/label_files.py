@@ -37,6 +37,7 @@ from labeler.data.lines import (
     is_remote,
     parse_object,
     read_lines,
+    reject_database,
     remote_parts,
     replacing,
     with_checksum,
@@ -215,6 +216,8 @@ def check_label_file(path: str | Path) -> None:
             f"{name}: labels are written as JSON Lines or .parquet, not {found[0]}; name such a "
             "file, and write numbers as CSV by 'labeler metrics'"
         )
+    if name != STDIO:
+        reject_database(Path(name))
 
 
 def outcome_of(line: Line) -> AnyOutcome:

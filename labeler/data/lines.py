@@ -233,12 +233,32 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+_DATABASE = b"SQLite format 3\0"
+
+
+def reject_database(path: Path) -> None:
+    """Reject to replace a database or its log: a store's paid labels are one.
+
+    Raises:
+        UsageError: the path is such a file.
+    """
+    main = path.parent / path.name.removesuffix("-wal").removesuffix("-shm")
+    if main.is_file():
+        with contextlib.suppress(OSError), main.open("rb") as file:
+            if file.read(len(_DATABASE)) == _DATABASE:
+                raise UsageError(f"{path} is a database, such as a store's: name another file")
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to a file; it replaces the file only if all went well.
 
     Removes those that killed processes of this machine left in its folder.
+
+    Raises:
+        UsageError: see :func:`reject_database`.
     """
+    reject_database(path)
     clear_leftovers(path.parent)
     partial = path.with_name(f".{path.name}{partial_suffix()}")
     try:

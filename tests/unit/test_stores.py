@@ -403,3 +403,22 @@ def test_another_users_private_store_is_named(
     ):
         code, _, err = labeler_command(*command)
         assert (code, f"{private} cannot be read: Permission denied" in err) == (2, True), err
+
+
+@pytest.mark.parametrize("name", ["cache.db", "cache.db-wal"])
+def test_no_output_replaces_a_stores_file(
+    name: str, tmp_path: Path, labeler_command: Command
+) -> None:
+    """Paid labels stand there; what the commands of a run would write is rejected unasked."""
+    store, labels = tmp_path / "s", tmp_path / "labels.jsonl"
+    rows = [Path(__file__).parents[2] / "examples" / "rows.jsonl", "--judge", "embedded"]
+    assert labeler_command("label", *rows, "--store", store, "-o", labels)[0] == 0
+    for command in (
+        ("label", *rows, "--store", store, "-o"),
+        ("check", labels, "--min", "adherence=0", "--junit"),
+        ("store", "export", "--store", store, "-o"),
+    ):
+        code, _, err = labeler_command(*command, store / name)
+        assert (code, "is a database" in err) == (2, True), command
+    with DiskStore(store, create=False) as opened:
+        assert len(opened) == 14
