@@ -146,8 +146,14 @@ def test_every_kind_changes_what_it_says() -> None:
 )
 def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -> None:
     """Negation follows rules of some languages; the number of a list is no number."""
-    given = {"documents_sentences": [[text]], "response_sentences": [text]}
-    row = labeler.Example(id="r", question="What?", documents=(text,), response=text, **given)
+    row = labeler.Example(
+        id="r",
+        question="What?",
+        documents=(text,),
+        response=text,
+        documents_sentences=((text,),),
+        response_sentences=(text,),
+    )
     [target] = targets([row])
     copy = negation(target, [target], RANDOM)
     assert (copy and copy.response[0].text) == changed
