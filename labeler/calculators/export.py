@@ -58,6 +58,7 @@ _RATIO: dict[str, Kind] = {
     ".reason": "text",
 }
 """Ends of the names of a metric's columns, and their kinds."""
+_PARTS = (".numerator", ".denominator")
 _SUMMARY: dict[str, Kind] = {
     **dict.fromkeys(("metric", "aliases", "group"), "text"),
     **dict.fromkeys(("mean", "interval.low", "interval.high", "interval.level"), "number"),
@@ -147,8 +148,8 @@ def _numbers_record(row: MetricsRow, place: int) -> dict[str, Any]:
         "model": answered.asked,
         "answered": answered.name,
         "host": answered.host,
-        "key": f"{row.identity.key:016x}" if row.identity and row.identity.key else "",
-        "question_group": f"{row.question:016x}" if row.question else "",
+        "key": f"{row.identity.key:#018x}" if row.identity and row.identity.key else "",
+        "question_group": f"{row.question:#018x}" if row.question else "",
         **{name: " ".join(sorted(keys)) for name, keys in facts.counted},
     }
     record = {name: cells[name] for name in COLUMNS}
@@ -184,7 +185,7 @@ def _ratio_cells(name: str, ratio: Ratio) -> dict[str, Any]:
 def _is_inexact(name: str, cell: object) -> bool:
     """Return True for a part of a ratio that is not a whole number of 64 bits."""
     is_whole = isinstance(cell, int) and -(1 << 63) <= cell < 1 << 63
-    return cell is not None and not is_whole and name.endswith((".numerator", ".denominator"))
+    return cell is not None and not is_whole and name.endswith(_PARTS)
 
 
 def _numbers_columns(ids: Iterable[str], inexact: Collection[str]) -> Columns:
@@ -248,13 +249,15 @@ def _write_csv(records: Iterable[Record], columns: Columns, path: Path) -> int:
     with replaced(path) as file:
         writer = csv.writer(file)  # it quotes a lone CR or LF only with the default line end
         writer.writerow(map(_cell, columns))
-        rows = ([_cell(record.get(name)) for name in columns] for record in records)
+        rows = ([_cell(record.get(name), name) for name in columns] for record in records)
         return sum(writer.writerow(row) > 0 for row in rows)
 
 
-def _cell(value: object) -> object:
+def _cell(value: object, name: str = "") -> object:
     if isinstance(value, str):
-        return to_cell(value)
+        # A spreadsheet would make a date of 2/3, and round a number of twenty digits.
+        is_part = name.endswith(_PARTS) and value[:1].isdigit()
+        return f"'{value}" if is_part else to_cell(value)
     return json.dumps(value) if isinstance(value, bool) else value
 
 

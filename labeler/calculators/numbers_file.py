@@ -427,14 +427,15 @@ def _versions(printed: str) -> dict[str, int]:
 
 
 def _exact(cell: Any) -> int | Fraction:  # noqa: ANN401 - any cell
-    return Fraction(cell) if "/" in str(cell) else _whole(cell)
+    return Fraction(cell.removeprefix("'")) if "/" in str(cell) else _whole(cell)
 
 
 def _whole(cell: Any) -> int:  # noqa: ANN401 - any cell
     """Return a whole number, which data frames make ``3.0`` of in a column with empty cells."""
-    if isinstance(cell, int) or str(cell).isdecimal():  # much faster
-        return int(cell)
-    found = Fraction(cell)
+    plain = str(cell).removeprefix("'")
+    if plain.isdecimal():  # much faster
+        return int(plain)
+    found = Fraction(plain)
     if found.denominator != 1:
         raise ValueError(f"{cell} is not a whole number")
     return int(found)

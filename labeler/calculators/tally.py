@@ -450,8 +450,11 @@ class RowFacts(NamedTuple):
 
 
 def _short(value: object) -> str:
-    """Return 64 bits of the digest of a JSON value: enough for the rows of one file."""
-    return digest(value)[:16]
+    """Return 64 bits of the digest of a JSON value: enough for the rows of one file.
+
+    Spreadsheets leave it alone; they would take many plain ones for numbers such as 12e34.
+    """
+    return f"0x{digest(value)[:16]}"
 
 
 COMPARED = ("question", "documents", "response")

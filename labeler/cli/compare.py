@@ -81,11 +81,7 @@ def compare(
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler.comparing.compare import compare_runs
 
-    explained = None
-    if anchors is not None:
-        from labeler.evidence.anchors import Anchors
-
-        explained = Anchors.load(anchors).explained(metrics)
+    explained = None if anchors is None else _explained(anchors, metrics)
     for run, other in combinations(runs, 2):
         _check_sides(run, other)
     _check_page(runs, html, json=as_json)
@@ -121,6 +117,13 @@ def compare(
     if explained is not None:
         notify(explained)
     return _exit_code(found) if fail_on else 0
+
+
+def _explained(anchors: str, metrics: str | None) -> str:
+    """Return what the judge alone does to the metrics."""
+    from labeler.evidence.anchors import Anchors
+
+    return Anchors.load(anchors).explained(metrics)
 
 
 def _write_page(

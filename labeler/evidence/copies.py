@@ -39,7 +39,11 @@ AGAIN = "again"
 
 _NUMBER = re.compile(r"(?<![\w.,-])(\d+)((?:[.,]\d+)*)(?![\w-])")
 _NAME = re.compile(r"(?<=[\s(\"'«„“])[^\W\d_][\w\u2019'-]{2,}")
-_LIST_NUMBER = re.compile(r"(?m)^\W*\d+(?:\.\d+)*[.):]\s")
+_LIST_NUMBER = re.compile(
+    r"(?m)^\W*\d+(?:\.\d+)*[.):]\s"
+    r"|(?<!\S)\d{1,2}[.)](?=\s*\Z|\s+[^\w\s]?[^\W\d_a-z])"  # "Open it. 2." or "Open it 2. Close it"
+)
+"""The number of a list item, which a splitter may leave at the end of the sentence before."""
 _NEGATIONS = (
     (
         r"\b(is|are|was|were|can|could|will|would|should|must|has|have|had|does|do)\b(?! not|n't)",

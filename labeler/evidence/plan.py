@@ -60,6 +60,7 @@ class Plan(Displayed):
 
     Attributes:
         looks: number of units that were read at each look; the last one may be incomplete.
+        look: number of the last look, from 1.
         sentences: the sentences to read now, in the order to read them; none if the answers so far
             allow a certificate.
         value: the estimate so far; before the first look the value that the judge's forecasts give.
@@ -95,12 +96,12 @@ class Plan(Displayed):
 
     def _look(self) -> list[tuple[int, float]]:
         """Draw the units of a look, take in the answers, and return those that are still unread."""
+        self.look = len(self.looks) + 1
         design, size, _ = self._next()
         order = self.units.order(self.goal.seed, len(self.looks))
         drawn = list(zip(*self._looks.draw(design, order, size), strict=True))
         answers = (self.units.answer(unit, self.answers) for unit, _ in drawn)
         known = list(takewhile(bool, answers))
-        self._begun = 0 < len(known) < len(drawn)
         if known:
             units = [unit for unit, _ in drawn[: len(known)]]
             self._looks.learn(units, design, *np.array(known).T)
@@ -146,11 +147,6 @@ class Plan(Displayed):
         items = self._last if self.is_finished else [one[:2] for one in self.sentences]
         ranked = sorted(items, key=lambda item: digest_of([str(self.goal.seed), "again", *item]))
         return tuple(ranked[: -(-len(items) // _SECOND)])
-
-    @property
-    def look(self) -> int:
-        """Number of the look that :attr:`sentences` belong to, from 1."""
-        return len(self.looks) + (not self._begun)
 
     @property
     def needed(self) -> int:

@@ -140,11 +140,20 @@ def test_every_kind_changes_what_it_says() -> None:
         ("La torre es alta.", "La torre no es alta."),
         ("塔は高い。", None),
         ("1. Press the red knob twice.", None),
+        ("Press the red knob twice. 2.", None),
+        ('Choose Time 5. "Save" it 6.', None),
     ],
 )
 def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -> None:
     """Negation follows rules of some languages; the number of a list is no number."""
-    row = labeler.Example(id="r", question="What?", documents=(text,), response=text)
+    row = labeler.Example(
+        id="r",
+        question="What?",
+        documents=(text,),
+        response=text,
+        documents_sentences=((text,),),
+        response_sentences=(text,),
+    )
     [target] = targets([row])
     copy = negation(target, [target], RANDOM)
     assert (copy and copy.response[0].text) == changed

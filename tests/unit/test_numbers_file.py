@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
@@ -259,9 +260,14 @@ def test_a_file_without_some_columns_is_an_error(
 def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
     files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
-    """Nine digits of a value, and whole numbers with a point, as its parts are exact."""
+    """Nine digits of a value, and whole numbers with a point, as its parts are exact.
+
+    No cell looks like a date, or like a number with an exponent.
+    """
     with files[1]["csv"].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
+    odd = re.compile(r"\d+/\d+|\d+e\d+|\d{12,}")
+    assert not [cell for row in rows for cell in row.values() if odd.fullmatch(cell)]
     for row in rows:
         for name, cell in row.items():
             if name.endswith(("ator", "copies", "sentences")) and cell.isdigit():

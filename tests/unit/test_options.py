@@ -162,16 +162,16 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
         "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
         f"labeler.metrics(done); labeler.api.write_labels(done, {str(path)!r})"
     )
-    assert loaded_by(program) <= 100
+    assert loaded_by(program) <= 84
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps(ROW))
     for command, heavy, most in (
         (
             ["label", rows, "--judge", "embedded", "--store", tmp_path / "s", "-o", tmp_path / "l"],
             {"numpy", "openai", "instructor", "httpx"},
-            105,
+            92,
         ),
-        (["metrics", path], {"numpy", "pyarrow", "labeler.judges.prompting"}, 50),
+        (["metrics", path], {"numpy", "pyarrow", "labeler.judges.prompting"}, 41),
     ):
         program = (
             f"import sys; sys.argv = ['labeler', *{list(map(str, command))!r}]\n"
