@@ -23,7 +23,7 @@ from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.records import sample_record
 
 LIMIT = 4096
@@ -198,6 +198,30 @@ def test_an_equal_text_has_the_same_sentences_again() -> None:
     assert key_example(example, own).document_keys() == ["0a", "0b", "1a", "1b"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda pieces: pieces[:1],
+        lambda pieces: pieces[::-1],
+        lambda pieces: [*pieces, pieces[-1]],
+        lambda pieces: [piece._replace(text="else") for piece in pieces],
+        lambda pieces: [piece.text for piece in pieces],
+    ],
+)
+def test_a_splitter_that_changes_the_text_fails_its_row(change: Callable[..., Any]) -> None:
+    """A label would be one of another text."""
+    own = Splitter("own", 1, lambda text: change(SPLITTERS["general"].split(text)))
+    example = Example.model_validate({**GOOD, "id": "1", "documents": ["One is. Two is."]})
+    with pytest.raises(BadRow, match="splitter own/1 failed on a text of 15 characters"):
+        key_example(example, own)
+
+
+def test_the_name_of_a_splitter_of_ours_is_taken() -> None:
+    """Its labels would be averaged with ours."""
+    with pytest.raises(UsageError, match="'general' comes with labeler"):
+        Splitter("general", 1, lambda _: [])
+
+
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it raises; the other rows are labeled."""
     general = SPLITTERS["general"]
@@ -207,12 +231,12 @@ def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPat
             raise TimeoutError(7, "no time")
         return general.split(text)
 
-    monkeypatch.setitem(SPLITTERS._entries, "general", Splitter("general", 1, split))
+    monkeypatch.setitem(SPLITTERS._entries, "failing", Splitter("failing", 1, split))
     given = [{**GOOD, "id": str(n), "documents": ["bad." if n == 2 else "good."]} for n in range(4)]
-    outcomes = labeler.label(given, judge="embedded", store=MemoryStore(), splitter="general")
+    outcomes = labeler.label(given, judge="embedded", store=MemoryStore(), splitter="failing")
     failed = [one for one in outcomes if isinstance(one, LabelFailure)]
     assert [(one.id, one.reason) for one in failed] == [("2", "splitter")]
-    assert "general/1 failed on a text of 4 characters: TimeoutError" in failed[0].message
+    assert "failing/1 failed on a text of 4 characters: TimeoutError" in failed[0].message
 
 
 @pytest.mark.parametrize(

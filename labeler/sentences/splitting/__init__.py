@@ -30,16 +30,33 @@ from labeler.sentences.example import (
     key_sentences,
 )
 
+_OWN_NAMES = frozenset({"general", "given", "ragbench"})
 Split = Callable[[str], list[Piece]]
 
 
 @dataclass(frozen=True, eq=False)
 class Splitter:
-    """A named, versioned function that splits text into sentences."""
+    """A named, versioned function that splits text into sentences.
+
+    Raises:
+        UsageError: it has the name of a splitter of this package, whose labels it would join.
+    """
 
     name: str
     version: int
     split: Split
+
+    def __post_init__(self) -> None:
+        if self.name in _OWN_NAMES and not self.is_own:
+            raise UsageError(
+                f"splitter {self.name!r} comes with labeler, and its labels would be taken for "
+                "yours: give your splitter a name of its own"
+            )
+
+    @property
+    def is_own(self) -> bool:
+        """True for one of this package, whose pieces are known to hold the whole text."""
+        return str(getattr(self.split, "__module__", "")).startswith("labeler.")
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
@@ -129,9 +146,7 @@ def _conversation(example: Example, splitter: Splitter, *, is_shown: bool) -> di
 def _split(splitter: Splitter, text: str) -> list[Piece]:
     """Split a text; an error of the splitter concerns this row alone."""
     try:
-        if len(text) > _LONGEST_KEPT:
-            return list(splitter.split(text))
-        return _split_once(splitter, text)
+        return (_pieces if len(text) > _LONGEST_KEPT else _split_once)(splitter, text)
     except (BadRow, UsageError):
         raise
     except Exception as error:  # anyone may register a splitter
@@ -142,10 +157,28 @@ def _split(splitter: Splitter, text: str) -> list[Piece]:
         ) from error
 
 
+def _pieces(splitter: Splitter, text: str) -> list[Piece]:
+    """Return the pieces of a text.
+
+    Raises:
+        ValueError: those of a third party's splitter do not hold the text, once and in order.
+    """
+    pieces = list(splitter.split(text))  # an iterator would be empty the next time
+    if not splitter.is_own:
+        whole = _visible(text)
+        spans = "".join(text[one.start : one.end] for one in pieces)
+        if _visible(spans) != whole or _visible("".join(one.text for one in pieces)) != whole:
+            raise ValueError("its pieces are not the text, each part once and in order")
+    return pieces
+
+
+def _visible(text: str) -> str:
+    """Leave out white space and invisible characters, which splitters may drop or repeat."""
+    return "".join(one for one in text if one.isprintable() and one != " ")
+
+
 # The first rows are split again for each question about the store, and documents repeat.
-@lru_cache(maxsize=256)
-def _split_once(splitter: Splitter, text: str) -> list[Piece]:
-    return list(splitter.split(text))  # an iterator would be empty the next time
+_split_once = lru_cache(maxsize=256)(_pieces)
 
 
 _LONGEST_KEPT = 4_000
