@@ -30,7 +30,7 @@ import labeler
 from labeler.api import open_rows
 from labeler.data.label_files import read_outcomes
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from wire.calls import Call
 from wire.connections import Connection, Wire
 from wire.provider import Behavior, Provider

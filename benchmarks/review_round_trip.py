@@ -31,7 +31,7 @@ from labeler.data.corrections import Judgment, judgment_of
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.labels.record import LabelRecord
 from labeler.plugins.ragbench import read_ragbench
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from labeler.version import __version__
 from ragbench_data import ragbench_files
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels_object import Labels, load
     from labeler.sentences.example import Example
+    from labeler.store import MemoryStore
     from labeler.store.disk import DiskStore
-    from labeler.store.memory import MemoryStore
 
 _HOMES = {
     "api": "aiter_labels alabel estimate iter_labels label metrics open_rows summary",
@@ -62,7 +62,7 @@ _HOMES = {
     "labels_object": "Labels load",
     "sentences.example": "Example",
     "store.disk": "DiskStore",
-    "store.memory": "MemoryStore",
+    "store": "MemoryStore",
 }
 _PACKAGES = frozenset(
     ("api", "audit", "calculators", "comparing", "data", "errors", "judges", "labels", "report")

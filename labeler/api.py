@@ -27,7 +27,7 @@ from labeler.labeling.options import (
     LabelOptions,
 )
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, given_outcome
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 
 if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes

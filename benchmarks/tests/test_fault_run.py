@@ -9,7 +9,7 @@ import pytest
 import labeler
 from fault_figures import Work
 from fault_run import Server, Weather, label_run, receiving
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from peers import environments
 from peers.records import made_up
 

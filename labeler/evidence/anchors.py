@@ -51,7 +51,7 @@ from labeler.evidence.copies import (
 )
 from labeler.evidence.units import of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
-from labeler.labels.signature import shown
+from labeler.labels.signature import CORRECTIONS, shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 
 LEVEL = 0.05
@@ -332,8 +332,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
         n: number of records; fewer if there are not so many.
 
     Raises:
-        UsageError: n is below 2, there are fewer than 2 complete labels, or labels of several judge
-            configurations.
+        UsageError: n is below 2, there are fewer than 2 complete labels, people corrected them, or
+            they are of several judge configurations.
     """
     count_of("n", n, least=FEWEST)
     kinds = defaultdict[tuple[bool, bool], Sample[LabelRecord]](partial(Sample, n))
@@ -345,6 +345,11 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     chosen = list(islice(filter(None, turns), n))
     if len(chosen) < FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
+    if CORRECTIONS in chosen[0].signature.sampling:
+        raise UsageError(
+            "people corrected these labels, so the judge would seem to have changed; give the "
+            "labels as the judge made them"
+        )
     return Anchors([chosen])
 
 

@@ -26,7 +26,7 @@ from labeler.labeling.failures import (
 )
 from labeler.labeling.progress import JudgeCall, Origin, RunEvents
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
-from labeler.store.memory import LabelStore, Lease
+from labeler.store import LabelStore, Lease
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0

@@ -38,7 +38,7 @@ from labeler.labeling.tasks import LabelTasks, PromptTasks, resting
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.labels.signature import Signature
 from labeler.sentences.example import Example
-from labeler.store.memory import LabelStore
+from labeler.store import LabelStore
 
 ALIKE, STORED, FAILED_BEFORE, PENDING = "alike", "stored", "failed before", "in a batch"
 """Reasons why a task costs nothing now."""

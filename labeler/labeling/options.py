@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
     from labeler.judges.limits import Limits
     from labeler.labeling.progress import OnEvent
-    from labeler.store.memory import LabelStore
+    from labeler.store import LabelStore
 
     StoreLike: TypeAlias = str | Path | LabelStore
     Dollars: TypeAlias = str | float | Decimal

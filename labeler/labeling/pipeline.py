@@ -23,7 +23,7 @@ from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, TaskFactory
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.sentences.example import Example
-from labeler.store.memory import LabelStore
+from labeler.store import LabelStore
 
 if TYPE_CHECKING:
     from labeler.labeling.blind import BlindRelevance

@@ -22,7 +22,7 @@ from labeler.labeling.options import RunOptions
 from labeler.labeling.progress import Origin, RunEvents
 from labeler.labeling.tasks import TaskFactory
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.store.memory import LabelStore
+from labeler.store import LabelStore
 
 GRACE_SECONDS = 60.0
 """Seconds that requests in flight may take when a run stops: they are paid for."""

@@ -32,7 +32,7 @@ from labeler.labeling.run import Run
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import Outcome
 from labeler.sentences.display import is_notebook
-from labeler.store.memory import LabelStore, MemoryStore
+from labeler.store import LabelStore, MemoryStore
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource

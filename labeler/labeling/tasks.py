@@ -46,7 +46,7 @@ from labeler.labels.signature import (
 )
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
-from labeler.store.memory import LabelStore
+from labeler.store import LabelStore
 
 TOO_LONG = "context_length"
 """Reason of a failure; a server that reports the same gives it too."""

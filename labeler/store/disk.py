@@ -29,7 +29,7 @@ from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
 from labeler.errors import StoreError, UsageError, path_in
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
-from labeler.store import database
+from labeler.store import LabelStore, Lease, database
 from labeler.store.checksums import DamagedRecord, decode, encode
 from labeler.store.database import (
     SETTINGS,
@@ -43,7 +43,6 @@ from labeler.store.database import (
     translated_errors,
 )
 from labeler.store.leases import LockFiles, lock_files
-from labeler.store.memory import LabelStore, Lease
 
 _LOG = logging.getLogger(__name__)
 
@@ -299,7 +298,7 @@ class Writer:
             raise closed_error(self._directory)
 
     def put(self, name: str, data: bytes, *, replaces: bool) -> Future[bool]:
-        """Queue a row; see :meth:`labeler.store.memory.LabelStore.put`."""
+        """Queue a row; see :meth:`labeler.store.LabelStore.put`."""
         saved = Future[bool]()
         # The future can no longer be canceled: a paid label is saved.
         saved.set_running_or_notify_cancel()

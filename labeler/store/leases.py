@@ -26,7 +26,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from labeler.errors import StoreError
-from labeler.store.memory import Lease
+from labeler.store import Lease
 
 if sys.platform == "win32":
     import msvcrt

@@ -18,7 +18,7 @@ from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import context_limit, label_tasks
 from labeler.labels.record import LabelFailure
 from labeler.plugins.batch.client import OpenAIBatches
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.fakes import CountingJudge
 from wire.provider import Provider
 from wire.runs import KEY

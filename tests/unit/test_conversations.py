@@ -21,7 +21,7 @@ from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.plugins.scores.records import ScoreRecord
 from labeler.sentences.example import Example, Frozen
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.fakes import CountingJudge, agreeable, peeking, scoring
 from support.labeled import record
 

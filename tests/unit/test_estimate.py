@@ -37,8 +37,8 @@ from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.plugins.ragbench import read_ragbench
+from labeler.store import LabelStore, MemoryStore
 from labeler.store.disk import DiskStore
-from labeler.store.memory import LabelStore, MemoryStore
 from support.audit import AUDIT
 from support.command import Command
 from support.real_data import needs_ragbench, ragbench_files

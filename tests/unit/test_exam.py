@@ -22,6 +22,7 @@ from labeler.judges.scripted import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelRecord, Usage
+from labeler.labels.signature import CORRECTIONS
 from support.answers import answer
 from support.command import Command
 from support.labeled import failure, record
@@ -433,6 +434,19 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
     for use in (choose_anchors, fit_doubt):
         with pytest.raises(UsageError, match="another judge configuration"):
             use([*labels, *other])
+
+
+def test_corrected_labels_are_no_answers_of_the_judge() -> None:
+    """A judge that says the same again would seem to have changed."""
+    own = record(id="r1")
+    sampling = {**own.signature.sampling, CORRECTIONS: "1 of 2"}
+    signature = own.signature.model_copy(update={"sampling": sampling})
+    corrected = [
+        record(id=name, documents=[size]).model_copy(update={"signature": signature})
+        for name, size in (("r1", 2), ("r2", 3))
+    ]
+    with pytest.raises(UsageError, match="people corrected these labels"):
+        choose_anchors(corrected)
 
 
 def test_what_the_judge_alone_does_to_a_metric() -> None:

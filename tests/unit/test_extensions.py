@@ -25,7 +25,7 @@ from labeler.judges.options import PROVIDERS
 from labeler.judges.task import TASK_KINDS
 from labeler.labels.record import RECORDS
 from labeler.sentences.splitting import SPLITTERS
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.command import Command
 from support.labeled import record
 

@@ -23,7 +23,7 @@ from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.records import sample_record
 
 LIMIT = 4096

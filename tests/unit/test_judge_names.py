@@ -16,7 +16,7 @@ from labeler.judges.opening import hosted_spec, open_judge, open_judges
 from labeler.judges.options import PROVIDERS, JudgeOptions
 from labeler.judges.task import Task
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.answers import answer as trace_answer
 from wire.provider import Provider
 from wire.runs import rows

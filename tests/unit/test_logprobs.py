@@ -25,10 +25,10 @@ from labeler.plugins.scores.records import (
     expected_score,
     steps_key,
 )
+from labeler.store import MemoryStore
 from labeler.store.checksums import DamagedRecord, decode, encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores
-from labeler.store.memory import MemoryStore
 from support.records import sample_failure, sample_record
 from support.scored import criterion, record
 

@@ -22,9 +22,9 @@ from labeler.labels.record import LabelFailure, LabelRecord, parse_outcome
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.report.views import record_view
 from labeler.sentences.example import Frozen
+from labeler.store import LabelStore, MemoryStore
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Imported
-from labeler.store.memory import LabelStore, MemoryStore
 from support.command import Command
 from support.fakes import CountingJudge, peeking
 

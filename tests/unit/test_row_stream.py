@@ -21,7 +21,7 @@ from labeler.data.rows import FIRST_ROWS, Row, Rows, RowStream
 from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores import Criterion
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.command import Command
 from support.fakes import CountingJudge, agreeable
 from support.watching import Watch

@@ -21,8 +21,8 @@ from labeler.plugins.scores.collected import compare_raters
 from labeler.plugins.scores.criteria import CRITERIA, Criterion, choose_criteria, read_criteria
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
+from labeler.store import MemoryStore
 from labeler.store.disk import DiskStore
-from labeler.store.memory import MemoryStore
 from support.fakes import CountingJudge, agreeable, scoring
 from support.scored import ROW, criterion
 from support.watching import Watch

@@ -18,7 +18,7 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.submission import Submission
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.watching import Watch
 from wire.clients import comes_true
 from wire.provider import Provider

@@ -12,7 +12,7 @@ import pytest
 import labeler
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.command import Command
 from wire.calls import Call
 from wire.clients import comes_true

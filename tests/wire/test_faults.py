@@ -17,7 +17,7 @@ from labeler.errors import FatalJudgeError
 from labeler.judges.openai import sender
 from labeler.judges.task import MODES
 from labeler.labels.record import LabelRecord
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from reliability_faults import SHAPES
 from wire.behaviors import Behavior, error
 from wire.calls import Call

@@ -24,7 +24,7 @@ from labeler.judges.task import FRAME
 from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.signature import load_schema
 from labeler.plugins.native_judges import limits_of
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.command import Command
 from support.watching import Watch
 from wire.behaviors import body, error

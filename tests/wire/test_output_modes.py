@@ -21,7 +21,7 @@ from labeler.labeling.progress import RunEvent
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import load_schema
 from labeler.plugins.scores.api import iter_scores
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support import samples
 from support.scored import criterion
 from support.watching import Watch

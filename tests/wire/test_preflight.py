@@ -13,7 +13,7 @@ from labeler.errors import FatalJudgeError
 from labeler.judges.openai import retries
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.command import Command
 from support.watching import Watch
 from wire.connections import Wire

@@ -26,8 +26,8 @@ from labeler.judges.pace import Pace
 from labeler.labeling.progress import RunEvent
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.folder import pending_keys
+from labeler.store import MemoryStore
 from labeler.store.disk import DiskStore
-from labeler.store.memory import MemoryStore
 from support.command import Command
 from support.watching import Watch
 from wire.clients import comes_true

@@ -9,7 +9,7 @@ import pytest
 
 import labeler
 from labeler.judges.task import Task
-from labeler.store.memory import MemoryStore
+from labeler.store import MemoryStore
 from support.answers import answer as trace_answer
 from support.command import Command
 from support.watching import Watch

@@ -35,8 +35,8 @@ from labeler.plugins.batch.folder import (
     write_batches,
 )
 from labeler.sentences.example import Frozen
+from labeler.store import Lease
 from labeler.store.disk import DiskStore
-from labeler.store.memory import Lease
 
 if TYPE_CHECKING:
     from labeler.data.options import RowSource
