@@ -441,6 +441,13 @@ def _whole(cell: Any) -> int:  # noqa: ANN401 - any cell
     return int(found)
 
 
+def _flag(cell: Any) -> bool:  # noqa: ANN401 - any cell
+    """Return a flag, which data frames write as ``True`` and spreadsheets as ``TRUE``."""
+    if (text := str(cell).lower()) not in {"true", "false"}:
+        raise ValueError(f"{cell} is not true or false")
+    return text == "true"
+
+
 def _object(cell: str) -> dict[str, Any]:
     found = json.loads(cell)
     if not isinstance(found, dict):
@@ -457,7 +464,7 @@ def _is_near(value: float | None, exact: float | None) -> bool:
 _READERS: dict[type, Callable[[Any], Any]] = {
     int: _whole,
     str: str,
-    bool: {True, "true"}.__contains__,
+    bool: _flag,
     frozenset: lambda cell: frozenset(cell.split(" ")),
 }
 """Functions that read cells of facts, by the type of these."""

@@ -18,6 +18,7 @@ import pytest
 import labeler
 from labeler import api
 from labeler.calculators import METRICS, Ratio, Tally
+from labeler.calculators.numbers_file import NumbersFile
 from labeler.cli import run
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from support.any_labels import random_label
@@ -272,6 +273,8 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
         for name, cell in row.items():
             if name.endswith(("ator", "copies", "sentences")) and cell.isdigit():
                 row[name] = f"{cell}.0"
+            elif cell in {"true", "false"}:
+                row[name] = cell.upper()
             elif f"{name}.numerator" in row and cell:
                 row[name] = f"{float(cell):.9g}"
     path = Path("shown.csv")
@@ -279,6 +282,11 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
     for asked in (("metrics", "--by", "topic", "--json"), ("check", "--min", "adherence=0.1")):
         want = labeler_command(asked[0], files[1]["csv"], *asked[1:])
         assert labeler_command(asked[0], path, *asked[1:]) == want
+    kept, given = (
+        [row.facts for row in NumbersFile.read([str(one)]).chosen(None)]
+        for one in (path, files[1]["csv"])
+    )
+    assert kept == given
 
 
 def assert_refused(rows: list[dict[str, str]], labeler_command: Command) -> None:
