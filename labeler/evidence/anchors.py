@@ -70,7 +70,7 @@ _DOUBTFUL = (0.2, 0.8)
 
 
 _MAY_DIFFER = ("judge", "trial", "splitter")
-"""Facts of a judge configuration that a check may have otherwise than its anchors."""
+"""Facts of a judge configuration in which a check may differ from its anchors."""
 
 
 class Change(NamedTuple):
@@ -226,8 +226,8 @@ class Anchors(Displayed):
                 others = [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]
                 if others:
                     raise UsageError(
-                        f"the judge was asked otherwise than for the anchors: {', '.join(others)}; "
-                        "give the same options"
+                        f"the judge's options are not those of the anchors: {', '.join(others)}; "
+                        "give the same ones"
                     )
 
     def result(self) -> AnchorCheck:

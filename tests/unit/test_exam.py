@@ -485,7 +485,7 @@ def test_other_options_are_not_blamed_on_the_judge() -> None:
         signature = one.signature.model_copy(update={"sampling": {"temperature": 0.5}})
         warm.append(one.model_copy(update={"signature": signature}))
     anchors = choose_anchors(warm)
-    with pytest.raises(UsageError, match=r"than for the anchors: temperature:0\.5"):
+    with pytest.raises(UsageError, match=r"not those of the anchors: temperature:0\.5"):
         anchors.check(judge=noisy(), store=labeler.MemoryStore())
     assert anchors.looks == 0
 
