@@ -157,7 +157,7 @@ class Plan(Displayed):
         return max(round(units * each), least, len(self.sentences))
 
     def certificate(
-        self, answers: Answers, *, second: Answers | None = None, who: str | Iterable[str] = ()
+        self, answers: Answers, *, second: Answers | None = None, who: str | Sequence[str] = ()
     ) -> Certificate | Plan:
         """Return the certificate that the answers allow, or the plan of the next look.
 
@@ -175,7 +175,9 @@ class Plan(Displayed):
             UsageError: an answer is about a sentence that was not drawn, changed, missing between
                 others, or neither yes nor no; or the metric turns out to be undefined.
         """
-        people = (who,) if isinstance(who, str) else tuple(who)
+        people = (who,) if isinstance(who, str) else tuple(who or ())
+        if not all(isinstance(one, str) for one in people):
+            raise UsageError(f"who is a name or a list of names, got {who!r:.80}")
         following = self.after(Readings(answers, second or {}, people))
         return following.issue() if following.is_finished else following
 

@@ -289,6 +289,8 @@ def test_wrong_answers_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=message):
             plan.certificate(wrong)  # type: ignore[arg-type]  # the point of it
+    with pytest.raises(UsageError, match="who is a name"):
+        plan.certificate(given, who=[1])  # type: ignore[list-item]  # likewise
     with pytest.raises(UsageError, match="answers are a mapping"):
         plan.certificate([True])  # type: ignore[arg-type]  # likewise
     with pytest.raises(UsageError, match="True or False"):
