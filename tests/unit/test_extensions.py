@@ -254,9 +254,13 @@ def test_records_that_no_package_reads_are_named_and_counted(
 
 
 def test_records_whose_package_fails_are_named(
-    declared: Callable[[str, str], None], ratings: Path, labeler_command: Command
+    declared: Callable[[str, str], None],
+    ratings: Path,
+    labeler_command: Command,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By their kind, instead of a traceback; a class of another kind reads none."""
+    monkeypatch.setattr(RECORDS, "_entries", {**RECORDS._entries})
     ratings.write_text(ratings.read_text().replace("os:getcwd", "odd_records"))
     declared("rating-package", "[labeler.records]\nodd_records = builtins:dict\n")
     code, _, err = labeler_command("metrics", ratings)
