@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from labeler.calculators.significance import wilson_ends
 from labeler.data.options import keywords
-from labeler.errors import UsageError
+from labeler.errors import FatalJudgeError, UsageError
 from labeler.evidence.copies import (
     AGAIN,
     DAMAGED,
@@ -228,10 +228,11 @@ def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
         every.append(every[0] | vars(JudgeOptions()) | {"judge": against})
     ask = Asking(options.budget)
     judged = [ask(chosen, one, are_copies=False) for one in every]
+    names = [_name(one) for one in judged]
     targets = _targets(judged)
     copies = list(_copies(targets, options.n))
     verdicts = [_verdicts(ask, copies, one) for one in every]
-    names, rates = [_name(one) for one in judged], [_rates(one) for one in verdicts]
+    rates = [_rates(one) for one in verdicts]
     if options.against is None:
         return Exam(names[0], len(targets), rates[0])
     differences = tuple(paired_difference(*(one[kind] for one in verdicts)) for kind in KINDS)
@@ -239,8 +240,17 @@ def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
 
 
 def _name(outcomes: Iterable[Outcome]) -> str:
-    """Return the model that answered; the judge where there is no answer."""
-    return next((one.signature.model for one in outcomes if isinstance(one, LabelRecord)), "judge")
+    """Return the model that answered.
+
+    Raises:
+        FatalJudgeError: no row got a label.
+    """
+    message = reason = ""
+    for one in outcomes:
+        if isinstance(one, LabelRecord):
+            return one.signature.model
+        message, reason = one.message, one.reason
+    raise FatalJudgeError(f"no row of the exam got a label: {message}", reason=reason)
 
 
 def _targets(judged: Sequence[Sequence[Outcome]]) -> list[Target]:
@@ -307,9 +317,9 @@ def _rates(verdicts: _Verdicts) -> tuple[Rate, ...]:
         ends = None if value is None else wilson_ends(value, copies, _QUANTILE)
         counts = right, copies, len(own) - copies
         found[kind.name] = Rate(kind.name, kind.group, kind.says, *counts, value, ends)
-    if noise := found[AGAIN].interval:
-        for name, one in found.items():
-            if one.interval and one.copies >= _SLIGHT:
-                is_blind = one.interval[1] < _ENOUGH.get(one.group, noise[0])
-                found[name] = replace(one, is_blind_spot=is_blind)
+    steady, _ = found[AGAIN].interval or (0.0, 1.0)
+    for name, one in found.items():
+        if one.interval and one.copies >= _SLIGHT:
+            is_blind = one.interval[1] < _ENOUGH.get(one.group, steady)
+            found[name] = replace(one, is_blind_spot=is_blind)
     return tuple(found.values())

@@ -22,6 +22,7 @@ from labeler.judges.tokens import (
     answer_cap,
     counter_for,
 )
+from labeler.labeling.cache import pending_labels
 from labeler.labeling.estimates import (
     SHORTEST_CACHED,
     AnswerTokens,
@@ -39,7 +40,7 @@ from labeler.labels.signature import Signature
 from labeler.sentences.example import Example
 from labeler.store import LabelStore
 
-ALIKE, STORED, FAILED_BEFORE = "alike", "stored", "failed before"
+ALIKE, STORED, FAILED_BEFORE, PENDING = "alike", "stored", "failed before", "in a batch"
 """Reasons why a task costs nothing now."""
 
 
@@ -54,6 +55,7 @@ class Selection:
 
     def __init__(self, how: LabelTasks, store: LabelStore, *, retry_failed: bool) -> None:
         self.how, self.store, self._retry_failed = how, store, retry_failed
+        self._pending = pending_labels(getattr(store, "directory", None))
         self.rows = 0
         """Rows so far."""
         self.left_out: Counter[str] = Counter()
@@ -79,8 +81,11 @@ class Selection:
         self.unusable[failure.reason] += 1
 
     def is_known(self, key: str) -> bool:
-        """Return whether a key has a record."""
-        return self.store.get(key) is not None
+        """Return whether a key has a record or a pending label."""
+        return self._is_pending(key) or self.store.get(key) is not None
+
+    def _is_pending(self, key: str) -> bool:
+        return any(batch_of(key) for batch_of in self._pending)
 
     def defers(self) -> bool:
         """Return whether a row waits until the retrieval label that it rests on is stored."""
@@ -88,6 +93,8 @@ class Selection:
 
     def why_not(self, key: str) -> str:
         """Return why a new task is not asked; "" if it is."""
+        if self._is_pending(key):
+            return PENDING
         if self.store.get(key) is not None:
             return STORED
         if not self._retry_failed and self.store.failure(key) is not None:
@@ -321,6 +328,7 @@ class _Tally:
                 shared=selection.left_out[ALIKE],
                 stored=selection.left_out[STORED],
                 failed=selection.left_out[FAILED_BEFORE],
+                pending=selection.left_out[PENDING],
                 asked=self.asked,
             ),
             document_sentences=self._document_sentences,

@@ -48,6 +48,8 @@ class RowCounts:
     """Stored judgments: they cost nothing."""
     failed: int
     """Stored failures: they are repeated on request only."""
+    pending: int
+    """Judgments that open batches may still answer: they are not bought again."""
     asked: int
     """Judgments to buy. All further figures refer to them."""
 
@@ -158,7 +160,8 @@ def _conclusion(found: Estimate) -> str:
     """Return the number of requests, their cost and time in one sentence."""
     rows = found.rows
     if not rows.asked:
-        return f"Nothing to ask: {rows.stored:,} of {rows.read:,} rows are stored."
+        pending = f", and {rows.pending:,} are in open batches" if rows.pending else ""
+        return f"Nothing to ask: {rows.stored:,} of {rows.read:,} rows are stored{pending}."
     asked = f"{rows.asked:,} {'request' if rows.asked == 1 else 'requests'} to {found.model}"
     cost = "price unknown"
     if found.online:
@@ -178,6 +181,7 @@ def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "  alike", rows.shared, "ask what an earlier row asks"
     yield "  stored", rows.stored, "cost nothing"
     yield "  failed before", rows.failed, "left out; --retry-failed asks again"
+    yield "  in a batch", rows.pending, "still to come: collect them"
     yield "requests", rows.asked, f"to {found.model}"
     for name, number in found.profiles.items():
         yield "  retrieval labels" if name == "retrieval" else f"  profile {name}", number, ""

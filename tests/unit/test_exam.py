@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import labeler
-from labeler.errors import UsageError
+from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
@@ -106,6 +106,34 @@ def test_blind_spots_are_those_that_were_planted() -> None:
     assert (found["number"].right, found["number"].copies) == (60, 60)
     assert found["deletion"].right == found["deletion"].copies
     assert "negation, order" in found.sentence
+
+
+def test_blind_spots_need_no_answer_to_the_same_again() -> None:
+    """Such as where the budget ended before: errors that the judge misses are listed."""
+    inner = simulated(caught={"negation": 0.3})
+
+    @labeler.judge("breaking", version=1)
+    async def breaking(task: Task) -> dict[str, Any]:
+        if task.example.id.endswith("#again"):
+            raise JudgeError("nothing is left", reason="budget")
+        return (await inner.label(task)).answer.model_dump()
+
+    found = labeler.exam(rows(60), judge=breaking, n=60, store=labeler.MemoryStore())
+    assert found["again"].failed == 60
+    assert found.blind_spots == ("negation",)
+
+
+def test_an_exam_without_a_label_is_an_error() -> None:
+    """It says nothing about the judge, and why there is no label."""
+
+    @labeler.judge("failing", version=1)
+    def failing(_: Task) -> dict[str, Any]:
+        raise JudgeError("nothing is left", reason="budget")
+
+    with pytest.raises(
+        FatalJudgeError, match=r"no row of the exam got a label: 'r\d': nothing is left"
+    ):
+        labeler.exam(rows(3), judge=failing, n=3, store=labeler.MemoryStore())
 
 
 def test_every_kind_changes_what_it_says() -> None:

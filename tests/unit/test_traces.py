@@ -274,7 +274,7 @@ def test_runs_of_langsmith(tmp_path: Path) -> None:
             "run_type": "llm",
             "inputs": {},
             "outputs": {},
-            "extra": {"metadata": {"ls_model_name": "model-1"}},
+            "extra": '{"metadata": {"ls_model_name": "model-1"}}',  # as in a table
         },
     ]
     (tmp_path / "runs.json").write_text(json.dumps([common | run for run in runs]))

@@ -499,6 +499,16 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
     assert not left
 
 
+def test_an_estimate_leaves_out_what_open_batches_answer(tmp_path: Path) -> None:
+    """As a run does."""
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(3))
+        asked: dict[str, Any] = {"model": "model-1", "base_url": provider.url, "store": tmp_path}
+        found = labeler.estimate(rows(5), **asked)
+        assert (found.rows.pending, found.rows.asked) == (3, 2)
+        assert labeler.estimate(rows(3), **asked).rows.asked == 0
+
+
 def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
     """A part whose answers are missing prepares further ones, and letting go of it is final."""
     with Provider(_first_fail(1)) as provider:

@@ -31,7 +31,6 @@ from labeler.plugins.batch.folder import (
     batches,
     command,
     locked,
-    pending_keys,
     place,
     write_batches,
 )
@@ -149,7 +148,6 @@ class _Unsent(Selection):
         self._served = served
         self.waiting = 0
         self.bad: list[LabelFailure] = []
-        self.pending = pending_keys(store.directory)
         self._leases: list[Lease] = []
 
     def requests(
@@ -174,10 +172,6 @@ class _Unsent(Selection):
         """Keep the failure of a row that cannot be judged."""
         self.bad.append(failure)
 
-    def is_known(self, key: str) -> bool:
-        """Return whether a key has a record or is in a batch."""
-        return key in self.pending or super().is_known(key)
-
     def defers(self) -> bool:
         """Count a row whose response is asked about in a later batch."""
         self.waiting += 1
@@ -185,8 +179,6 @@ class _Unsent(Selection):
 
     def why_not(self, key: str) -> str:
         """Return why a new task is not bought; "" if it is, under a lease."""
-        if key in self.pending:
-            return "in a batch"
         lease = self.store.lease(key)
         if lease is None:
             return "being labeled by another run"
@@ -217,7 +209,6 @@ async def _submit(
         left = unsent(batches(like.store, at=client.base_url))
         for batch in left:
             await send(batch, client)
-        selection.pending = pending_keys(like.store)
         try:
             new = write_batches(like, requests)
             place(new)

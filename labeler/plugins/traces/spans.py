@@ -125,7 +125,6 @@ _LANGSMITH = {
     "run_type": "langsmith.span.kind",
     "inputs": "input.value",
     "outputs": "output.value",
-    "extra": "extra",
 }
 """The same of a run."""
 
@@ -331,7 +330,9 @@ def _is_described(fields: Fields) -> bool:
 def _attributes(fields: Fields, named: Fields) -> dict[str, Any]:
     """Return the attributes of a span: an object, pairs, columns, or the fields of Langfuse."""
     if not _is_described(fields):
-        return _renamed(named, _LANGSMITH if "run_type" in named else _LANGFUSE)
+        if "run_type" in named:
+            return _renamed(named, _LANGSMITH) | {"extra": parsed(named.get("extra"))}
+        return _renamed(named, _LANGFUSE)
     given = parsed(fields.get("attributes"))
     if isinstance(given, list):
         return {str(pair["key"]): _value(pair.get("value")) for pair in given}
