@@ -49,7 +49,7 @@ from labeler.evidence.copies import (
     asked_like,
     paired_difference,
 )
-from labeler.evidence.units import of_one_judge
+from labeler.evidence.units import differing, of_one_judge
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.labels.signature import CORRECTIONS, shown
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
@@ -67,6 +67,10 @@ RECENT = 3
 _Answer: TypeAlias = dict[str, Verdicts] | None
 _DOUBTFUL = (0.2, 0.8)
 """Probabilities of support that make a record a doubtful one."""
+
+
+_MAY_DIFFER = ("judge", "trial", "splitter")
+"""Facts of a judge configuration in which a check may differ from its anchors."""
 
 
 class Change(NamedTuple):
@@ -199,7 +203,7 @@ class Anchors(Displayed):
             The result. The answers are kept, here and in the file if there is one.
 
         Raises:
-            UsageError: an option is wrong.
+            UsageError: an option is wrong, or prompt or sampling are not those of the anchors.
             FatalJudgeError: no record can be labeled; answers that were paid for stay in the store.
         """
         rows = [as_example(one.example) for one in self.records]
@@ -207,10 +211,24 @@ class Anchors(Displayed):
         for _ in range(2 if len(self.rounds) == 1 else 1):
             self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()
-            self.rounds.append(ask(rows, asked | {"trial": self.pending}))
+            found = ask(rows, asked | {"trial": self.pending})
+            self._require_same(found)
+            self.rounds.append(found)
             self.pending = None
         self._save()
         return self.result()
+
+    def _require_same(self, outcomes: Iterable[Outcome]) -> None:
+        """Require that nothing but the judge can have changed."""
+        for one in outcomes:
+            if isinstance(one, LabelRecord):
+                apart = differing(self.records[0], one)
+                others = [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]
+                if others:
+                    raise UsageError(
+                        f"the judge's options are not those of the anchors: {', '.join(others)}; "
+                        "give the same ones"
+                    )
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.

@@ -217,15 +217,18 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
     for one in outcomes:
         if isinstance(one, LabelRecord):
             first = first or one
-            old, new = str(first.signature), str(one.signature)
-            if old != new:
-                apart = sorted({*old.split("|")} ^ {*new.split("|")})
+            if apart := differing(first, one):
                 raise UsageError(
                     f"{one.id!r:.80} was labeled by another judge configuration than "
                     f"{first.id!r:.80} ({', '.join(apart)}); give the labels of one configuration "
                     "at a time"
                 )
             yield one
+
+
+def differing(first: LabelRecord, second: LabelRecord) -> list[str]:
+    """Return the facts of two labels' judge configurations that are not facts of both."""
+    return sorted({*str(first.signature).split("|")} ^ {*str(second.signature).split("|")})
 
 
 def keys_of(record: LabelRecord, kind: str) -> Sequence[str]:

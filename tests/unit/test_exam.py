@@ -477,6 +477,19 @@ def test_corrected_labels_are_no_answers_of_the_judge() -> None:
         choose_anchors(corrected)
 
 
+def test_other_options_are_not_blamed_on_the_judge() -> None:
+    """Answers at another temperature, or to another prompt, are no answers of the same judge."""
+    warm = []
+    for one in labels_of(noisy(), 4):
+        assert isinstance(one, LabelRecord)
+        signature = one.signature.model_copy(update={"sampling": {"temperature": 0.5}})
+        warm.append(one.model_copy(update={"signature": signature}))
+    anchors = choose_anchors(warm)
+    with pytest.raises(UsageError, match=r"not those of the anchors: temperature:0\.5"):
+        anchors.check(judge=noisy(), store=labeler.MemoryStore())
+    assert anchors.looks == 0
+
+
 def test_what_the_judge_alone_does_to_a_metric() -> None:
     """The shift of a mean between first and last answers, with its interval."""
     anchors = labels_of(noisy(flips=0.0), 40).anchors(n=40)

@@ -499,6 +499,16 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
     assert not left
 
 
+def test_nobody_waits_forever_for_answers_that_stay_missing(tmp_path: Path) -> None:
+    """After some looks the wait ends, and the user has to decide; nothing is bought again."""
+    with Provider() as provider:
+        _ended(provider, tmp_path, 4)
+        _cut_answers(provider, 3)
+        done = collect(provider, tmp_path)
+        assert (done.stuck, done.still_open, len(stored(tmp_path)[0])) == (1, 1, 3)
+        assert sorted(provider.paid.values()) == [1] * 4
+
+
 def test_an_estimate_leaves_out_what_open_batches_answer(tmp_path: Path) -> None:
     """As a run does."""
     with Provider() as provider:

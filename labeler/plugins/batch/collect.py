@@ -55,6 +55,8 @@ MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
 _NEEDS_USER = frozenset({"not_found", "unclear"})
 """Reasons that stay the same until the user acts."""
+_MOST_SHORT = 10
+"""Looks, over more than five minutes, after which files that lack answers need their user too."""
 _STOPPED = frozenset({"cancelled", "failed"})
 _FRESH = {"state": "prepared", "crowded_out": 0, "file_id": None, "remote": None}
 _SHOWN, _MOST_SAVING = 3, 1000
@@ -129,7 +131,7 @@ class _Collector:
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
     done: Collection = field(default_factory=Collection)
-    _notices: set[str] = field(default_factory=set)
+    _notices: Counter[str] = field(default_factory=Counter)
     _fatal: list[FatalJudgeError] = field(default_factory=list)
 
     async def collect(self, *, wait: bool) -> Collection:
@@ -145,8 +147,8 @@ class _Collector:
 
     def report(self, message: str) -> None:
         """Give a notice, once."""
-        if message not in self._notices:
-            self._notices.add(message)
+        self._notices[message] += 1
+        if self._notices[message] == 1:
             self.notice(message)
 
     def _here(self) -> list[Batch]:
@@ -174,7 +176,8 @@ class _Collector:
         except JudgeError as error:
             # A failed look loses nothing: the next one may succeed.
             self.report(str(error))
-            self.done.stuck += error.reason in _NEEDS_USER
+            is_short = error.reason == "incomplete" and self._notices[str(error)] > _MOST_SHORT
+            self.done.stuck += is_short or error.reason in _NEEDS_USER
 
     async def _collect(self, batch: Batch) -> None:
         """Collect a batch if it has ended."""
