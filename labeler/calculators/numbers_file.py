@@ -56,7 +56,7 @@ from labeler.labels.answers import PROFILES, VerbatimLabel
 _ABOUT_ROW = "id failed metadata label versions judge model answered host key question_group"
 REQUIRED = (*_ABOUT_ROW.split(), *RowFacts._fields)
 """Columns that a numbers file needs: without one, rows are counted, grouped or paired otherwise."""
-_FILLED = ("versions", "label", "key")
+_FILLED = ("versions", "label")
 """Columns that are empty in no row with a label."""
 _ROUNDED = 1e-9
 """A value may be off by this from its exact parts: spreadsheets show nine digits of it."""

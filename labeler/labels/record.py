@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 from pydantic_core import from_json
 
 from labeler.catalog import Catalog
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import ExtensionError, LabelerError, UnknownName, UsageError
 from labeler.labels.answers import (
     BY_FAMILY,
     Label,
@@ -356,12 +356,19 @@ def parse_outcome(content: str | bytes) -> AnyOutcome:
     Raises:
         UnknownName: it names no kind of outcome, and is not a record of an unknown kind.
         ValidationError: the content is not an outcome.
+        ExtensionError: the package that declares its kind fails.
     """
     kind = _kind_of(content)
     if kind == "failure":
         return LabelFailure.model_validate_json(content)
     if kind in RECORDS:
-        return RECORDS[kind].model_validate_json(content)
+        try:
+            return RECORDS[kind].model_validate_json(content)
+        except (LabelerError, ValidationError):
+            raise
+        except Exception as error:  # a third party may have written the class
+            fault = f"{type(error).__name__}: {error}"
+            raise ExtensionError(f"records of kind {kind!r} cannot be read: {fault}") from error
     try:
         return ForeignRecord.model_validate_json(content)
     except ValidationError as error:

@@ -253,6 +253,20 @@ def test_records_that_no_package_reads_are_named_and_counted(
         assert (code, "left out 1 record of kind 'os:getcwd'" in caplog.text) == (0, True)
 
 
+def test_records_whose_package_fails_are_named(
+    declared: Callable[[str, str], None],
+    ratings: Path,
+    labeler_command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By their kind, instead of a traceback; a class of another kind reads none."""
+    monkeypatch.setattr(RECORDS, "_entries", {**RECORDS._entries})
+    ratings.write_text(ratings.read_text().replace("os:getcwd", "odd_records"))
+    declared("rating-package", "[labeler.records]\nodd_records = builtins:dict\n")
+    code, _, err = labeler_command("metrics", ratings)
+    assert (code, "records of kind 'odd_records' cannot be read" in err) == (2, True)
+
+
 def test_records_that_no_package_reads_are_kept(ratings: Path, labeler_command: Command) -> None:
     """In a store and in the file that is made of it, with every field."""
     assert labeler_command("store", "import", ratings, "--store", "kept")[0] == 0
