@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist, fmean
 
 import labeler
-from labeler.judges.decisions import decision_prompt
+from labeler.judges.decisions.questions import decision_prompt
 from labeler.judges.judge import JUDGES
 from labeler.labels.record import LabelRecord
 from support.real_data import published_labels

@@ -159,7 +159,7 @@ class Labels(Outcomes[Outcome]):
 
         judge: SecondJudge | None = None
         if second_opinion:
-            from labeler.judges.embedded import second_opinion as judge
+            from labeler.judges.embedded.judge import second_opinion as judge
 
         return audit_labels(self, checks=checks, by=by, second_opinion=judge)
 
@@ -281,7 +281,7 @@ class Labels(Outcomes[Outcome]):
             >>> certificate.value
             1.0
         """
-        from labeler.evidence import Goal
+        from labeler.evidence.certificate import Goal
         from labeler.evidence.plan import make_plan
 
         goal = Goal(metric, within, at_least, level, seed, population)

@@ -82,7 +82,7 @@ def _plan(
     labels: str, path: str, wanted: dict[str, Any], *, doubt: str | None, output: str | None
 ) -> None:
     """Write the first plan."""
-    from labeler.evidence import Goal
+    from labeler.evidence.certificate import Goal
     from labeler.evidence.doubt import Doubt
     from labeler.evidence.plan import make_plan
     from labeler.evidence.plan_files import write_plan
@@ -170,7 +170,7 @@ def doubt(
 
     judge: SecondJudge | None = None
     if second_opinion:
-        from labeler.judges.embedded import second_opinion as judge
+        from labeler.judges.embedded.judge import second_opinion as judge
     if output is not None:
         reject_overwrite([labels, *([human] if human else [])], output)
     found = fit_doubt(outcomes_at(labels), human, judge)

@@ -286,7 +286,7 @@ def _worded(given: EstimateOptions) -> Prompt:
     if file is not None:
         worded = read_prompt(file, DEFAULT_PROFILE)
     elif family_of(name) == DECISIONS:
-        from labeler.judges.decisions import decision_prompt
+        from labeler.judges.decisions.questions import decision_prompt
 
         worded = decision_prompt(f"{DEFAULT_PROFILE}/{version_of(name)}")
     else:

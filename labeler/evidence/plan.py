@@ -17,7 +17,7 @@ import numpy as np
 
 from labeler.calculators.intervals import BoundedMean
 from labeler.errors import UsageError
-from labeler.evidence import Certificate, Goal
+from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord

@@ -24,7 +24,7 @@ from labeler.data.corrections.file import is_corrections_file
 from labeler.data.formats.text_files import read_cells
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.evidence import Goal
+from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import Coefficients, Doubt
 from labeler.evidence.plan import Plan
 from labeler.evidence.units import COMPLETENESS, Answer, Item, Readings, Units

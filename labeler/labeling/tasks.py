@@ -369,7 +369,7 @@ def _loader(judge: Judge, options: LabelOptions | RequestOptions) -> _Load:
     """Return what loads the prompts that a judge is asked by, with instructions of the user."""
     load: _Load = load_prompt
     if _decides(judge):
-        from labeler.judges.decisions import decision_prompt  # noqa: PLC0415 - for these
+        from labeler.judges.decisions.questions import decision_prompt  # noqa: PLC0415 - for these
 
         load = decision_prompt
     instructions = read_instructions(options.instructions)

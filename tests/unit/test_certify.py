@@ -15,7 +15,7 @@ import pytest
 
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
-from labeler.evidence import Certificate, Goal
+from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks, fit_logistic, logit
 from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan

@@ -80,8 +80,8 @@ def test_batches_leave_a_long_row_out_and_estimates_count_it(tmp_path: Path) -> 
         judge = OpenAIJudge("m", api_key=KEY, base_url=provider.url)
         service = OpenAIBatches(api_key=KEY, base_url=provider.url)
         given: dict[str, Any] = {"store": tmp_path, "max_input_tokens": LIMIT}
-        done = labeler.submit_batch([*LONG, row(6)], judge=judge, batches=service, **given)
         found = labeler.estimate([*LONG, row(6)], judge=judge, **given)
+        done = labeler.submit_batch([*LONG, row(6)], judge=judge, batches=service, **given)
     assert [one.reason for one in done.bad] == ["context_length"] * 5
     assert all(REMEDIES in one.message for one in done.bad)
     assert done.lines == 1

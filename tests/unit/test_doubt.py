@@ -17,12 +17,12 @@ from labeler.comparing.calibration import Threshold, calibrate
 from labeler.comparing.human_labels import HumanLabel, HumanLabels
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
-from labeler.evidence import Goal
+from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import MEANS, PRIORS, Doubt, fit_doubt
 from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units
-from labeler.judges.embedded import second_opinion
+from labeler.judges.embedded.judge import second_opinion
 from labeler.labels.answers import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.signature import MAJORITY, label_key

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import labeler
 from labeler import MemoryStore
 from labeler.errors import UsageError
-from labeler.judges.decisions import decision_prompt
+from labeler.judges.decisions.questions import decision_prompt
 from labeler.judges.prompting import MOST_CHARACTERS, load_prompt
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelRecord

@@ -14,8 +14,8 @@ import pytest
 import labeler
 from injection.attacks import ATTACKS, POSITIONS
 from labeler.errors import UsageError
-from labeler.judges.decisions import decision_prompt
 from labeler.judges.decisions.judge import DecisionsJudge, SystemOneJudge
+from labeler.judges.decisions.questions import decision_prompt
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report.views import record_view
 from support.command import Command

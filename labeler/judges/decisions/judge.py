@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, cast
 
 from labeler.errors import UsageError
-from labeler.judges.decisions import (
+from labeler.judges.decisions.questions import (
     THRESHOLDS,
     Decision,
     DecisionPrompt,
