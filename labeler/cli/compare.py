@@ -81,7 +81,12 @@ def compare(
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler.comparing.compare import compare_runs
 
-    explained = None if anchors is None else _explained(anchors, metrics)
+    known, explained = None, ""
+    if anchors is not None:
+        from labeler.evidence.anchors import Anchors
+
+        known = Anchors.load(anchors)
+        explained = known.explained(metrics)
     for run, other in combinations(runs, 2):
         _check_sides(run, other)
     _check_page(runs, html, json=as_json)
@@ -102,6 +107,10 @@ def compare(
             "--fail-on worse needs labels of one judge, prompt and thresholds, for others are "
             "higher or lower, not worse; labeler diff shows where labels differ"
         )
+    if known is not None:
+        known.require_judge(
+            name for one in found for side in (one.a, one.b) for name in side.judges
+        )
     for one in found:
         notify_repeated(one.counts.duplicates)
     if html is not None:
@@ -114,16 +123,9 @@ def compare(
 
         LineWriter().write("\n".join(found.conclusions), bold=True)
         print_sections(sections(found, every=every or metrics is not None, details=details))
-    if explained is not None:
+    if explained:
         notify(explained)
     return _exit_code(found) if fail_on else 0
-
-
-def _explained(anchors: str, metrics: str | None) -> str:
-    """Return what the judge alone does to the metrics."""
-    from labeler.evidence.anchors import Anchors
-
-    return Anchors.load(anchors).explained(metrics)
 
 
 def _write_page(

@@ -294,6 +294,21 @@ class Anchors(Displayed):
         effect = f"On {len(self.records)} anchors the judge alone moved {', '.join(moved)}."
         return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 
+    def require_judge(self, signatures: Iterable[str]) -> None:
+        """Require that one of some printed signatures is of a judge that was asked about these.
+
+        Raises:
+            UsageError: none is.
+        """
+        labels = (one for one in chain(*self.rounds) if isinstance(one, LabelRecord))
+        own = {str(one.signature).partition("|")[0] for one in labels}
+        given = {one.partition("|")[0] for one in signatures}
+        if own.isdisjoint(given):
+            raise UsageError(
+                f"the anchors are of {', '.join(sorted(own))}, and the compared labels of "
+                f"{', '.join(sorted(given))}: make anchors of these labels"
+            )
+
     def save(self, path: str | Path) -> None:
         """Write the anchors to a file of JSON Lines, which later checks keep up to date.
 

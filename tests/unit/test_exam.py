@@ -503,6 +503,8 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
     assert ", answer sentences supported by " in every
     assert "the judge alone moved retrieved sentences relevant by 0 (" in one
     assert "measure no effect" in anchors.explained("citation_f1")
+    with pytest.raises(UsageError, match="make anchors of these labels"):
+        anchors.require_judge(["judge:openai/another|prompt:trace/v1"])
 
 
 def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> None:
