@@ -36,7 +36,7 @@ for group, own in declared.items():
     kind = group.partition(".")[2]
     assert {name.partition(" ")[0] for name in own} == offered(kind).keys(), group
     for name in offered(kind):
-        try: load(kind, name)
+        try: load(kind, name, object)
         except LabelerError as missing: assert ".whl[" in str(missing), missing  # names its extra
 print("entry points of the wheel:", sum(map(len, declared.values())), "in", len(declared), "groups")
 """
