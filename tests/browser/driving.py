@@ -116,8 +116,8 @@ class Visits:
 
     def end(self) -> None:
         """Close what was opened, and judge it."""
-        for context in self._contexts:
-            context.close()
+        while self._contexts:
+            self._contexts.pop().close()
         self.judge()
 
     def judge(self) -> None:

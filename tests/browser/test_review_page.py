@@ -74,6 +74,7 @@ def open_page(visits: Visits, tmp_path: Path) -> Iterator[Opener]:
     """Open the pages of sessions in the test's folder."""
     with ExitStack() as servers:
         yield Opener(visits, tmp_path, servers)
+        visits.end()  # before its server: a page may still ask for the next record
 
 
 def place(page: Page, number: int) -> None:
