@@ -203,7 +203,7 @@ class Anchors(Displayed):
             The result. The answers are kept, here and in the file if there is one.
 
         Raises:
-            UsageError: an option is wrong, or prompt or sampling are not those of the anchors.
+            UsageError: an option is wrong, or prompt or sampling differ from the anchors.
             FatalJudgeError: no record can be labeled; answers that were paid for stay in the store.
         """
         rows = [as_example(one.example) for one in self.records]
@@ -271,8 +271,15 @@ class Anchors(Displayed):
         Raises:
             UnknownName: there is no such metric.
         """
-        first, last = ([_value(one, metric) for one in self.rounds[place]] for place in (0, -1))
-        return paired_difference(last, first)
+        return self._shifts([metric])[metric]
+
+    def _shifts(self, ids: Sequence[str]) -> dict[str, Difference | None]:
+        """Return the shift of each metric; a record is counted once for all of them."""
+        first, last = ([_values(one, ids) for one in self.rounds[place]] for place in (0, -1))
+        return {
+            name: paired_difference([one[name] for one in last], [one[name] for one in first])
+            for name in ids
+        }
 
     def explained(self, ids: str | Iterable[str] | None = None) -> str:
         """Return, in words, what the judge alone does to metrics, for next to a comparison.
@@ -284,11 +291,12 @@ class Anchors(Displayed):
             UnknownName: there is no such metric.
             UsageError: nothing was asked yet.
         """
-        found = {one: self.shift(one.id) for one in select_metrics(ids)}
-        measured = [one for one, shift in found.items() if shift and shift.interval]
+        chosen = select_metrics(ids)
+        found = self._shifts([one.id for one in chosen])
+        measured = [one for one in chosen if (shift := found[one.id]) and shift.interval]
         moved = []
         for metric in headline_metrics(measured) if ids is None else measured:
-            if (shift := found[metric]) and shift.interval:
+            if (shift := found[metric.id]) and shift.interval:
                 ends = (figure(one, signed=True) for one in (shift.value, *shift.interval))
                 moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
         effect = f"On {len(self.records)} anchors the judge alone moved {', '.join(moved)}."
@@ -403,10 +411,12 @@ def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
     return record.label.overall_supported, any(low < one < high for one in stated)
 
 
-def _value(outcome: Outcome, metric: str) -> float | None:
-    """Return the value of a metric of one outcome; ``None`` where it is undefined."""
-    is_label = isinstance(outcome, LabelRecord)
-    return metrics([outcome], [metric])[0][metric].value if is_label else None
+def _values(outcome: Outcome, ids: Sequence[str]) -> dict[str, float | None]:
+    """Return the values of metrics of one outcome; ``None`` where one is undefined."""
+    if not isinstance(outcome, LabelRecord):
+        return dict.fromkeys(ids)
+    (row,) = metrics([outcome], ids)
+    return {name: row[name].value for name in ids}
 
 
 def _differing(first: _Answer, last: _Answer) -> int:
