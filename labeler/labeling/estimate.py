@@ -55,7 +55,7 @@ class Selection:
 
     def __init__(self, how: LabelTasks, store: LabelStore, *, retry_failed: bool) -> None:
         self.how, self.store, self._retry_failed = how, store, retry_failed
-        self._pending = pending_labels(getattr(store, "directory", None))
+        self._pending = pending_labels(store.directory)
         self.rows = 0
         """Rows so far."""
         self.left_out: Counter[str] = Counter()

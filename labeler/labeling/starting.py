@@ -106,7 +106,7 @@ def begin(options: RunOptions, events: RunEvents | None = None) -> Run:
         limits=limits,
         retry_failed=options.retry_failed,
         same_host=options.same_host,
-        pending=pending_labels(getattr(store, "directory", None)),
+        pending=pending_labels(store.directory),
         events=events,
     )
     if opened is not None:  # an empty store is false

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from labeler.errors import UnstorableRecord, UsageError
@@ -59,6 +60,9 @@ class LabelStore(ABC):
         ...     all(store.put(label).result() for label in labels), len(store)
         (True, 14)
     """
+
+    directory: Path | None = None
+    """Folder of the labels; ``None`` if they are in memory."""
 
     @abstractmethod
     def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - its kind follows from the name
