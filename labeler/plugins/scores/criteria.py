@@ -164,10 +164,11 @@ def choose_criteria(
         )
     listed = [wanted] if isinstance(wanted, str | Path | Criterion) else list(wanted)
     chosen: dict[str, Criterion] = {}
+    taken = _taken_names()
     for criterion in (found for one in listed for found in _named(one)):
         if criterion.name in chosen:
             raise UsageError(f"criterion {criterion.name!r} is given twice; give each one once")
-        if criterion.name in _taken_names():
+        if criterion.name in taken:
             raise UsageError(
                 f"criterion {criterion.name!r} has the name of another metric, with which its "
                 "scores would be mixed up; choose another"
