@@ -182,7 +182,7 @@ class Looks:
         used = mass > 0
         mass, f = mass[used], (total[used] / mass[used])[None, :]
         uncertain = np.sqrt(f * (1 - f))
-        floors = floors[: 1 + int((floors < uncertain.max()).sum())]  # higher ones are all alike
+        floors = floors[: 1 + int((floors < uncertain.max()).sum())]  # higher ones draw the same
         scales = np.maximum(uncertain, floors[:, None])
         whole = (mass * scales).sum(axis=1, keepdims=True)
         chance = mass * scales / whole

@@ -54,7 +54,7 @@ class PlanHeader(BaseModel):
     """Digest of the labels."""
     who: tuple[str, ...] = ()
     doubt: Coefficients | None = None
-    """Those of the model of doubt that it was made with."""
+    """The model of doubt that it was made with; ``None`` without one."""
 
     def units(
         self, path: str | Path, outcomes: Iterable[AnyOutcome], doubt: Doubt | None = None

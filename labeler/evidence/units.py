@@ -121,7 +121,8 @@ class Units:
                     f"two labels have the id {one.id!r:.80}; people's answers name records by id, "
                     "so give each row its own, or certify one judge configuration at a time"
                 )
-        self.records = dict(sorted(found.items()))  # sums are rounded alike in any order of labels
+        # Sorted, so that the rounding of sums does not depend on the order of labels.
+        self.records = dict(sorted(found.items()))
         self.failed = sum(not isinstance(one, LabelRecord) for one in every)
         self.readable = [one for one in self.records.values() if keys_of(one, self.how.kind)]
         if not self.readable:

@@ -45,7 +45,7 @@ class Provider:
     modes: tuple[str, ...] = ("strict", "schema", "tools", "json", "prompt")
     """Output modes in the order in which ``auto`` tries them."""
     preset: Mapping[str, Any] = field(default_factory=dict)
-    """Settings whose default differs from that of :class:`ModelOptions`."""
+    """Settings whose default differs from :class:`ModelOptions`."""
     requires_cap: bool = False
     """True if each request must have a cap on the answer."""
     lacks: frozenset[str] = frozenset()

@@ -167,7 +167,7 @@ def test_certificates_do_not_depend_on_the_order_of_labels() -> None:
 
 
 def test_rounding_does_not_choose_between_equal_designs() -> None:
-    """Of the floors above every uncertainty, which draw alike, the least one is used."""
+    """Floors above every uncertainty draw the same units: the least one is used."""
     random = np.random.default_rng(5)
     weights = random.random(300)
     forecasts = np.where(random.random(300) < 0.9, 0.9, 0.1)

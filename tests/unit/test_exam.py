@@ -124,7 +124,7 @@ def test_blind_spots_need_no_answer_to_the_same_again() -> None:
 
 
 def test_an_exam_without_a_label_is_an_error() -> None:
-    """It says nothing about the judge, and why there is no label."""
+    """It says nothing about the judge; the error says why no row was labeled."""
 
     @labeler.judge("failing", version=1)
     def failing(_: Task) -> dict[str, Any]:
@@ -478,7 +478,7 @@ def test_corrected_labels_are_no_answers_of_the_judge() -> None:
 
 
 def test_other_options_are_not_blamed_on_the_judge() -> None:
-    """Answers at another temperature, or to another prompt, are no answers of the same judge."""
+    """Another temperature or another prompt would look like a change of the judge."""
     warm = []
     for one in labels_of(noisy(), 4):
         assert isinstance(one, LabelRecord)

@@ -246,7 +246,7 @@ def test_an_edited_file_is_an_error(
 def test_a_file_without_some_columns_is_an_error(
     lost: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
-    """Without exact parts there are no metrics; without questions, ranges would be others.
+    """Without exact parts no metric is left; without questions, ranges would be others.
 
     Without answering models or texts, rows would be mixed or paired that should not.
     """

@@ -368,16 +368,16 @@ def test_a_store_is_not_merged_into_itself(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_it_did(tmp_path: Path, labeler_command: Command) -> None:
-    """Whoever removes the merged stores would lose corrections and open batches: they stay."""
+    """Corrections and open batches stay: removing the merged stores would lose them."""
     made(tmp_path / "a", [sample_record(1)])
     prepared(tmp_path / "a", 2)
     corrections_path(tmp_path / "a").write_text("{}\n")
     code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")
-    told = " ".join(err.split())
-    assert (code, "1 record of 1 store copied into" in told) == (0, True)
-    assert ("not copied: " in told, "holds what people said" in told) == (True, True)
-    assert "2 labels of" in told
-    assert "in open batches" in told
+    said = " ".join(err.split())
+    assert (code, "1 record of 1 store copied into" in said) == (0, True)
+    assert ("not copied: " in said, "holds what people said" in said) == (True, True)
+    assert "2 labels of" in said
+    assert "in open batches" in said
 
 
 def test_the_command_fails_where_something_was_damaged(

@@ -257,7 +257,7 @@ def test_documents_in_a_table_that_pandas_wrote(tmp_path: Path) -> None:
 
 
 def test_runs_of_langsmith(tmp_path: Path) -> None:
-    """The root's trace id is its own id; a project is no conversation."""
+    """The root's trace id is its own id; a project does not count as a conversation."""
     common = {"trace_id": "t", "session_id": "project", "start_time": "2026-01-01T00:00:00"}
     runs = [
         {"id": "t", "run_type": "chain", "inputs": {"input": QUESTION}, "outputs": {"output": "A"}},

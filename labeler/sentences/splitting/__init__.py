@@ -161,7 +161,7 @@ def _pieces(splitter: Splitter, text: str) -> list[Piece]:
     """Return the pieces of a text.
 
     Raises:
-        ValueError: those of a third party's splitter do not hold the text, once and in order.
+        ValueError: a third party's splitter lost, repeated or moved a part of the text.
     """
     pieces = list(splitter.split(text))  # an iterator would be empty the next time
     if not splitter.is_own:
