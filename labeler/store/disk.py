@@ -79,7 +79,7 @@ class DiskStore(LabelStore):
         create: bool = True,
         notice: Callable[[str], None] | None = None,
     ) -> None:
-        self.directory = path_in("store", directory).absolute()
+        self.directory: Path = path_in("store", directory).absolute()
         if create:
             _create(self.directory)
         if not is_store(self.directory):
