@@ -214,6 +214,8 @@ _HANGUP = getattr(signal, "SIGHUP", None)
 _SIGNALS = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP)))
 _STDOUT, _STDERR = 1, 2
 _UNIX_EXIT = 128
+_HURRYING = 2
+"""Number of the signal that hurries without an exception."""
 _RESEND_DELAY = 0.02
 """Seconds before a signal is sent again, when cleanup has most likely ended."""
 _SIGPIPE = 13
@@ -252,7 +254,8 @@ class _Stopping:
 def announce(text: str, hurry: Callable[[], None] | None = None) -> None:
     """Set the message that the first signal prints, and a function that the next ones call.
 
-    The exception of a second signal does not reach a wait that begins after it; the function does.
+    The second signal only calls the function: its exception would end what the first one unwinds,
+    and would not reach a wait that begins after it.
     """
     _Stopping.text, _Stopping.hurry = text, hurry
 
@@ -282,6 +285,8 @@ def _raise(number: int, _frame: FrameType | None) -> None:
     _Stopping.signals += 1
     if _Stopping.signals > 1 and _Stopping.hurry:
         _Stopping.hurry()
+        if _Stopping.signals == _HURRYING:
+            return
     if _Stopping.text or number == _HANGUP:
         text, _Stopping.text = _Stopping.text, ""
         try:

@@ -87,7 +87,9 @@ class Engine:
         """Jobs that wait for others; see :meth:`until`."""
         self._waits: str | None = None
         """Why the caller's thread waits: for ``room`` or an ``end``."""
-        self._woken = threading.Event()
+        self._asleep = threading.Lock()
+        """Held until the caller's thread shall go on. An event's wait, interrupted twice, raises
+        an error of its own lock."""
         self._wake_up: asyncio.TimerHandle | None = None
         self._error: Exception | None = None
         self._stopped = False
@@ -129,13 +131,13 @@ class Engine:
         self._waits = "room" if or_room else "end"
         try:
             while True:
-                self._woken.clear()
+                self._asleep.acquire(blocking=False)
                 if job.succeeded or (or_room and self.room > 0):
                     return
                 self._raise_failure()
                 if self._doubts:
                     self._loop.call_soon_threadsafe(self._moved)
-                self._woken.wait()
+                self._asleep.acquire()
         finally:
             self._waits = None
 
@@ -166,7 +168,7 @@ class Engine:
     def drain(self) -> None:
         """Start no more jobs, and let running ones finish."""
         if not self._stopped:
-            self._call(self._drain(self._grace))
+            self._call(self._drain())
 
     def stop(self) -> None:
         """Start no more jobs, let running ones finish, then end the thread. Idempotent.
@@ -183,9 +185,10 @@ class Engine:
         self._stopped = True
         atexit.unregister(self.stop)
         try:
-            self._call(self._drain(self._grace))
+            self._call(self._drain())
         except BaseException:
-            self._call(self._drain(0))
+            self.hurry()
+            self._call(self._drain())
             raise
         finally:
             # A client that cannot be closed does not affect the labels.
@@ -197,11 +200,18 @@ class Engine:
             self._after()
 
     def hurry(self) -> None:
-        """Cancel running jobs at once when the engine stops."""
+        """Cancel running jobs at once if the engine stops, or when it does."""
         self._grace = 0.0
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._cancel)
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        running = threading.Lock()
+        running.acquire()
+        future.add_done_callback(lambda _: running.release())
+        running.acquire()  # the future's own wait is as an event's
+        future.result()
 
     def _raise_failure(self) -> None:
         if self._error is not None:
@@ -264,7 +274,7 @@ class Engine:
         for turn, is_known in self._doubts.items():
             if (is_over or is_known()) and not turn.done():
                 turn.set_result(None)
-        if self._waits is None or self._woken.is_set():
+        if self._waits is None or not self._asleep.locked():
             return
         has_room = self._waits == "room" and self.room >= self._most_ready // 2
         if has_room or not unfinished or self._traffic.stopping.is_set():
@@ -276,16 +286,22 @@ class Engine:
         if self._wake_up is not None:
             self._wake_up.cancel()
             self._wake_up = None
-        self._woken.set()
+        if self._asleep.locked():
+            self._asleep.release()
 
-    async def _drain(self, grace: float) -> None:
+    async def _drain(self) -> None:
         self._traffic.stop()
         if not self._tasks:
             return
-        _, late = await asyncio.wait(set(self._tasks), timeout=grace)
+        _, late = await asyncio.wait(set(self._tasks), timeout=self._grace)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+
+    def _cancel(self) -> None:
+        if self._traffic.stopping.is_set():
+            for task in self._tasks:
+                task.cancel()
 
     async def _finish(self) -> None:
         try:

@@ -345,6 +345,30 @@ def test_a_second_signal_before_the_wait_drops_running_jobs(farewells: list[str]
     assert farewells == ["closed"]
 
 
+@pytest.mark.parametrize("stopping", [False, True])
+def test_two_signals_at_once_end_a_wait_as_one_does(farewells: list[str], stopping: bool) -> None:
+    """The second one comes while the first unwinds the wait, whose locks are then half open."""
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        time.sleep(0.2)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.pthread_kill(main, number)
+
+    made = engine_of(1, farewells, grace=60)
+
+    def interrupted() -> None:
+        announce("", made.hurry)
+        job = made.submit(lambda: answer(1, 60))
+        threading.Thread(target=interrupt).start()
+        made.stop() if stopping else made.wait(job)
+
+    with pytest.raises(Interrupted), signals_raise():
+        interrupted()
+    made.stop()
+    assert farewells == ["closed"]
+
+
 def test_a_signal_that_is_sent_again_is_not_a_second_one() -> None:
     """Requests that are paid for may finish after it."""
     hurried: list[int] = []
