@@ -228,7 +228,8 @@ class Audit(Displayed):
         odd, doubtful = (self.worst[kind] for kind in ("contradiction", "suspicion"))
         verb = "contradict themselves" if odd > 1 else "contradicts itself"
         counted = f"{f'{odd:,}' if odd else 'None'} of {plural(total, 'label')} {verb}"
-        looks = f"{f'{doubtful:,}' if doubtful else 'none'} {'look' if doubtful > 1 else 'looks'} suspicious."
+        look = "look" if doubtful > 1 else "looks"
+        looks = f"{f'{doubtful:,}' if doubtful else 'none'} {look} suspicious."
         names = ", ".join(shortened(record.id, _LONGEST_ID) for record in self.ranked(2))
         return f"{counted}; {looks}{f' Look first at: {names}.' if names else ''}{missing}"
 

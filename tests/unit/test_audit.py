@@ -412,7 +412,7 @@ def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is empty"):
         audit.audit(str(file))
     file.write_text(f"{score_record().model_dump_json()}\n")
-    with pytest.raises(UsageError, match="no labels in .*: name what 'labeler label' wrote"):
+    with pytest.raises(UsageError, match=r"no labels in .*: name what 'labeler label' wrote"):
         audit.audit(str(file))
 
 
