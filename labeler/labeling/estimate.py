@@ -344,7 +344,7 @@ class _Tally:
             answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),
             price=self._price.source if self._price else None,
             online=costs[0] if costs else None,
-            batch=costs[1] if costs and (self._answers or not self.asked) else None,
+            batch=costs[1] if costs and self._how.judge.spec.judge == "openai" else None,
             concurrency=options.concurrency,
             latency=latency,
             seconds=None if latency is None else rounds * latency,

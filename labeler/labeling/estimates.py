@@ -99,7 +99,7 @@ class Estimate(Displayed):
     """Source of the prices; ``None`` if the model has none, and then no cost."""
     online: Cost | None
     batch: Cost | None
-    """``None`` for judges that answer in probabilities as well: they have no batches."""
+    """``None`` as well for judges that have no batches."""
     concurrency: int
     latency: float | None
     """Seconds for one answer; ``None`` if unknown."""
@@ -212,7 +212,7 @@ def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Iterator[Sequen
         "written": "if it charges for caching and never reads",
         "at_most": f"each answer at its cap, {cap} tokens, then asked again with twice that",
     }
-    if batch is None:  # answers are probabilities
+    if not found.answers.expected:  # answers are probabilities
         remarks |= {"expected": "", "at_most": "if each text has as many tokens as it can have"}
     for name, remark in remarks.items():
         if getattr(online, name) is not None:

@@ -92,11 +92,13 @@ class _Answers(NamedTuple):
         blocks, counts = at(values, *path, *self.blocks), at(values, self.usage)
         parts = list_of(blocks)
         texts = [text_of(at(part, "text")) for part in parts if not at(part, "thought")]
-        calls = {n: at(one, *self.call) for n, one in enumerate(parts)}
-        called = [n for n, arguments in calls.items() if arguments is not None]
+        # Providers close the arguments of a call that was cut off: they would look complete.
+        called = [] if unfinished(finish) else [at(part, *self.call) for part in parts]
+        calls = {n: one for n, one in enumerate(called) if one not in (None, "", {})}
+        first = next(iter(calls), -1)
         # Equal calls are one, whose arguments take a pass over the body.
-        is_one = bool(called) and all(calls[n] == calls[called[0]] for n in called)
-        arguments = verbatim(body, *path, *self.blocks, called[0], *self.call) if is_one else ""
+        is_one = bool(calls) and all(one == calls[first] for one in calls.values())
+        arguments = verbatim(body, *path, *self.blocks, first, *self.call) if is_one else ""
         message = {
             "content": "".join(texts),
             "tool_calls": [{"function": {"arguments": arguments}}],

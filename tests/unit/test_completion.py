@@ -154,6 +154,17 @@ def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], conten
 
 
 @pytest.mark.parametrize(
+    "message",
+    [{"content": {"a": 1}}, {"tool_calls": [{"function": {"arguments": {"a": 1}}}]}],
+)
+def test_a_parsed_answer_that_was_cut_off_is_truncated(message: dict[str, Any]) -> None:
+    """Its server has closed the object, which looks complete."""
+    error = read_completion({"choices": [{"message": message, "finish_reason": "length"}]}).error
+    assert error is not None
+    assert error.kind == "truncated"
+
+
+@pytest.mark.parametrize(
     ("counted", "cached"),
     [
         ({"prompt_tokens_details": {"cached_tokens": 80}}, 80),

@@ -157,9 +157,9 @@ def test_tokens_and_sentences_are_of_what_would_be_asked() -> None:
     assert found.answers.expected == 2 * ANSWER_BASE + 3 * ANSWER_PER_SENTENCE
 
 
-def with_spec(model: str, **settings: Any) -> LabelTasks:
+def with_spec(model: str, judge: str = "openai", **settings: Any) -> LabelTasks:
     """How a hosted model is asked."""
-    return label_tasks(Unasked(spec_of(model, settings)), LabelOptions())
+    return label_tasks(Unasked(spec_of(model, settings, judge)), LabelOptions())
 
 
 def dollars(found: Estimate) -> tuple[Decimal, Decimal | None, Decimal | None]:
@@ -197,9 +197,17 @@ def test_the_expected_cost_is_tokens_times_price(
     found = reckon([row(1), row(2)], how=how, price=price)
     assert dollars(found) == (PAID, saved, dearer)
     assert found.prompt.cacheable == cacheable
-    assert found.batch is not None
-    assert found.batch.expected == PAID / 2
+    if how is not HOW:
+        assert found.batch is not None
+        assert found.batch.expected == PAID / 2
     assert dollars(reckon([row(1)], how=HOW, price=price))[1] is None
+
+
+def test_a_judge_without_batches_has_no_cost_of_one() -> None:
+    """Batches are those of OpenAI's API."""
+    found = reckon([row(1)], how=with_spec("m", judge="anthropic"))
+    assert found.online is not None
+    assert found.batch is None
 
 
 @pytest.mark.parametrize(

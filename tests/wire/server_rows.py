@@ -142,6 +142,17 @@ WAITS = {
 }  # fmt: skip
 
 ACCOUNTS = {
+    **{
+        f"a cap above the model's, {words}": fails(
+            nested(400, words), "parameter",
+            "the model does not write as many tokens as the cap allows",
+        )
+        for words in (
+            "max_tokens: 9000 > 8192, which is the maximum allowed number of output tokens for m",
+            "The maximum tokens you requested exceeds the model limit of 4096.",
+            "it has a maxOutputTokens value of 9000 but the supported range is from 1 to 8193",
+        )
+    },
     "Zhipu, 1113": fails(nested(429, "余额不足或无可用资源包,请充值。", "1113"), "quota", _EMPTY),
     "Z.ai, 1113": fails(
         nested(429, "Insufficient balance or no resource package.", "1113"), "quota", _EMPTY

@@ -160,7 +160,7 @@ STRANGE: dict[str, Behavior] = {
     "too many": answering([[1.0], [1.0], [1.0]]),
     "of several sizes": answering([[1.0], [1.0, 2.0]]),
     "an empty one": answering([[], []]),
-    "not a number": answering([[math.nan], [1.0]]),
+    "not numbers": answering([[math.nan], [math.inf]]),
     "text for numbers": answering([["1"], ["2"]]),
     "no base64": answering(["!", "!"]),
     "null": answering([None, None]),
@@ -226,6 +226,14 @@ def test_the_only_count_of_tokens_counts(name: str) -> None:
     with Provider(at={ROUTE: [answering([[1.0]], usage={name: 7})]}) as provider:
         found = embed(embedder_of(provider), "one")
     assert found.facts.usage == Usage(prompt_tokens=7)
+
+
+def test_a_vector_that_is_not_finite_costs_its_text_alone() -> None:
+    """Models overflow on single texts, each time."""
+    with Provider(at={ROUTE: [answering([[math.nan], [1.0]])]}) as provider:
+        found = embed(embedder_of(provider), "one", "two")
+    assert reasons(found) == ["malformed", "vector"]
+    assert found.facts.attempts == 1
 
 
 # Failures

@@ -144,9 +144,11 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
     listed = list_of(values.get("choices"))
     place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
     choice = object_of(at(listed, place))
-    message = _message(choice)
+    message, is_parsed = _message(choice), False
 
     def spelled(value: object, *path: str | int) -> str:
+        nonlocal is_parsed
+        is_parsed = True
         return verbatim(body, "choices", place, "message", *path) or json.dumps(value)
 
     text, repairs = content_of(message or {}, spelled)
@@ -161,7 +163,7 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
             content, found, thought = inner, (thought, *kinds), ""
     if len(listed) > 1:
         found = (*found, "other_choices")
-    error = _error(values, choice, message, content)
+    error = _error(values, choice, message, content, is_parsed=is_parsed)
     if error is not None and error.kind == "oversized":
         content = ""
     usage, read = counts_of(values.get("usage"), is_empty=not (content or thought))
@@ -191,8 +193,13 @@ def _error(
     choice: Mapping[str, Any],
     message: Mapping[str, Any] | None,
     content: str,
+    *,
+    is_parsed: bool,
 ) -> ObservedError | None:
-    """Return why a completion holds no answer; ``None`` if it holds one."""
+    """Return why a completion holds no answer; ``None`` if it holds one.
+
+    The server has closed an object that it parsed, also one that was cut off.
+    """
     if stated := stated_fault(values, "choices") or choice.get("error"):
         return stated_error(stated)
     if failed := count_of(at(values, "base_resp", "status_code")):
@@ -204,7 +211,7 @@ def _error(
     if len(content) > _LONGEST_ANSWER:
         return ObservedError("oversized")
     kind = "refusal" if _is_refused(message) else unfinished(finish)
-    is_whole = kind is not None and parse_object(content)[0] is not None
+    is_whole = kind is not None and not is_parsed and parse_object(content)[0] is not None
     return ObservedError(kind) if kind and not is_whole else None
 
 

@@ -191,6 +191,11 @@ _FILTERED = _any_of(
     "guardrail", "moderation policy", "violating our usage policy",  # LiteLLM, OpenAI
     "considered high risk",  # Moonshot
 )  # fmt: skip
+_HIGH_CAP = _any_of(
+    r"max_tokens: \d+ >",
+    "maximum tokens you requested exceeds",
+    "maxOutputTokens value of",
+)  # Anthropic, Bedrock, Gemini
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
 _GRAMMARS = (
@@ -292,6 +297,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "parameter", _P.RECORD, "the server does not know max_completion_tokens",
         "give --cap-field max_tokens", status={400, 422}, marks=_UNKNOWN_CAP,
+    ),
+    Rule(
+        "parameter", _P.RECORD, "the model does not write as many tokens as the cap allows",
+        "give a lower --max-output-tokens", status={400}, marks=_HIGH_CAP,
     ),
     Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTION_OF_PARAMETER),
     Rule(

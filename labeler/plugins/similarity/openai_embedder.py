@@ -171,17 +171,19 @@ class OpenAIEmbedder:
             raise fault
         return (fault,) * len(texts)
 
-    async def _request(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
+    async def _request(self, job: _Job, texts: list[str]) -> tuple[Vector | JudgeError, ...]:
         """Embed texts in one request, with retries."""
 
-        async def attempt() -> tuple[Vector, ...]:
+        async def attempt() -> tuple[Vector | JudgeError, ...]:
             async with job.traffic.request(job, self._size(texts)) as sent:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
 
         return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
-    async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
+    async def _send(
+        self, job: _Job, texts: list[str], sent: SentRequest
+    ) -> tuple[Vector | JudgeError, ...]:
         try:
             # The client's own timeout restarts with every byte; this one does not.
             async with asyncio.timeout(self._timeout):
@@ -202,7 +204,9 @@ class OpenAIEmbedder:
                 failed = error
         raise report_failure(job.traffic, sent, failed)
 
-    def _vectors(self, job: _Job, sent: SentRequest, body: bytes, count: int) -> tuple[Vector, ...]:
+    def _vectors(
+        self, job: _Job, sent: SentRequest, body: bytes, count: int
+    ) -> tuple[Vector | JudgeError, ...]:
         """Return the vectors in a response, and report what they cost.
 
         Raises:
@@ -285,8 +289,10 @@ class _Item(BaseModel):
 _ITEMS = TypeAdapter(list[_Item])
 
 
-def _vectors_of(data: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:
-    """Return the vectors of a response in the order of the texts.
+def _vectors_of(
+    data: object, count: int, dimensions: int | None
+) -> tuple[Vector | JudgeError, ...]:
+    """Return the vectors of a response in the order of the texts; an error for an unusable one.
 
     Args:
         data: its field of this name.
@@ -294,16 +300,28 @@ def _vectors_of(data: object, count: int, dimensions: int | None) -> tuple[Vecto
         dimensions: requested size of the vectors, if any.
 
     Raises:
-        ValueError: there is not one vector for each text, or their sizes differ.
+        ValueError: there is not one vector for each text, none is usable, or their sizes differ.
     """
     try:
         items = _ITEMS.validate_python(data)
     except ValidationError as error:
         raise ValueError(f"unreadable vectors: {describe_faults(error, whole='data')}") from None
-    found = {item.index: as_vector(item.embedding) for item in items}
+    found = {item.index: _vector_of(item) for item in items}
     if len(items) != count or found.keys() != set(range(count)):
         raise ValueError(f"{len(items)} vectors for {count} texts, or other indexes")
-    sizes = {len(vector) for vector in found.values()}
+    sizes = {len(vector) for vector in found.values() if not isinstance(vector, JudgeError)}
+    if not sizes:
+        raise ValueError(str(found[0]))
     if len(sizes) != 1 or (dimensions is not None and sizes != {dimensions}):
         raise ValueError("vectors of a size that was not requested, or of several sizes")
     return tuple(found[index] for index in range(count))
+
+
+def _vector_of(item: _Item) -> Vector | JudgeError:
+    """Return a vector; an error if it is unusable, as a model's may be for a single text."""
+    try:
+        return as_vector(item.embedding)
+    except ValueError as error:
+        return UnusableAnswer(
+            f"the text has no usable vector: {error}", reason="malformed", attempts=1
+        )
