@@ -33,6 +33,7 @@ from labeler.sentences.display import (
     Grid,
     number,
     percent,
+    plural,
     reason_counts,
     shortened,
 )
@@ -226,8 +227,9 @@ class Audit(Displayed):
             return f"No labels.{missing}"
         odd, doubtful = (self.worst[kind] for kind in ("contradiction", "suspicion"))
         verb = "contradict themselves" if odd > 1 else "contradicts itself"
-        counted = f"{f'{odd:,}' if odd else 'None'} of {total:,} labels {verb}"
-        looks = f"{doubtful or 'none'} {'look' if doubtful > 1 else 'looks'} suspicious."
+        counted = f"{f'{odd:,}' if odd else 'None'} of {plural(total, 'label')} {verb}"
+        look = "look" if doubtful > 1 else "looks"
+        looks = f"{f'{doubtful:,}' if doubtful else 'none'} {look} suspicious."
         names = ", ".join(shortened(record.id, _LONGEST_ID) for record in self.ranked(2))
         return f"{counted}; {looks}{f' Look first at: {names}.' if names else ''}{missing}"
 

@@ -134,6 +134,10 @@ _FOREIGN = (
     "left out %s of kind '%s', which no installed package reads: install the package "
     "that wrote them; 'labeler store export' keeps them as they are"
 )
+NO_LABELS = (
+    "no labels in {}: name what 'labeler label' wrote; 'labeler metrics' summarizes other records"
+)
+"""Message about outcomes that are neither labels nor their failures."""
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
 
 

@@ -361,10 +361,15 @@ class Headline:
         return f"{self.finding} {self.exceptions}".rstrip()
 
 
-def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
+def headline(
+    rows: Sequence[SummaryRow], worst: Sequence[str] = (), groups: Sequence[SummaryRow] = ()
+) -> Headline:
     """Return the conclusion of summaries of one judge configuration, of all its groups.
 
-    ``worst`` are the ids of the records with the least support.
+    Args:
+        rows: summaries of all records, or of each group.
+        worst: ids of the records with the least support.
+        groups: summaries of each group, if ``rows`` are of all records.
 
     Example:
         >>> from labeler.calculators.summary_text import headline
@@ -384,8 +389,9 @@ def headline(rows: Sequence[SummaryRow], worst: Sequence[str] = ()) -> Headline:
     noun = "answer" if judged == 1 else "answers"
     share = percent(supported / judged) if len(support) > 1 else _joined(support[0])
     finding = f"{supported:,} of {judged:,} {noun} fully supported ({share})"
+    grouped = [row for row in groups if row.metric.id == SUPPORTED] or support
     return Headline(
-        f"{finding}{_lowest_group(support)}.",
+        f"{finding}{_lowest_group(grouped)}.",
         judged - supported,
         tuple(worst),
         failed,

@@ -14,6 +14,7 @@ from labeler.calculators.intervals import Intervals
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import SummaryRow
 from labeler.calculators.summary_text import (
+    Headline,
     Rank,
     conclusions,
     configuration_names,
@@ -35,6 +36,7 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
+    plural,
     reason_counts,
     shortened,
 )
@@ -241,6 +243,7 @@ class WorstRecords(Displayed, list[WorstRecord]):
         lacking: number of all labels with an unsupported sentence.
         unjudged: number of other labels without a verdict on the whole answer, such as empty ones.
         total: number of all labels.
+        failed: number of rows without a label.
         ways: short names of the judge configurations, by printed signature.
     """
 
@@ -251,24 +254,26 @@ class WorstRecords(Displayed, list[WorstRecord]):
         lacking: int,
         unjudged: int,
         total: int,
+        failed: int,
         ways: Mapping[str | None, str],
     ) -> None:
         super().__init__(records)
-        self.lacking, self.unjudged, self.total, self.ways = lacking, unjudged, total, ways
+        self.lacking, self.unjudged, self.total = lacking, unjudged, total
+        self.failed, self.ways = failed, ways
 
     @property
     def conclusion(self) -> str:
         """One sentence on the number of records with an unsupported sentence."""
         if not self.total:
-            return "No labels."
+            return str(Headline("No labels.", failed=self.failed))
         if self.unjudged == self.total:
             return "No answer has a verdict."
-        noun = (
-            "answers" if len(self.ways) == 1 else f"labels of {len(self.ways)} judge configurations"
-        )
+        noun = plural(self.total, "answer")
+        if len(self.ways) > 1:
+            noun = f"{plural(self.total, 'label')} of {len(self.ways)} judge configurations"
         counted = f"{self.lacking:,}" if self.lacking else "None"
         have = "have" if self.lacking > 1 else "has"
-        found = f"{counted} of {self.total:,} {noun} {have} an unsupported sentence"
+        found = f"{counted} of {noun} {have} an unsupported sentence"
         if self.unjudged:
             found += f"; {self.unjudged:,} {'has' if self.unjudged == 1 else 'have'} no verdict"
         if len(self) < self.lacking:
@@ -312,8 +317,9 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     seen: set[tuple[str, str]] = set()
     kept: list[tuple[Rank, LabelRecord]] = []
     signatures: dict[str, None] = {}
-    lacking = unjudged = 0
+    lacking = unjudged = failed = 0
     for position, outcome in enumerate(outcomes):
+        failed += isinstance(outcome, LabelFailure)
         if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
             continue
         seen.add((outcome.id, outcome.key))
@@ -329,7 +335,9 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
             unjudged += 1
     described = (_described(record, tally(record)) for _, record in kept)
     ways = configuration_names(signatures)
-    return WorstRecords(described, lacking=lacking, unjudged=unjudged, total=len(seen), ways=ways)
+    return WorstRecords(
+        described, lacking=lacking, unjudged=unjudged, total=len(seen), failed=failed, ways=ways
+    )
 
 
 def _described(record: LabelRecord, found: Tally) -> WorstRecord:

@@ -27,7 +27,8 @@ from labeler.audit import (
     suspicion_score,
 )
 from labeler.audit.auditing import FINDING_COLUMNS
-from labeler.calculators.outcomes import stored_outcomes
+from labeler.calculators.outcomes import NO_LABELS, stored_outcomes
+from labeler.calculators.summary_text import configuration_names
 from labeler.catalog import unknown
 from labeler.cli.options import (
     By,
@@ -189,28 +190,15 @@ def _audit(
     Raises:
         UsageError: there is no label.
     """
-    kinds: Counter[str] = Counter()
-
-    def counted(outcomes: Iterable[AnyOutcome]) -> Iterator[AnyOutcome]:
-        for outcome in outcomes:
-            kinds[outcome.kind] += 1
-            yield outcome
-
     models = AnsweringModels()
     judge: SecondJudge | None = None
     if second_opinion:
         from labeler.judges.embedded.judge import second_opinion as judge
     with watching("auditing") as watched:
-        outcomes = outcomes_at(labels, threshold).through(watched, models.watch, counted)
+        outcomes = outcomes_at(labels, threshold).through(watched, models.watch)
         found = audit_labels(outcomes, checks=checks, by=by, second_opinion=judge)
     if not found.records and not found.failed:
-        lacking = "no label is there"
-        if kinds["score"]:
-            lacking = (
-                f"{kinds['score']} scores and no labels; name what labeler label wrote, not what "
-                "labeler score did"
-            )
-        raise UsageError(f"{labels}: {lacking}")
+        raise UsageError(NO_LABELS.format(labels))
     notify_repeated(found.duplicates)
     for fault in models.faults():
         notify(fault)
@@ -262,7 +250,8 @@ def _rates(found: Audit, by: str | None, *, details: bool) -> Iterator[Section]:
         by: the metadata column of the groups.
         details: True for checks without a finding, and judge configurations.
     """
-    for label in dict.fromkeys(row.label for row in found.rows):
+    names = configuration_names(row.label for row in found.rows)
+    for label, name in names.items():
         made = [record for record in found.records if record.label == label]
         rows = [row for row in found.rows if row.label == label]
         totals = _totals(rows)
@@ -284,7 +273,7 @@ def _rates(found: Audit, by: str | None, *, details: bool) -> Iterator[Section]:
         lines += [str(same) for same in found.same_documents if same.label == label]
         if details:
             lines.append(f"{plural(len(made), 'record')} by {label}|labeler:{__version__}\n")
-        yield Section(None, grids, lines)
+        yield Section(f"{name}:" if len(names) > 1 else None, grids, lines)
 
 
 def _totals(rows: Sequence[CheckRow]) -> dict[Check, CheckRow]:
@@ -351,10 +340,10 @@ def _print_suspicious(found: Audit, shown: Sequence[AuditedRecord]) -> None:
     out = console()
     if len(shown) < found.flagged:
         out.print(f"the {len(shown)} most suspicious of {found.flagged} (--top):", soft_wrap=True)
-    several = len({record.label for record in found.records}) > 1
+    names = configuration_names(record.label for record in found.records)
     out.print("")
     for record in shown:
-        made_by = f"  ({record.label.partition('|')[0]})" if several else ""
+        made_by = f"  ({names[record.label]})" if len(names) > 1 else ""
         out.print(
             Text(f"{record.suspicion:.2f}  {shortened(record.id)}{visible(made_by)}"),
             soft_wrap=True,
@@ -388,6 +377,8 @@ def worst(
     from labeler.calculators.tables import worst_records
 
     found = worst_records(outcomes_at(labels, threshold), most)
+    if not found.total and not found.failed:
+        raise UsageError(NO_LABELS.format(labels))
     if as_json:
         print_json([one.as_json() for one in found])
     else:

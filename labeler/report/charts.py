@@ -358,11 +358,11 @@ def filter_text(*filters: Filter) -> str:
 
 
 def brief(count: int) -> str:
-    """Return a count in at most five characters for any up to 9,999k: ``12.3k``."""
-    if count < 10_000:  # noqa: PLR2004 - five digits do not fit into a bar
+    """Return a count in at most four characters for any up to 999k: ``1.2k``, ``12k``."""
+    if count < 1_000:  # noqa: PLR2004 - four digits do not fit into a bar
         return str(count)
     thousands = count / 1000
-    return f"{thousands:.0f}k" if count >= 99_950 else f"{thousands:.1f}k"  # noqa: PLR2004
+    return f"{thousands:.1f}k" if count < 9_950 else f"{thousands:.0f}k"  # noqa: PLR2004
 
 
 # Elements.

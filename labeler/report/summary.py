@@ -16,7 +16,6 @@ from labeler.calculators.intervals import MARK_NOTE, question_groups
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import (
     Headline,
-    conclusions,
     configuration_names,
     floor_note,
     headline,
@@ -121,13 +120,15 @@ class Summary:
             for reason, count in ranked[:MAX_REASONS]
         ]
         self.more_reasons = max(0, len(ranked) - MAX_REASONS)
-        rows = [row for row in data.overall if row.metric in data.asked]
-        self.conclusions = conclusions(rows) or [str(Headline("No labels.", failed=self.unlabeled))]
         self.contradicted = data.audit.worst["contradiction"]
         self.suspected = data.audit.worst["suspicion"]
         shown = range(min(len(data.signatures), MAX_CONFIGURATIONS))
         self.configurations = [ConfigurationSummary(data, place) for place in shown]
         self.more_configurations = len(data.signatures) - len(shown)
+        several = len(data.signatures) > 1
+        self.headlines = [
+            (f"{one.name}: " * several, one.headline) for one in self.configurations
+        ] or [("", Headline("No labels.", failed=self.unlabeled))]
         self.groups = data.groups[:MAX_GROUPS]
         self.more_groups = len(data.groups) - len(self.groups)
         self.column, self.made, self.faults = data.by, data.made, data.faults
@@ -162,7 +163,8 @@ class ConfigurationSummary:
         self.failed = self._rows[0].failed if self._rows else {}
         self.warnings = [*selection_warnings([signature]), *floor_note([signature])]
         self._asked = [row for row in self._all_rows if row.metric in data.asked]
-        self.headline = headline(self._asked)
+        has_all = len(data.groups) <= MAX_GROUPS
+        self.headline = headline(self._asked, groups=self._grouped if has_all else ())
         self.worst = data.worst.get(place, ())
         self.lines = [_line(row, (0.0, 1.0)) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
@@ -198,7 +200,7 @@ class ConfigurationSummary:
         name = f"way{self.number}-t{place}"
         chart = charts.histogram(spread, self._defined(spread), name, self._filters, small=True)
         if metric == ADHERENCE:
-            words = f"{round(row.mean * row.defined):,} of {row.defined:,} answers"
+            words = f"{round(row.mean * row.defined):,} of {plural(row.defined, 'answer')}"
         value, interval = in_words(row)
         notes = [words] if metric in TITLES else []
         if missing := row.labeled - row.defined:

@@ -241,7 +241,7 @@ def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
         for row in rows:
             grid.add_row(*row)
         for block in ([grid] if rows else []) + [*texts]:
-            shown.print(Padding(block, (0, 0, 0, _INDENT)))
+            shown.print(Padding(block, (0, 0, 0, _INDENT), expand=False))
 
 
 def _text(text: str, style: str = "") -> Text:

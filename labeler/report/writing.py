@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from labeler.calculators import Intervals, select_metrics
+from labeler.calculators.outcomes import NO_LABELS
 from labeler.catalog import named_keywords
 from labeler.data.label_files import replaced
 from labeler.data.lines import clear_leftovers, partial_suffix
@@ -84,7 +85,7 @@ class WrittenReport(list[Path]):
 
     def __init__(self, files: Iterable[Path], summary: Summary) -> None:
         super().__init__(files)
-        self.conclusions = summary.conclusions
+        self.conclusions = [f"{name}{found}" for name, found in summary.headlines]
 
 
 @named_keywords
@@ -134,17 +135,12 @@ def write_report(
             outcomes, target.texts, target.check_size, by=by, metrics=chosen, intervals=intervals
         )
         if not data.entries:
-            raise UsageError(_NO_LABELS.format(name))
+            raise UsageError(NO_LABELS.format(name))
         summary = Summary(data, calibration)
         page = _page(summary, name, in_folder=bool(target.folder))
         index = {"name": visible(name), **data.index()}
         files = target.write(page, chain([("index", index)], chunks_of(data.views())))
         return WrittenReport(files, summary)
-
-
-_NO_LABELS = (
-    "no labels in {}: label rows first, with 'labeler label', or check that it is the right file"
-)
 
 
 def _page(summary: Summary, name: str, *, in_folder: bool) -> str:

@@ -392,6 +392,19 @@ def test_what_the_audit_reads_is_never_overwritten(
             assert path.read_bytes() == before
 
 
+def test_each_of_several_judges_has_its_name_and_its_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the list of records, too."""
+    file = tmp_path / "labels.jsonl"
+    made = [relabeled(ODD, model=model) for model in ("m-1", "m-2")]
+    file.write_text("".join(each.model_dump_json() + "\n" for each in made))
+    audit.audit(str(file))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith(":")] == ["test/m-1:", "test/m-2:"]
+    assert sum(line.endswith("(test/m-2)") for line in lines) == 1
+
+
 def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
     """It says what is there instead."""
     file = tmp_path / "scores.jsonl"
@@ -399,7 +412,7 @@ def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is empty"):
         audit.audit(str(file))
     file.write_text(f"{score_record().model_dump_json()}\n")
-    with pytest.raises(UsageError, match="1 scores and no labels; name what labeler label wrote"):
+    with pytest.raises(UsageError, match=r"no labels in .*: name what 'labeler label' wrote"):
         audit.audit(str(file))
 
 

@@ -153,10 +153,10 @@ def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> N
 @pytest.mark.parametrize(
     ("outcomes", "conclusion"),
     [
-        ([FAILED], "No labels."),
+        ([FAILED], "No labels. 1 row failed."),
         (labels({}), "No answer has a verdict."),
         (labels({}, SUPPORTED), "None of 2 answers has an unsupported sentence; 1 has no verdict."),
-        (labels(HALF), "1 of 1 answers has an unsupported sentence:"),
+        (labels(HALF), "1 of 1 answer has an unsupported sentence:"),
         (
             [*labels(HALF, HALF), relabeled(labels(HALF)[0], model="m-9")],
             (
@@ -185,9 +185,16 @@ def test_a_report_begins_like_the_table_of_its_labels(
 ) -> None:
     """Labels without a value, failures alone, and each judge by its name."""
     found = write_report(outcomes, tmp_path / "r.html", name="x").conclusions
-    assert found == conclusions(list(labeler.summary(outcomes, intervals=Intervals())))
+    assert sorted(found) == conclusions(list(labeler.summary(outcomes, intervals=Intervals())))
     texts = " ".join(read_page(tmp_path / "r.html").texts.split())
-    assert found[0].rpartition(": ")[2] in texts
+    assert texts.index(" ".join(found)) < texts.index("labeled ·")
+
+
+def test_a_report_of_groups_names_the_lowest(tmp_path: Path) -> None:
+    """As the table of the groups does."""
+    outcomes = labels(SUPPORTED, HALF, SUPPORTED, SUPPORTED)
+    [found] = write_report(outcomes, tmp_path / "r.html", name="x", by="part").conclusions
+    assert ", least for odd: 1 of 2 (50 %" in found
 
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
