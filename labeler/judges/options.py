@@ -38,8 +38,8 @@ class Provider:
     """Address of the API; ``{region}`` stands for a region."""
     key_variables: tuple[str, ...]
     """Variables of the environment that may hold the key, in order; empty if it needs none."""
-    address_variable: str | None = None
-    """Variable by which the provider's own library is sent to another address."""
+    address_variables: tuple[str, ...] = ()
+    """Variables by which the provider's own library is sent to another address."""
     region_variables: tuple[str, ...] = ()
     """Variables that may hold the region, in order, if the address has one."""
     modes: tuple[str, ...] = ("strict", "schema", "tools", "json", "prompt")
@@ -99,7 +99,7 @@ PROVIDERS.add(
     Provider(
         base_url="https://api.openai.com/v1",
         key_variables=("OPENAI_API_KEY",),
-        address_variable="OPENAI_BASE_URL",
+        address_variables=("OPENAI_BASE_URL",),
     ),
 )
 PROVIDERS.add(
@@ -117,7 +117,7 @@ PROVIDERS.add(
     Provider(
         base_url="https://api.openai.com/v1",
         key_variables=("OPENAI_API_KEY",),
-        address_variable="OPENAI_BASE_URL",
+        address_variables=("OPENAI_BASE_URL",),
         **_DECIDING,
     ),
 )
@@ -126,7 +126,7 @@ PROVIDERS.add(
     Provider(
         base_url="https://api.typesafe.ai",
         key_variables=("TYPESAFE_API_KEY",),
-        address_variable="TYPESAFE_BASE_URL",
+        address_variables=("TYPESAFE_BASE_URL",),
         **_DECIDING,
     ),
 )

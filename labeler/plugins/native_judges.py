@@ -127,7 +127,7 @@ class _Answers(NamedTuple):
 ANTHROPIC = Provider(
     base_url="https://api.anthropic.com",
     key_variables=("ANTHROPIC_API_KEY",),
-    address_variable="ANTHROPIC_BASE_URL",
+    address_variables=("ANTHROPIC_BASE_URL",),
     modes=NATIVE_MODES,
     requires_cap=True,
     lacks=OPENAI_ONLY | {"seed"},
@@ -201,7 +201,7 @@ class AnthropicJudge(HostedJudge):
 BEDROCK = Provider(
     base_url="https://bedrock-runtime.{region}.amazonaws.com",
     key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
-    address_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+    address_variables=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL"),
     region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
     modes=NATIVE_MODES,
     lacks=OPENAI_ONLY | {"seed"},
@@ -268,7 +268,7 @@ class BedrockJudge(HostedJudge):
 GEMINI = Provider(
     base_url="https://generativelanguage.googleapis.com",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    address_variable="GOOGLE_GEMINI_BASE_URL",
+    address_variables=("GOOGLE_GEMINI_BASE_URL",),
     modes=NATIVE_MODES,
     preset={"prompt_cache": "off"},  # it caches unasked
     lacks=OPENAI_ONLY | {"prompt_cache"},

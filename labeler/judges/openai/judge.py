@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from labeler.errors import UsageError
 from labeler.judges.judge import ModeRejected
 from labeler.judges.limits import Size
-from labeler.judges.openai.address import environment_key
+from labeler.judges.openai.address import environment_key, require_named_server
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import FORMAT_NAMES, AttemptFailed
@@ -82,6 +82,7 @@ class HostedJudge:
         self.auto = settings.get("output_mode", "auto") == "auto"
         self._mode: str = self.spec.output_mode or "strict"
         self._kept = frozenset[str]()  # schemas whose mode stays, whatever the server accepts
+        require_named_server(settings.get("base_url"), self.provider)
         if api_key is None and self.spec.api_key_command is None:
             api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
