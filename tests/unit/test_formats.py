@@ -716,7 +716,7 @@ def test_a_saved_data_set_names_no_file_elsewhere(name: object, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({}, "is a folder without state.json"),
+        ({}, "is a folder without rows"),
         ({"dataset_dict.json": '{"splits": ["test", "train"]}'}, r"name one, .*test or .*train"),
         ({"dataset_dict.json": '{"splits": 3}'}, "name one, one of its folders"),
         ({"dataset_dict.json": "[]"}, "holds no object"),
