@@ -134,6 +134,7 @@ class ReviewSession:
         with self._writing:
             snapshot = self.log.snapshot()
             key = (record.key, answer.annotator)
+            at = _time_of_answer(snapshot, key)
             hidden = self._hides(snapshot, key)
             opinion, judgment = _opinion(answer, record, hidden=hidden)
             self._add(
@@ -141,7 +142,7 @@ class ReviewSession:
                     key=record.key,
                     id=record.id,
                     annotator=answer.annotator,
-                    at=_now(),
+                    at=at,
                     opinion=opinion,
                     judgment=judgment,
                     comment=answer.comment,
@@ -161,10 +162,12 @@ class ReviewSession:
         record = self._record(position, withdrawal.key)
         with self._writing:
             key = (record.key, withdrawal.annotator)
-            latest = self.log.snapshot().current.get(key)
+            snapshot = self.log.snapshot()
+            latest = snapshot.current.get(key)
             if latest is None:
                 raise HTTPException(409, "there is nothing to take back here")
-            changes = {"at": _now(), "judgment": None, "comment": "", "withdrawn": True}
+            at = _time_of_answer(snapshot, key)
+            changes = {"at": at, "judgment": None, "comment": "", "withdrawn": True}
             self._add(latest.model_copy(update=changes))
         return self._view(position, withdrawal.annotator, record)
 
@@ -271,8 +274,11 @@ def _opinion(
     return ("disagree" if differs else "agree"), own
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _time_of_answer(snapshot: Snapshot, key: KeyAndAnnotator) -> str:
+    """Return the time, or that of the person's last event if the clock was set back since."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    earlier = (one.at for one in snapshot.events if (one.key, one.annotator) == key)
+    return max([now, *earlier], key=datetime.fromisoformat)
 
 
 def _without_verdicts(record: LabelRecord) -> View:
@@ -299,7 +305,7 @@ class Snapshot:
     """The corrections of a file at one moment.
 
     Attributes:
-        events: all corrections, in order.
+        events: all corrections, in file order.
         current: the latest correction of each annotator on each label, without withdrawn ones.
         seen: annotators who ever answered a label, and so may have seen the judge's verdicts.
         drawn: keys of the labels that were ever drawn at random.

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -64,7 +65,7 @@ class Corrections:
     """The content of a corrections file.
 
     Attributes:
-        events: every correction, oldest first.
+        events: every correction, in file order.
         torn: ``FILE:LINE`` of incomplete lines, which are skipped.
     """
 
@@ -72,13 +73,15 @@ class Corrections:
     torn: tuple[str, ...] = ()
 
 
-def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
-    """Return each person's latest correction of each label, without withdrawn ones.
+def by_time(events: Iterable[Correction]) -> list[Correction]:
+    """Return corrections by their time, those of one moment as given: files can be joined."""
+    return sorted(events, key=lambda event: datetime.fromisoformat(event.at))
 
-    They come in file order, not by timestamp.
-    """
+
+def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
+    """Return each person's latest correction of each label by time, without withdrawn ones."""
     last: dict[tuple[str, str], Correction] = {}
-    for event in events:
+    for event in by_time(events):
         last.pop((event.key, event.annotator), None)
         last[event.key, event.annotator] = event
     return tuple(event for event in last.values() if not event.withdrawn)
@@ -91,7 +94,7 @@ def independent(events: Iterable[Correction]) -> tuple[Correction, ...]:
     saved another after seeing them. For a person who never judged blind it is the latest
     correction, as in :func:`current`. Withdrawn corrections are missing.
     """
-    every = tuple(events)
+    every = by_time(events)
     blind: dict[tuple[str, str], Correction] = {}
     for event in every:
         if event.withdrawn:
