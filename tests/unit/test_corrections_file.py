@@ -306,7 +306,7 @@ def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> 
 
 
 def test_the_last_word_of_a_person_on_a_label_counts() -> None:
-    """By time in whichever order files were joined, then by line; who takes it back says nothing."""
+    """By time, however files were joined, then by line; who takes it back says nothing."""
     first = correction(RECORD, judgment(), at=EARLY.replace("+00:00", "Z"))
     second = correction(RECORD, judgment(relevant=[]), at=LATE)
     other = correction(RECORD, judgment(), by="bob")
