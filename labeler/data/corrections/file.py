@@ -231,14 +231,24 @@ def keep_corrections(path: str | Path) -> None:
 
 def _complete_lines(path: str | Path) -> Iterator[Line]:
     """Yield the lines of a file, under a shared lock where the file system has locks."""
-    with contextlib.ExitStack() as held:
-        if Path(path).is_file():
-            # Without locks, a line that is being appended may look incomplete.
-            with contextlib.suppress(OSError):
-                descriptor = os.open(path, os.O_RDONLY)
-                held.callback(os.close, descriptor)
-                _lock(descriptor, Path(path), shared=True)
+    # Without locks, a line that is being appended may look incomplete.
+    with locked(path, shared=True) if Path(path).is_file() else contextlib.nullcontext():
         yield from read_lines(path)
+
+
+@contextlib.contextmanager
+def locked(path: str | Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a file, where the file system has locks.
+
+    Raises:
+        StoreError: another process held it for 30 seconds.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            _lock(descriptor, Path(path), shared=shared)
+        yield
 
 
 def _event(line: Line) -> Correction | None:
