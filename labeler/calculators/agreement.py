@@ -9,12 +9,13 @@ Their intervals come from random weights of records or groups of records.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, Literal, Self
+from operator import add
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,6 @@ Rating = bool | int | float
 
 Pattern = tuple[Rating | None, ...]
 """The ratings of one unit, one entry per rater."""
-
-Level = Literal["nominal", "interval"]
 
 FEWEST_OTHERS = 5
 """Units of other classes than the most common one, by the average rater, below which kappa and
@@ -96,6 +95,15 @@ class Ratings:
         return cls(Counter(tuple(unit) for unit in units))
 
     @property
+    def undefined(self) -> str | None:
+        """The reason why no coefficient of these ratings has a value; ``None`` if some may."""
+        if not self.all:
+            return "too_few_units"
+        if not self.paired:
+            return "too_few_raters"
+        return "one_class" if len(self.classes) == 1 else None
+
+    @property
     def raw(self) -> Fraction | None:
         """Share of agreeing pairs of ratings, averaged over units."""
         return 1 - _differing(self) / self.units if self.paired else None
@@ -128,124 +136,9 @@ def _differing(ratings: Ratings) -> Fraction:
     found = Fraction()
     for pattern, count in ratings.paired.items():
         given = _given(pattern)
-        found += Fraction(_apart(Counter(given)) * count, len(given) * (len(given) - 1))
+        same = sum(n**2 for n in Counter(given).values())
+        found += Fraction((len(given) ** 2 - same) * count, len(given) * (len(given) - 1))
     return found
-
-
-def _apart(given: Counter[Rating], level: Level = "nominal") -> Fraction:
-    """Return the number of pairs of ratings that differ, or the sum of their squared differences.
-
-    Each pair counts in both orders; squared differences once.
-    """
-    total = given.total()
-    if level == "nominal":
-        return Fraction(total**2 - sum(count**2 for count in given.values()))
-    numbers = [(Fraction(rating), count) for rating, count in given.items()]
-    squares = sum((number**2 * count for number, count in numbers), Fraction())
-    return total * squares - sum((number * count for number, count in numbers), Fraction()) ** 2
-
-
-def cohen_kappa(ratings: Ratings, *, scale: Sequence[int] | None = None) -> Coefficient:
-    """Return Cohen's kappa of two raters; units with one rating are ignored.
-
-    One minus observed over expected disagreement (Cohen 1960, 1968). It is exactly 0 if one rater
-    always gives the same rating and the other does not.
-
-    Args:
-        ratings: ratings by two raters.
-        scale: all classes in order: disagreements weigh as their squared distance on it. By default
-            all weigh 1.
-
-    Raises:
-        UsageError: there are more than two raters.
-    """
-    if ratings.raters > PAIR:
-        raise UsageError(
-            f"Cohen's kappa compares two raters, got {ratings.raters}; use Fleiss' kappa, "
-            "Gwet's AC1 or Krippendorff's alpha"
-        )
-    place = {rating: index for index, rating in enumerate(scale or ())}
-
-    def weight(one: Any, other: Any) -> int:  # noqa: ANN401 - ratings, and points of the scale
-        return one != other if scale is None else (place[one] - place[other]) ** 2
-
-    def compute() -> Fraction:
-        first, second = Counter[Rating](), Counter[Rating]()
-        observed = 0
-        for pattern, count in ratings.paired.items():
-            one, other = _given(pattern)
-            first[one] += count
-            second[other] += count
-            observed += weight(one, other) * count
-        expected = sum(weight(a, b) * n * m for a, n in first.items() for b, m in second.items())
-        return Fraction(observed * ratings.units, expected)
-
-    return _coefficient(ratings, compute)
-
-
-def fleiss_kappa(ratings: Ratings) -> Coefficient:
-    """Return Fleiss' kappa of any number of raters (Fleiss 1971).
-
-    Units may have different raters, but need the same number of ratings: otherwise undefined as
-    ``unequal_raters``.
-    """
-    if len({len(_given(pattern)) for pattern in ratings.all}) > 1:
-        return Coefficient(None, "unequal_raters")
-    chance = _apart(ratings.classes) / max(ratings.classes.total(), 1) ** 2
-    return _coefficient(ratings, lambda: _differing(ratings) / ratings.units / chance)
-
-
-def gwet_ac1(ratings: Ratings, *, scale: Sequence[Rating] | None = None) -> Coefficient:
-    """Return Gwet's AC1 of two or more raters; gaps are allowed.
-
-    Chance agreement follows from how evenly the classes are used (Gwet 2008), so that a rare class
-    does not lower the value as with kappa. Units with one rating count for the shares of classes.
-
-    Args:
-        ratings: the ratings.
-        scale: all possible classes; by default those that occur.
-    """
-
-    def compute() -> Fraction:
-        shares: dict[Rating, Fraction] = defaultdict(Fraction)
-        for pattern, count in ratings.all.items():
-            given = _given(pattern)
-            for rating in given:
-                shares[rating] += Fraction(count, len(given))
-        units, classes = sum(ratings.all.values()), len(shares.keys() | set(scale or ()))
-        spread = sum((s / units * (1 - s / units) for s in shares.values()), Fraction())
-        return _differing(ratings) / ratings.units / (1 - spread / (classes - 1))
-
-    return _coefficient(ratings, compute)
-
-
-def krippendorff_alpha(ratings: Ratings, *, level: Level = "nominal") -> Coefficient:
-    """Return Krippendorff's alpha of any number of raters; gaps are allowed.
-
-    Args:
-        ratings: the ratings.
-        level: level of measurement: ``nominal`` for classes, ``interval`` for numbers.
-    """
-
-    def compute() -> Fraction:
-        observed = Fraction()
-        for pattern, count in ratings.paired.items():
-            given = _given(pattern)
-            observed += _apart(Counter(given), level) * count / (len(given) - 1)
-        return observed * (ratings.classes.total() - 1) / _apart(ratings.classes, level)
-
-    return _coefficient(ratings, compute)
-
-
-def _coefficient(ratings: Ratings, compute: Callable[[], Fraction]) -> Coefficient:
-    """Return 1 minus the disagreement as a share of what chance would give, unless undefined."""
-    if not ratings.all:
-        return Coefficient(None, "too_few_units")
-    if not ratings.paired:
-        return Coefficient(None, "too_few_raters")
-    if len(ratings.classes) == 1:
-        return Coefficient(None, "one_class")
-    return Coefficient(float(1 - compute()))
 
 
 Floats = NDArray[np.float64]
@@ -291,16 +184,26 @@ def record_sums(patterns: Iterable[Pattern]) -> Sums:
     """
     sums = [0.0] * _SUMS
     for pattern in patterns:
-        given = [float(rating) for rating in pattern if rating is not None]
-        total, squares = sum(given), sum(rating * rating for rating in given)
-        parts = [0.0] * _PAIRED
-        if len(given) >= PAIR:
-            apart = (len(given) * squares - total * total) / (len(given) - 1)
-            parts = [1.0, apart, 2 * apart / len(given), len(given), total, squares, *given[:PAIR]]
-        if given:
-            parts += [1.0, total / len(given)]
-            sums = [before + part for before, part in zip(sums, parts, strict=True)]
+        if unit := _rounded_sums(pattern):
+            sums = list(map(add, sums, unit))
     return tuple(sums)
+
+
+@lru_cache(maxsize=1 << 12)  # few patterns, and many units
+def _rounded_sums(pattern: Pattern) -> list[float]:
+    """Return the sums of one unit; none without a rating."""
+    given = list(map(float, _given(pattern)))
+    return _unit_sums(given) if given else []
+
+
+def _unit_sums(given: Sequence[Any]) -> list[Any]:
+    """Return the sums of one unit with these ratings, exact ones of fractions."""
+    total, squares = sum(given), sum(rating * rating for rating in given)
+    parts: list[Any] = [0] * _PAIRED
+    if len(given) >= PAIR:
+        apart = (len(given) * squares - total * total) / (len(given) - 1)
+        parts = [1, apart, 2 * apart / len(given), len(given), total, squares, *given[:PAIR]]
+    return [*parts, 1, total / len(given)]
 
 
 _PAIRED = 8
@@ -387,7 +290,7 @@ def _intervals(
     observed = statistics(sums.sum(axis=0)[np.newaxis])
     unit = float((sums[:, 0] ** 2).sum() / max(sums[:, 0].sum(), 1.0))
     drawn, weights = _drawn(sums, np.random.default_rng(0))
-    worst = [statistics(drawn + weights * unit * np.array(kind)) for kind in unseen]
+    worst = [statistics(drawn + weights * unit * np.array(kind, np.float64)) for kind in unseen]
     small = is_small(sums[:, 0].sum() / max(unit, 1.0), skewness=None)
     method = f"{DIRICHLET}{GROUPED * grouped}"
     found = {}
@@ -410,38 +313,90 @@ def _quantiles(values: Floats) -> tuple[float, float]:
     return low, high
 
 
-def score_sums(scores: Sequence[float], rounded: Sequence[int], scale: Sequence[int]) -> Sums:
+def score_sums(scores: Sequence[Any], rounded: Sequence[int], scale: Sequence[int]) -> list[Any]:
     """Return a record's sums from which :func:`score_coefficients` follow.
 
     Args:
-        scores: of all raters, two or more.
+        scores: of all raters, two or more; the sums of fractions are exact.
         rounded: the same, as points of the scale.
         scale: the points, from the lowest to the highest.
     """
-    first, second = map(float, rounded[:PAIR])
-    shares = [rounded.count(point) / len(rounded) for point in scale]
+    first, second = rounded[:PAIR]
+    shares = [Fraction(rounded.count(point), len(rounded)) for point in scale]
     agreeing = sum(rounded.count(one) - 1 for one in rounded)
-    same = agreeing / (len(rounded) * (len(rounded) - 1))
+    same = Fraction(agreeing, len(rounded) * (len(rounded) - 1))
     pair = (first, second, first**2 + second**2, (first - second) ** 2)
-    return (*record_sums([tuple(scores)]), *pair, same, *shares)
+    return [*_unit_sums(scores), *pair, same, *shares]
 
 
-def score_coefficients(sums: Floats) -> dict[str, Floats]:
+def score_coefficients(sums: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Return kappa of the first two raters, AC1 and alpha by name, one for each row of sums.
 
     Kappa is Cohen's with quadratic weights; see :func:`score_sums`.
     """
     first, second, squares, apart, same, *shares = sums[:, _SUMS:].T
     count = sums[:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_chance = squares / count - 2 * first * second / count**2
-        used = np.stack(shares) / count
-        chance = (used * (1 - used)).sum(axis=0) / (len(shares) - 1)
-        return {
-            "kappa": 1 - apart / count / by_chance,
-            "AC1": (same / count - chance) / (1 - chance),
-            "alpha": coefficients(sums[:, :_SUMS])["alpha"],
-        }
+    by_chance = _over(squares, count) - _over(2 * first * second, count**2)
+    used = np.stack([_over(share, count) for share in shares])
+    chance = (used * (1 - used)).sum(axis=0) / (len(shares) - 1)
+    return {
+        "kappa": 1 - _over(_over(apart, count), by_chance),
+        "AC1": _over(_over(same, count) - chance, 1 - chance),
+        "alpha": _alpha(sums),
+    }
+
+
+def score_agreement(
+    scores: Sequence[Sequence[float]], rounded: Sequence[Sequence[int]], scale: Sequence[int]
+) -> dict[str, Coefficient]:
+    """Return :func:`score_coefficients` over all records.
+
+    Args:
+        scores: of each record by all raters.
+        rounded: the same, as points of the scale.
+        scale: the points, from the lowest to the highest.
+    """
+    records = Counter(zip(map(tuple, scores), map(tuple, rounded), strict=True))
+    rows = (
+        (score_sums([*map(Fraction, given)], points, scale), count)
+        for (given, points), count in records.items()
+    )
+    reason, of_scores = (Ratings.of(one).undefined for one in (rounded, scores))
+    reasons = {"kappa": reason, "AC1": reason, "alpha": of_scores}
+    return _over_all(rows, score_coefficients, reasons)
+
+
+def verdict_agreement(ratings: Ratings) -> dict[str, Coefficient]:
+    """Return ``kappa`` (Cohen's for two raters, Fleiss' for more), Gwet's ``ac1`` and ``alpha``.
+
+    Numbers that are not all 0 or 1 have only Krippendorff's alpha: the others compare classes.
+    """
+    reason, pair = ratings.undefined, ratings.raters <= PAIR
+    reasons = dict.fromkeys(("kappa", "ac1", "alpha"), reason)
+    if not set(ratings.classes) <= {0, 1}:
+        reasons |= dict.fromkeys(("kappa", "ac1"), "not_yes_or_no")
+    elif not pair and len({len(_given(pattern)) for pattern in ratings.all}) > 1:
+        reasons["kappa"] = "unequal_raters"
+    rows = (
+        (_unit_sums([*map(Fraction, _given(pattern))]), count)
+        for pattern, count in ratings.all.items()
+    )
+    return _over_all(rows, partial(coefficients, pair=pair), reasons)
+
+
+def _over_all(
+    rows: Iterable[tuple[list[Any], int]],
+    statistics: Callable[[NDArray[Any]], dict[str, NDArray[Any]]],
+    reasons: Mapping[str, str | None],
+) -> dict[str, Coefficient]:
+    """Return coefficients of exact sums, rounded once, except those that lack a value."""
+    found = {name: Coefficient(None, reason) for name, reason in reasons.items()}
+    if not all(reasons.values()):
+        sums = sum(np.array(row, dtype=object) * count for row, count in rows)
+        for name, values in statistics(np.array([sums])).items():
+            if reasons[name] is None:
+                found[name] = Coefficient(float(values[0]))
+    return found
 
 
 def _drawn(sums: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -458,20 +413,34 @@ def _drawn(sums: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     return every[:, :-1], every[:, -1:]
 
 
-def coefficients(sums: Floats, *, pair: bool = True) -> dict[str, Floats]:
+def coefficients(sums: NDArray[Any], *, pair: bool = True) -> dict[str, NDArray[Any]]:
     """Return the coefficients by name, one for each row of sums; undefined ones are not finite.
+
+    Sources: Cohen 1960, Fleiss 1971, Gwet 2008 and Krippendorff.
 
     Args:
         sums: :func:`record_sums`, added up over records.
         pair: True for Cohen's kappa of two raters, else Fleiss'.
     """
-    units, apart, differing, ratings, total, squares, a, b, rated, mean = sums.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        observed, share, yes = differing / units, mean / rated, total / ratings
-        first, second = (a / units, b / units) if pair else (yes, yes)
-        by_chance = first * (1 - second) + second * (1 - first)
-        return {
-            "kappa": 1 - observed / by_chance,
-            "ac1": 1 - observed / (1 - 2 * share * (1 - share)),
-            "alpha": 1 - apart * (ratings - 1) / (ratings * squares - total**2),
-        }
+    units, _, differing, ratings, total, _, a, b, rated, mean = sums.T
+    observed, share, yes = _over(differing, units), _over(mean, rated), _over(total, ratings)
+    first, second = (_over(a, units), _over(b, units)) if pair else (yes, yes)
+    by_chance = first * (1 - second) + second * (1 - first)
+    return {
+        "kappa": 1 - _over(observed, by_chance),
+        "ac1": 1 - _over(observed, 1 - 2 * share * (1 - share)),
+        "alpha": _alpha(sums),
+    }
+
+
+def _alpha(sums: NDArray[Any]) -> NDArray[Any]:
+    """Return Krippendorff's alpha for differences, one for each row of sums."""
+    _, apart, _, ratings, total, squares, *_ = sums.T
+    return 1 - _over(apart * (ratings - 1), ratings * squares - total**2)
+
+
+def _over(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[Any]:
+    """Return quotients, of floats or of fractions; NaN over 0."""
+    nan = np.full(numerators.shape, math.nan, dtype=numerators.dtype)
+    found: NDArray[Any] = np.divide(numerators, denominators, out=nan, where=denominators != 0)
+    return found

@@ -15,11 +15,8 @@ from labeler.calculators.agreement import (
     Pattern,
     Ratings,
     agreement_intervals,
-    cohen_kappa,
-    fleiss_kappa,
-    gwet_ac1,
-    krippendorff_alpha,
     record_sums,
+    verdict_agreement,
 )
 from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.metrics_row import question_digest
@@ -224,7 +221,7 @@ class FieldRatings:
             tied: units on which as many people say yes as no.
         """
         ratings, questions = Ratings(self.patterns), None
-        raw, found = ratings.raw, coefficients(ratings)
+        raw, found = ratings.raw, verdict_agreement(ratings)
         if self.sums and len(self.questions) <= self.most:
             questions = count_clusters(self.questions)
             groups = None if questions is None else self.questions
@@ -246,21 +243,6 @@ class FieldRatings:
             caution=ratings.caution,
             **found,
         )
-
-
-def coefficients(ratings: Ratings) -> dict[str, Coefficient]:
-    """Return ``kappa`` (Cohen's for two raters, Fleiss' for more), Gwet's ``ac1`` and ``alpha``.
-
-    Numbers that are not all 0 or 1 have only Krippendorff's alpha, at the interval level: the
-    others compare classes.
-    """
-    if set(ratings.classes) <= {0, 1}:
-        kappa = cohen_kappa if ratings.raters <= PAIR else fleiss_kappa
-        found = (kappa(ratings), gwet_ac1(ratings), krippendorff_alpha(ratings))
-    else:
-        neither = Coefficient(None, "not_yes_or_no")
-        found = (neither, neither, krippendorff_alpha(ratings, level="interval"))
-    return dict(zip(("kappa", "ac1", "alpha"), found, strict=True))
 
 
 def _mean(ratings: Ratings, side: int) -> float | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import krippendorff
 import numpy as np
@@ -16,17 +17,13 @@ from hypothesis import strategies as st
 from labeler.calculators import METRICS, measure, select_metrics
 from labeler.calculators.agreement import (
     Coefficient,
-    Level,
     Pattern,
     Rating,
     Ratings,
     agreement_intervals,
-    coefficients,
-    cohen_kappa,
-    fleiss_kappa,
-    gwet_ac1,
-    krippendorff_alpha,
     record_sums,
+    score_agreement,
+    verdict_agreement,
 )
 from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
 from labeler.comparing import human_matching
@@ -47,23 +44,6 @@ BALANCED = ((40, 5), (10, 45))
 PARADOX = ((118, 5), (2, 0))
 """Raters agree on 94 % of the units, and kappa is below 0."""
 
-FLEISS = (
-    (0, 0, 0, 0, 14),
-    (0, 2, 6, 4, 2),
-    (0, 0, 3, 5, 6),
-    (0, 3, 9, 2, 0),
-    (2, 2, 8, 1, 1),
-    (7, 7, 0, 0, 0),
-    (3, 2, 6, 3, 0),
-    (2, 5, 3, 2, 2),
-    (6, 5, 2, 1, 0),
-    (0, 2, 2, 3, 7),
-)
-"""14 raters, 10 units, 5 classes: how many raters chose each class."""
-
-Measure = Callable[[Ratings], Coefficient]
-COEFFICIENTS: tuple[Measure, ...] = (cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha)
-
 
 def table(rows: Sequence[Sequence[int]]) -> Ratings:
     """Two raters by a cross table: rows are the first rater's classes."""
@@ -75,8 +55,14 @@ def by_unit(coders: Sequence[Sequence[Rating | None]]) -> Ratings:
     return Ratings.of(list(zip(*coders, strict=True)))
 
 
-def value(found: Coefficient) -> float:
-    """The coefficient, which must be defined."""
+def values(ratings: Ratings) -> tuple[float | None, ...]:
+    """Kappa, AC1 and alpha."""
+    return tuple(found.value for found in verdict_agreement(ratings).values())
+
+
+def alpha(ratings: Ratings) -> float:
+    """Krippendorff's alpha, which must be defined."""
+    found = verdict_agreement(ratings)["alpha"]
     assert found.undefined is None
     assert found.value is not None
     return found.value
@@ -85,81 +71,75 @@ def value(found: Coefficient) -> float:
 # -- published figures ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("level", "expected"), [("nominal", 0.7434211), ("interval", 0.8491071)])
-def test_alpha_has_its_published_values(level: Level, expected: float) -> None:
-    """Krippendorff's four coders give his values, gaps and all."""
-    assert value(krippendorff_alpha(by_unit(CODERS), level=level)) == pytest.approx(
-        expected, abs=5e-8
-    )
+def test_alpha_has_its_published_value() -> None:
+    """Krippendorff's four coders give his value, gaps and all."""
+    assert alpha(by_unit(CODERS)) == pytest.approx(0.8491071, abs=5e-8)
 
 
 @pytest.mark.parametrize(
-    ("rows", "kappa", "ac1", "alpha", "raw"),
+    ("rows", "expected", "raw"),
     [
-        (BALANCED, 0.7, 0.7007481, 0.7007519, 0.85),
-        (PARADOX, -0.0233918, 0.9407763, -0.0246914, 0.944),
+        (BALANCED, (0.7, 0.7007481, 0.7007519), 0.85),
+        (PARADOX, (-0.0233918, 0.9407763, -0.0246914), 0.944),
     ],
 )
 def test_two_raters_have_their_published_values(
-    rows: Sequence[Sequence[int]], kappa: float, ac1: float, alpha: float, raw: float
+    rows: Sequence[Sequence[int]], expected: tuple[float, ...], raw: float
 ) -> None:
     """Kappa, AC1 and alpha of both cross tables, each beside the same raw agreement."""
-    ratings = table(rows)
-    for coefficient, expected in ((cohen_kappa, kappa), (gwet_ac1, ac1)):
-        assert value(coefficient(ratings)) == pytest.approx(expected, abs=5e-8)
-    assert float(ratings.raw or 0) == pytest.approx(raw)
-    assert value(krippendorff_alpha(ratings)) == pytest.approx(alpha, abs=5e-8)
-
-
-def test_fleiss_kappa_has_its_published_value() -> None:
-    """The ten units of fourteen raters."""
-    units = [[c for c, n in enumerate(row) for _ in range(n)] for row in FLEISS]
-    assert value(fleiss_kappa(Ratings.of(units))) == pytest.approx(0.2099307, abs=5e-8)
+    assert values(table(rows)) == pytest.approx(expected, abs=5e-8)
+    assert float(table(rows).raw or 0) == pytest.approx(raw)
 
 
 # -- worked by hand -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("coefficient", "units", "expected"),
+    ("name", "units", "expected"),
     [
         # Agree on 3 of 4; by chance 2/4·3/4 + 2/4·1/4 = 1/2: (3/4 - 1/2) / (1 - 1/2).
-        (cohen_kappa, [(1, 1), (1, 1), (0, 1), (0, 0)], 1 / 2),
+        ("kappa", [(1, 1), (1, 1), (0, 1), (0, 0)], 1 / 2),
         # A constant rater beside one who varies agrees exactly as chance does.
-        (cohen_kappa, [(1, 1), (1, 0)], 0),
-        # Units yyy and yyn agree by 1 and 1/3; shares 5/6, 1/6: (2/3 - 26/36) / (10/36).
-        (fleiss_kappa, [(1, 1, 1), (1, 1, 0)], -1 / 5),
+        ("kappa", [(1, 1), (1, 0)], 0),
+        # Fleiss: yyy and yyn agree by 1 and 1/3; shares 5/6, 1/6: (2/3 - 26/36) / (10/36).
+        ("kappa", [(1, 1, 1), (1, 1, 0)], -1 / 5),
         # Agree on 1 of 2; shares of y (1 + 1/2 + 1)/3 = 5/6: chance 10/36: (1/2 - 5/18)/(13/18).
-        (gwet_ac1, [(1, 1), (1, 0), (1, GAP)], 4 / 13),
+        ("ac1", [(1, 1), (1, 0), (1, GAP)], 4 / 13),
         # Coincidences of yy, yn: 2 of yy, 1 each of yn and ny; 1 - (4-1)·2/(2·3·1).
-        (krippendorff_alpha, [(1, 1), (1, 0)], 0),
+        ("alpha", [(1, 1), (1, 0)], 0),
     ],
 )
-def test_coefficients_worked_by_hand(
-    coefficient: Measure, units: list[Pattern], expected: float
-) -> None:
+def test_coefficients_worked_by_hand(name: str, units: list[Pattern], expected: float) -> None:
     """Observed agreement beyond chance."""
     ratings = Ratings.of(units)
-    assert value(coefficient(ratings)) == pytest.approx(expected)
+    assert verdict_agreement(ratings)[name].value == pytest.approx(expected)
     assert ratings.units == sum(GAP not in unit for unit in units)
 
 
-def test_weighted_kappa_worked_by_hand() -> None:
-    """One minus observed over expected squared steps on the scale, used or not.
+def test_coefficients_of_scores_worked_by_hand() -> None:
+    """Kappa is one minus observed over expected squared steps on the scale, used or not.
 
     Raters differ by one step once and by two once, in 4 units: observed 5. First rater 1,1,2,3;
-    second 1,2,2,1: expected squares (0+1+1+0)·2 + (1+0+0+1) + (4+1+1+4) = 16, over 4 = 4.
+    second 1,2,2,1: expected squares (0+1+1+0)·2 + (1+0+0+1) + (4+1+1+4) = 16, over 4 = 4. AC1:
+    agree on 2 of 4, shares 4/8, 3/8, 1/8: chance (1/4 + 15/64 + 7/64) / 2 = 19/64.
     """
-    ratings = Ratings.of([(1, 1), (1, 2), (2, 2), (3, 1)])
-    assert value(cohen_kappa(ratings, scale=(1, 2, 3))) == 1 - 5 / 4
-    apart = Ratings.of([(1, 4), (2, 2), (1, 1), (4, 2)])
-    assert cohen_kappa(apart, scale=(1, 2, 4)).value != cohen_kappa(apart, scale=range(1, 5)).value
+    units = [(1, 1), (1, 2), (2, 2), (3, 1)]
+    found = score_agreement(units, units, (1, 2, 3))
+    assert found["kappa"].value == 1 - 5 / 4
+    assert found["AC1"].value == pytest.approx((1 / 2 - 19 / 64) / (1 - 19 / 64))
+    assert found["alpha"].value == alpha(Ratings.of(units))
+    # Scores that one point of the scale rounds differ in alpha alone.
+    found = score_agreement([(1.1, 1.2), (0.9, 1.1)], [(1, 1), (1, 1)], (1, 2, 3))
+    assert [found[name].undefined for name in ("kappa", "AC1", "alpha")] == [
+        "one_class",
+        "one_class",
+        None,
+    ]
 
 
 # -- undefined ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
 @pytest.mark.parametrize(
     ("units", "reason", "raw"),
     [
@@ -170,32 +150,28 @@ def test_weighted_kappa_worked_by_hand() -> None:
         ([(1, 1), (1, 1)], "one_class", 1.0),
     ],
 )
-def test_what_is_undefined_says_why(
-    coefficient: Measure, units: list[Pattern], reason: str, raw: float | None
-) -> None:
+def test_what_is_undefined_says_why(units: list[Pattern], reason: str, raw: float | None) -> None:
     """No coefficient is 1 or NaN where there is nothing to agree about."""
     ratings = Ratings.of(units)
-    assert (coefficient(ratings), ratings.raw) == (Coefficient(None, reason), raw)
+    assert {*verdict_agreement(ratings).values()} == {Coefficient(None, reason)}
+    assert ratings.raw == raw
 
 
 def test_fleiss_needs_equally_many_ratings() -> None:
-    """A gap makes Fleiss' kappa undefined, and only that one."""
-    ratings = Ratings.of([(1, 1, 0), (0, 0, GAP)])
-    assert fleiss_kappa(ratings).undefined == "unequal_raters"
-    assert gwet_ac1(ratings).undefined is None
-    assert krippendorff_alpha(ratings).undefined is None
+    """A gap makes Fleiss' kappa undefined, and only that one; numbers have only alpha."""
+    found = verdict_agreement(Ratings.of([(1, 1, 0), (0, 0, GAP)])).values()
+    assert [one.undefined for one in found] == ["unequal_raters", None, None]
+    found = verdict_agreement(Ratings.of([(0.5, 1), (0.25, 1)])).values()
+    assert [one.undefined for one in found] == ["not_yes_or_no", "not_yes_or_no", None]
 
 
-@pytest.mark.parametrize("level", ["nominal", "interval"])
-def test_alpha_is_that_of_the_library(level: Level) -> None:
+def test_alpha_is_that_of_the_library() -> None:
     """With gaps and fractions; values too far apart to square are exact fractions all the same."""
     few = [(0.5, 2.0, None), (2.0, 2.5, 2.0), (3.0, 3.0, 4.25), (None, 0.5, 0.5)]
     data = [[math.nan if r is None else r for r in coder] for coder in zip(*few, strict=True)]
-    expected = krippendorff.alpha(reliability_data=data, level_of_measurement=level)
-    found = krippendorff_alpha(Ratings.of(few), level=level)
-    assert value(found) == pytest.approx(float(expected), abs=1e-12)
-    far = Ratings.of([(1e308, 1.7e308), (1.7e308, 1.7e308)])
-    assert value(krippendorff_alpha(far, level=level)) == 0.0
+    expected = krippendorff.alpha(reliability_data=data, level_of_measurement="interval")
+    assert alpha(Ratings.of(few)) == pytest.approx(float(expected), abs=1e-12)
+    assert alpha(Ratings.of([(1e308, 1.7e308), (1.7e308, 1.7e308)])) == 0.0
 
 
 # -- wrong use ------------------------------------------------------------------------------------
@@ -203,57 +179,46 @@ def test_alpha_is_that_of_the_library(level: Level) -> None:
 
 @pytest.mark.parametrize(
     ("units", "message"),
-    [
-        ([(1, 1, 1)], "two raters, got 3; use Fleiss"),
-        ([(1, 1), (1, 1, 1)], "2 to 3 places"),
-        ([(1.0, math.nan)], "None for a gap"),
-    ],
+    [([(1, 1), (1, 1, 1)], "2 to 3 places"), ([(1.0, math.nan)], "None for a gap")],
 )
 def test_ratings_that_mean_nothing_are_refused(units: list[Pattern], message: str) -> None:
     """A missing place is no gap: nobody could tell whose it is; nor is NaN."""
     with pytest.raises(UsageError, match=message):
-        cohen_kappa(Ratings.of(units))
+        Ratings.of(units)
 
 
 # -- laws -----------------------------------------------------------------------------------------
 
-CLASSES = st.sampled_from([0, 1, 2])
-PAIRS = st.lists(st.tuples(CLASSES, CLASSES), min_size=1, max_size=30)
 
-
-@given(PAIRS)
-def test_coefficients_follow_from_the_pairs_alone(pairs: list[tuple[int, int]]) -> None:
-    """None is above 1, minds the order of raters or names of classes, or counts a gap."""
-    names = {0: 7, 1: -3, 2: 0.5}
-    for coefficient in COEFFICIENTS:
-        one = coefficient(Ratings.of(pairs))
-        for changed in ([(b, a) for a, b in pairs], [(names[a], names[b]) for a, b in pairs]):
-            other = coefficient(Ratings.of(changed))
-            assert one.undefined == other.undefined
-            assert one.value == pytest.approx(other.value)
-    # And no coefficient is above 1.
-    ratings = Ratings.of(pairs)
-    assert (ratings.units, float(ratings.raw or 0)) == (
-        len(pairs),
-        sum(a == b for a, b in pairs) / len(pairs),
-    )
+@given(st.lists(st.tuples(*[st.integers(0, 1)] * 3), min_size=1, max_size=30), st.integers(2, 3))
+def test_coefficients_are_those_of_their_definitions(
+    units: list[tuple[int, ...]], raters: int
+) -> None:
+    """Disagreement over that by chance; none minds the order of raters or of units."""
+    units = [unit[:raters] for unit in units]
+    ratings = Ratings.of(units)
     assert sum(ratings.prevalence.values()) == pytest.approx(1)
-    found = [coefficient(ratings).value for coefficient in COEFFICIENTS]
-    assert all(one is None or one <= 1 for one in found)
-    gapped: list[Pattern] = [*pairs, (2, GAP)]
-    for coefficient in (cohen_kappa, krippendorff_alpha):
-        assert coefficient(Ratings.of(gapped)) == coefficient(Ratings.of(pairs))
-
-
-@given(st.lists(CLASSES, min_size=2, max_size=30), st.integers(2, 4))
-def test_perfect_agreement_is_one_if_there_are_two_classes(said: list[int], raters: int) -> None:
-    """Raters who say the same have 1; who say but one thing have a reason."""
-    for coefficient in (fleiss_kappa, gwet_ac1, krippendorff_alpha):
-        found = coefficient(Ratings.of([(rating,) * raters for rating in said]))
-        if len(set(said)) > 1:
-            assert value(found) == pytest.approx(1.0, abs=1e-12)
-        else:
-            assert (found.value, found.undefined) == (None, "one_class")
+    differing = [sum(a != b for a, b in combinations(unit, 2)) for unit in units]
+    observed = sum(differing) / len(units) / math.comb(raters, 2)
+    assert float(ratings.raw or 0) == pytest.approx(1 - observed)
+    said = [one for unit in units for one in unit]
+    yes = sum(said) / len(said)
+    if yes in {0, 1}:
+        assert values(ratings) == (None, None, None)
+        return
+    means = [sum(own) / len(units) for own in zip(*units, strict=True)]
+    a, b = means if raters == 2 else (yes, yes)
+    chance = 2 * yes * (1 - yes)
+    expected = (
+        1 - observed / (a * (1 - b) + b * (1 - a)),
+        1 - observed / (1 - chance),
+        1 - observed / (chance * len(said) / (len(said) - 1)),
+    )
+    assert values(ratings) == pytest.approx(expected)
+    assert values(Ratings.of([unit[::-1] for unit in units[::-1]])) == values(ratings)
+    if raters == 2:
+        gapped = values(Ratings.of([*units, (0, GAP)]))
+        assert (gapped[0], gapped[2]) == (values(ratings)[0], values(ratings)[2])
 
 
 def test_intervals_of_agreement_are_a_little_wider_than_a_bootstrap() -> None:
@@ -271,38 +236,14 @@ def test_intervals_of_agreement_are_a_little_wider_than_a_bootstrap() -> None:
     for _ in range(500):
         chosen = rng.integers(30, size=30)
         ratings = Ratings.of([pattern for n in chosen.tolist() for pattern in records[n]])
-        values = (cohen_kappa(ratings), gwet_ac1(ratings), krippendorff_alpha(ratings))
-        for name, value in zip(drawn, values, strict=True):
-            assert value.value is not None
-            drawn[name].append(value.value)
+        for name, one in verdict_agreement(ratings).items():
+            assert one.value is not None
+            drawn[name].append(one.value)
     for name, values_of in drawn.items():
         low, high = np.quantile(values_of, [0.0187, 0.9813])
         assert found[name].low < low + 0.02
         assert found[name].high > high - 0.02
         assert found[name].high - found[name].low < 1.8 * (high - low)
-
-
-FULL: list[Pattern] = [(1, 1, 0), (1, 1, 1), (0, 0, 0), (0, 1, 0), (1, 1, 1), (0, 0, 0)]
-
-
-@pytest.mark.parametrize(
-    ("patterns", "kappa"),
-    [
-        ([*[(1, 1)] * 40, *[(1, 0)] * 5, *[(0, 1)] * 10, *[(0, 0)] * 45, (1, GAP)], cohen_kappa),
-        (FULL, fleiss_kappa),
-        ([*FULL, (1, GAP, 0), (GAP, 1, 1), (GAP, GAP, 1)], None),
-    ],
-)
-def test_the_sums_of_records_give_the_coefficients_themselves(
-    patterns: list[Pattern], kappa: Measure | None
-) -> None:
-    """Summed over all records, of two raters and more, gaps included."""
-    ratings = Ratings.of(patterns)
-    found = coefficients(np.array([record_sums(patterns)]), pair=ratings.raters == 2)
-    measures = {"kappa": kappa, "ac1": gwet_ac1, "alpha": krippendorff_alpha}
-    for name, measure_of in measures.items():
-        if measure_of is not None:
-            assert found[name][0] == pytest.approx(measure_of(ratings).value)
 
 
 def test_records_of_one_question_are_drawn_together() -> None:

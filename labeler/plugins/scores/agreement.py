@@ -17,11 +17,9 @@ from labeler.calculators.agreement import (
     PAIR,
     Coefficient,
     Ratings,
-    cohen_kappa,
     drawn_intervals,
     extreme_patterns,
-    gwet_ac1,
-    krippendorff_alpha,
+    score_agreement,
     score_coefficients,
     score_sums,
 )
@@ -188,7 +186,8 @@ def _panel(
     exact = [[rated[unit] for _, rated in raters] for unit in common]
     scores = [[float(score) for score in given] for given in exact]
     nearest = [[math.floor(score + Fraction(1, 2)) for score in given] for given in exact]
-    rounded, scale, count = Ratings.of(nearest), criterion.scale, len(common)
+    scale, count = criterion.scale, len(common)
+    found = score_agreement(scores, nearest, scale)
     totals = [math.fsum(given[place] for given in scores) for place in range(len(raters))]
     panel = Panel(
         criterion=criterion.name,
@@ -200,10 +199,10 @@ def _panel(
         records=count,
         spread=math.fsum(map(statistics.stdev, scores)) / count if count else None,
         identical=sum(len(set(given)) == 1 for given in exact) / count if count else None,
-        kappa=cohen_kappa(rounded, scale=scale) if len(raters) == PAIR else None,
-        ac1=gwet_ac1(rounded, scale=scale),
-        alpha=krippendorff_alpha(Ratings.of(scores), level="interval"),
-        caution=rounded.caution,
+        kappa=found["kappa"] if len(raters) == PAIR else None,
+        ac1=found["AC1"],
+        alpha=found["alpha"],
+        caution=Ratings.of(nearest).caution,
     )
     if not intervals or count > MOST_RECORDS:
         return panel
