@@ -136,7 +136,7 @@ def _continue(
         raise UsageError(f"{answers}: {error}") from error
     write_plan(found, path)
     if not found.is_finished:
-        more = f"{plural(len(found.sentences), 'sentence')} that {path} asks for now"
+        more = f"{plural(len(found.sentences), 'sentence')}{found.twice}, that {path} asks for now"
         print_lines([f"{found.conclusion}. Next: {more}"])
         return SOME_FAILED
     certificate = found.issue()
