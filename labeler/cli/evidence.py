@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,9 +101,10 @@ def _plan(
     goal = Goal(**{"metric": "adherence_fraction"} | wanted)
     made = make_plan(outcomes_at(labels), goal, None if doubt is None else Doubt.load(doubt))
     write_plan(made, path)
+    named = f"{shlex.quote(labels)} --plan {shlex.quote(path)}"
     next_ = (
-        f"labeler review {labels} --plan {path}; or fill in its column answer, and "
-        f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
+        f"labeler review {named}; or fill in its column answer, and labeler certify {named} "
+        "--answers ANSWERS.csv"
     )
     print_lines([f"{made.conclusion}. They are in {path}. Next: {next_}"])
 
