@@ -127,7 +127,7 @@ class _Answers(NamedTuple):
 ANTHROPIC = Provider(
     base_url="https://api.anthropic.com",
     key_variables=("ANTHROPIC_API_KEY",),
-    address_variable="ANTHROPIC_BASE_URL",
+    address_variables=("ANTHROPIC_BASE_URL",),
     modes=NATIVE_MODES,
     requires_cap=True,
     lacks=OPENAI_ONLY | {"seed"},
@@ -176,7 +176,7 @@ def limits_of(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class AnthropicJudge(HostedJudge):
-    """Labels records with a model of Anthropic; arguments are those of its base.
+    """Labels records with a model of Anthropic; arguments as for :class:`OpenAIJudge`.
 
     Example:
         >>> labeler.AnthropicJudge("MODEL", api_key="key").spec.model
@@ -201,7 +201,7 @@ class AnthropicJudge(HostedJudge):
 BEDROCK = Provider(
     base_url="https://bedrock-runtime.{region}.amazonaws.com",
     key_variables=("AWS_BEARER_TOKEN_BEDROCK",),
-    address_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+    address_variables=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL"),
     region_variables=("AWS_REGION", "AWS_DEFAULT_REGION"),
     modes=NATIVE_MODES,
     lacks=OPENAI_ONLY | {"seed"},
@@ -247,11 +247,11 @@ _BEDROCK_ANSWERS = _Answers(
 class BedrockJudge(HostedJudge):
     """Labels records with a model on Amazon Bedrock, by its Converse API.
 
-    An API key of Bedrock is a bearer token, so no request is signed. Arguments are those of its
-    base.
+    An API key of Bedrock is a bearer token, so no request is signed. Arguments are those
+    of :class:`OpenAIJudge`.
 
     Raises:
-        UsageError: neither ``base_url`` nor ``AWS_REGION`` names a region, or as for its base.
+        UsageError: neither ``base_url`` nor ``AWS_REGION`` names a region; else as there.
 
     Example:
         >>> url = "https://bedrock-runtime.eu-central-1.amazonaws.com"
@@ -268,7 +268,7 @@ class BedrockJudge(HostedJudge):
 GEMINI = Provider(
     base_url="https://generativelanguage.googleapis.com",
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    address_variable="GOOGLE_GEMINI_BASE_URL",
+    address_variables=("GOOGLE_GEMINI_BASE_URL",),
     modes=NATIVE_MODES,
     preset={"prompt_cache": "off"},  # it caches unasked
     lacks=OPENAI_ONLY | {"prompt_cache"},
@@ -314,7 +314,9 @@ _GEMINI_ANSWERS = _Answers(
 
 
 class GeminiJudge(HostedJudge):
-    """Labels records with a model of Google's Gemini API; arguments are those of its base.
+    """Labels records with a model of Google's Gemini API.
+
+    Arguments are those of :class:`OpenAIJudge`.
 
     Example:
         >>> labeler.GeminiJudge("MODEL", api_key="key").spec.model

@@ -189,8 +189,9 @@ def test_a_key_in_the_environment_chooses_the_model(
     assert (code, "sentinel" in err) == (2, False)
     assert "--judge embedded works without one" in err
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    code, _, err = labeler_command("label", EXAMPLES, "--model", "m")
-    assert (code, "give --base-url" in err) == (2, True)
+    for key in ([], ["--api-key-command", "echo key"]):
+        code, _, err = labeler_command("label", EXAMPLES, "--model", "m", *key)
+        assert (code, "give --base-url" in err) == (2, True)
 
 
 def test_recorded_answers_are_replayed(labeler_command: Command, labels: Path) -> None:

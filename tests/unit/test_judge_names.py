@@ -151,6 +151,7 @@ def test_a_region_of_the_environment_names_a_host_of_the_provider(
         ("anthropic", "ANTHROPIC_BASE_URL"),
         ("gemini", "GOOGLE_GEMINI_BASE_URL"),
         ("bedrock", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"),
+        ("bedrock", "AWS_ENDPOINT_URL"),
     ],
 )
 def test_an_address_of_the_environment_is_not_passed_by(
@@ -160,6 +161,9 @@ def test_an_address_of_the_environment_is_not_passed_by(
     monkeypatch.setenv(variable, "https://gateway.test")
     with pytest.raises(UsageError, match=f"{variable} is set"):
         environment_key(None, provider)
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    with pytest.raises(UsageError, match=f"{variable} is set"):
+        JUDGES[provider]("m", api_key="key")
     assert environment_key("https://gateway.test", provider)
 
 

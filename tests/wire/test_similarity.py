@@ -221,6 +221,16 @@ def test_a_judge_that_only_labels_is_refused(tmp_path: Path) -> None:
         list(run)
 
 
+@pytest.mark.parametrize("embedder", [None, 3, EmbeddedJudge()])
+def test_another_object_is_no_embedder(tmp_path: Path, embedder: Any) -> None:
+    """It is refused before a question is paid for."""
+    with Provider() as provider:
+        run = iter_similarity(rows(1), judge=judge_of(provider), embedder=embedder, store=tmp_path)
+        with pytest.raises(UsageError, match="an embedder is a name, or an object"):
+            list(run)
+    assert provider.requests == []
+
+
 # What the embedder may do
 
 

@@ -77,14 +77,9 @@ def environment_key(base_url: str | None, provider: str = "openai", instead: str
         instead: the alternative to name where there is no key.
 
     Raises:
-        UsageError: there is no key, or the environment names another server.
+        UsageError: there is no key, or as for :func:`require_named_server`.
     """
-    elsewhere = PROVIDERS[provider].address_variable
-    if elsewhere and base_url is None and os.environ.get(elsewhere):
-        raise UsageError(
-            f"{elsewhere} is set, and labeler sends documents to addresses on the command line "
-            "only: give --base-url, or unset the variable"
-        )
+    require_named_server(base_url, provider)
     variables = PROVIDERS[provider].key_variables
     key = next(filter(None, map(os.environ.get, variables)), None)
     if not key and variables and base_url is None:
@@ -93,6 +88,21 @@ def environment_key(base_url: str | None, provider: str = "openai", instead: str
             f"--base-url for a server that needs none{instead}"
         )
     return key or NO_KEY
+
+
+def require_named_server(base_url: str | None, provider: str = "openai") -> None:
+    """Check that the environment names no other server, which the provider's library would ask.
+
+    Raises:
+        UsageError: it does, and ``base_url`` names none: a gateway's key would go to the provider.
+    """
+    variables = PROVIDERS[provider].address_variables
+    elsewhere = next(filter(os.environ.get, variables), None)
+    if elsewhere and base_url is None:
+        raise UsageError(
+            f"{elsewhere} is set, and labeler sends documents to addresses on the command line "
+            "only: give --base-url, or unset the variable"
+        )
 
 
 def usable_key(key: str) -> str:

@@ -27,6 +27,7 @@ from labeler.judges.openai.address import (
     read_headers,
     read_proxy,
     read_query,
+    require_named_server,
     safe_url,
     usable_key,
 )
@@ -105,9 +106,11 @@ def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
             else from the environment, for OpenAI.
 
     Raises:
-        UsageError: the address is not safe, the key is malformed, missing or given twice, an option
-            is malformed, or a file or a variable that it names cannot be read.
+        UsageError: the environment names another address, the address is not safe, the key is
+            malformed, missing or given twice, an option is malformed, or a file or a variable that
+            it names cannot be read.
     """
+    require_named_server(options.base_url)
     url = options.base_url or OFFICIAL_URL
     safe_url(url, options.allow_http or ())
     proxy = read_proxy(options.proxy, url)

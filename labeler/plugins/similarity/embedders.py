@@ -101,6 +101,11 @@ def open_embedder(
             package that is not installed.
     """
     if not isinstance(embedder, str):
+        if not isinstance(getattr(embedder, "spec", None), EmbedderSpec):
+            raise UsageError(
+                "an embedder is a name, or an object with spec (an EmbedderSpec), price, embed and "
+                f"aclose; got {embedder!r:.40}"
+            )
         return embedder
     kind, _, model = embedder.partition(":")
     if kind != "openai":
