@@ -93,7 +93,7 @@ class LabelOptionsDict(TypedDict, total=False):
     temperature: float | None
     """Sampling temperature, 0 to 2; omitted from the request unless set."""
     top_p: float | None
-    """Nucleus sampling share; omitted from the request unless set."""
+    """Nucleus sampling share, above 0 to 1; omitted from the request unless set."""
     seed: int | None
     """Sampling seed; omitted from the request unless set."""
     reasoning_effort: str | None
@@ -109,13 +109,13 @@ class LabelOptionsDict(TypedDict, total=False):
     cap_field: CapField
     """Request field for --max-output-tokens."""
     timeout: float | None
-    """Total seconds for one attempt."""
+    """Total seconds for one attempt; by default 180."""
     recorded: str | None
     """Label file that the replay judge takes its answers from."""
     price: PriceLike | None
     """US dollars per million tokens: IN,OUT such as 0.25,2; then CACHED,CACHE_WRITE."""
     prices: str | None
-    """JSON file of prices by model."""
+    """JSON file of prices: {"as_of": DAY, "models": {MODEL: {"input": 0.25, "output": 2}}}."""
     id_from: str
     """Columns that form the row id, comma-separated."""
     preset: str | None

@@ -169,6 +169,11 @@ def doubt(
     from labeler.evidence.doubt import fit_doubt
 
     judge: SecondJudge | None = None
+    if second_opinion and output is not None:
+        raise UsageError(
+            f"-o {output}: commands that read a model ask no second judge, so its doubts would be "
+            "others: leave out -o or --second-opinion"
+        )
     if second_opinion:
         from labeler.judges.embedded.judge import second_opinion as judge
     if output is not None:

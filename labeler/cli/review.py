@@ -177,7 +177,7 @@ def _session(
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
     if settings.queue == "doubtful":
         notify("auditing all labels, to rank them")
-    snapshot = log.snapshot()  # report an unreadable file before the audit
+    log.snapshot()  # report an unreadable file before the audit
     label_set = LabelSet(
         api.read_labels(labels),
         metrics,
@@ -188,7 +188,7 @@ def _session(
         settings.queue, label_set.keys, size=sample, seed=seed, doubts=label_set.doubts
     )
     session = ReviewSession(label_set, places, log, settings)
-    _describe(session, sum(key in label_set.places for key, _ in snapshot.current))
+    _describe(session)
     return session
 
 
@@ -204,7 +204,7 @@ def _ranking(model: str | None) -> Callable[[LabelRecord], float]:
     return lambda record: fitted.of([record]).by_record().get(record.id, 0.0)
 
 
-def _describe(session: ReviewSession, known: int) -> None:
+def _describe(session: ReviewSession) -> None:
     """Print the number and order of the labels to review, and warnings."""
     size, labels = len(session.places), len(session.labels)
     drawn = {"random": "drawn at random", "doubtful": "the most suspicious first"}
@@ -214,12 +214,22 @@ def _describe(session: ReviewSession, known: int) -> None:
     rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
     twice = f", {rows} the judgment of another" if repeated else ""
     notify(f"{size:,} of {plural(labels, 'label')} to review, {how}{twice}{failed}")
-    if known:
-        notify(f"{session.log.file.path} has {plural(known, 'judgment')} already")
+    own, others = _judgments(session)
+    if own:
+        notify(f"{session.log.file.path} has {plural(own, 'judgment')} already")
+    if others:
+        notify(f"{session.log.file.path} has {plural(others, 'judgment')} of other labels")
     if session.settings.blind:
         notify(f"verdicts are hidden until {session.settings.annotator} has judged")
     if session.settings.blind and session.settings.queue == "doubtful":
         notify("but a record that comes early has an audit finding")
+
+
+def _judgments(session: ReviewSession) -> tuple[int, int]:
+    """Return the numbers of current judgments of the session's labels, and of other labels."""
+    judged = [key for key, _ in session.log.snapshot().current]
+    own = sum(key in session.labels.places for key in judged)
+    return own, len(judged) - own
 
 
 def _serve(session: ReviewSession | PlanReading, port: int, *, open_browser: bool) -> int:
@@ -243,8 +253,9 @@ def _serve(session: ReviewSession | PlanReading, port: int, *, open_browser: boo
 def _conclude(session: ReviewSession, labels: str) -> None:
     """Print the number of stored judgments, and the commands that use them."""
     path = session.log.file.path
-    notify(f"\n{plural(session.saved, 'judgment')} stored in {path}")
-    if path.exists():
+    own, _ = _judgments(session)
+    notify(f"\n{plural(own, 'judgment')} stored in {path}")
+    if own:
         of, by = shlex.quote(labels), shlex.quote(str(path))
         notify(f"correct the labels:       labeler corrections apply {of} {by} -o corrected.jsonl")
         notify(f"compare judge and people: labeler agree {of} --human {by}")

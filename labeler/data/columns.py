@@ -17,7 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labeler.catalog import near, snake_case
-from labeler.data.documents import SPLIT_REMEDY, documents_in, flat, with_unused
+from labeler.data.documents import (
+    EMPTY_RETRIEVAL,
+    SPLIT_REMEDY,
+    documents_in,
+    flat,
+    with_unused,
+)
 from labeler.data.parsing import REQUIRED, joined_id, with_metadata
 from labeler.data.written_values import (
     NotWritten,
@@ -292,17 +298,23 @@ class Columns:
 
     def _missing(self, field: str, row: Mapping[str, Any], where: str) -> BadRow:
         """Return the error of a row that has a required field in none of its columns."""
-        faults, form = list[str](), "that is null"
-        objects = "holds texts, not objects" if field == "documents" else "is an object, not a text"
+        faults = list[str]()
         for choice in self.choices[field]:
             try:
-                if choice.read(field, row, where) is not None:
-                    form = f"that {objects}"
+                value = choice.read(field, row, where)
             except NoValue as error:
                 faults.append(str(error))
+                continue
+            if value is None:
+                remedy = f"; {EMPTY_RETRIEVAL}" if field == "documents" else ""
+                faults.insert(0, f"{str(choice)!r} has no value{remedy}")
+            elif field == "documents":
+                faults.insert(0, "that holds texts, not objects")
+            else:
+                faults.insert(0, "that is an object, not a text")
         read_from = " or ".join(repr(str(choice)) for choice in self.choices[field])
         return BadRow(
-            f"{where}: no {field!r}, which is read from {read_from}; {[*faults, form][0]}",
+            f"{where}: no {field!r}, which is read from {read_from}; {faults[0]}",
             reason="missing_field",
             lacks=[field],
         )

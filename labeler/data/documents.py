@@ -74,6 +74,8 @@ _RANKS = {name: rank for rank, name in reversed([*enumerate(_LISTS)])}
 _DEEPEST, _DEEPEST_LIST = 4, 7
 
 
+EMPTY_RETRIEVAL = "write [] where nothing was retrieved"
+"""What to do about a row without documents."""
 SPLIT_REMEDY = (
     'write a JSON array such as ["first"]; or, if it holds several documents, pass '
     r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
@@ -420,7 +422,8 @@ def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[s
 
 def missing_field(field: str, text: str, where: str) -> BadRow:
     """Return the error of a row with the text of a missing value in a required field."""
-    fault = f"{where}: {field!r} is {text!r}, {_MISSING} the row out"
+    remedy = f"; {EMPTY_RETRIEVAL}" if field == "documents" else ""
+    fault = f"{where}: {field!r} is {text!r}, {_MISSING} the row out{remedy}"
     return BadRow(fault, reason="missing_field", lacks=[field])
 
 

@@ -67,6 +67,8 @@ class Option:
     """True to list the option first below its heading."""
     takes: tuple[type, ...] = ()
     """Types that Python callers may give in place of text; ``object`` if its user checks it."""
+    python: str | None = None
+    """The help of the keyword in Python, where it is not that of the command line."""
 
 
 MAIN, ROWS, JUDGE, LIMITS, REPEATS = "Options", "Rows", "Judge", "Limits and money", "Repeats"
@@ -74,7 +76,12 @@ PANELS = (MAIN, ROWS, JUDGE, LIMITS, REPEATS)
 """Headings of options in a command's help, in their order."""
 
 DEFAULT_STORE = ".labeler"
-STORE = Option("Folder of the label store.", envvar="LABELER_STORE", takes=(object,))
+STORE = Option(
+    "Folder of the label store.",
+    envvar="LABELER_STORE",
+    takes=(object,),
+    python="Folder of the label store, or a store such as MemoryStore().",
+)
 
 
 def option_of(field: "Field[Any]") -> Option:
@@ -148,7 +155,16 @@ def keywords(
     """
     parameters = inspect.signature(cast("Any", kind)).parameters.values()
     first = inspect.Parameter("rows", inspect.Parameter.POSITIONAL_ONLY)
-    return _taking(kind, inspect.Signature([first, *parameters]))
+    return _taking(kind, inspect.Signature([first, *map(_shown, parameters)]))
+
+
+def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter for ``help()``: its plain type, or none where Python takes others too."""
+    declared = parameter.annotation
+    option = next(mark for mark in declared.__metadata__ if isinstance(mark, Option))
+    return parameter.replace(
+        annotation=parameter.empty if option.takes or not option.cli else declared.__origin__
+    )
 
 
 def parameters_of(
@@ -167,7 +183,8 @@ def parameters_of(
 def _taking(kind: Callable[..., Any], signature: inspect.Signature) -> Callable[..., Any]:
     """Return a decorator that makes an options value of a function's keywords."""
     known = {field.name: field for field in fields(cast("Any", kind))}
-    declared = {name: option_of(field).help for name, field in known.items()}
+    options = {name: option_of(field) for name, field in known.items()}
+    declared = {name: option.python or option.help for name, option in options.items()}
     first, *others = signature.parameters
     named = dict.fromkeys(name for name in others if name in declared) | declared
 
@@ -209,6 +226,7 @@ class RowsOptions:
             "repeatable.",
             "--map",
             takes=(Mapping,),
+            python="Column of each field: {'documents': 'contexts'}, or texts FIELD=COLUMN.",
         ),
     ] = None
     preset: Annotated[

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from labeler.data.documents import documents_in, missing_field, unused
+from labeler.data.documents import EMPTY_RETRIEVAL, documents_in, missing_field, unused
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
@@ -95,13 +95,14 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
             lacks=missing,
         )
     empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
+    remedy = f"; {EMPTY_RETRIEVAL}" if missing == ["documents"] else ""
     media = [
         f"; {name!r} has a message{said}" for name in columns if (said := _media(columns[name]))
     ]
     raise BadRow(
         f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
         f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
-        f"{'; without a value: ' * bool(empty)}{empty}{''.join(media[:1])}",
+        f"{'; without a value: ' * bool(empty)}{empty}{''.join(media[:1])}{remedy}",
         reason="missing_field",
         lacks=missing,
     )

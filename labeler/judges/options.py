@@ -192,7 +192,12 @@ class ServerOptions:
         str | None, Option("Address of the API, if not the provider's own."), NotInKey
     ] = None
     allow_http: Annotated[
-        list[str] | None, Option("Allow unencrypted http to this host; repeatable."), NotInKey
+        list[str] | None,
+        Option(
+            "Allow unencrypted http to this host; repeatable.",
+            python="Hosts to which unencrypted http is allowed: a list.",
+        ),
+        NotInKey,
     ] = None
     ca_file: Annotated[
         str | None,
@@ -206,12 +211,18 @@ class ServerOptions:
     ] = None
     header: Annotated[
         list[str] | None,
-        Option("Header of each request: NAME=@VARIABLE, read from the environment; repeatable."),
+        Option(
+            "Header of each request: NAME=@VARIABLE, read from the environment; repeatable.",
+            python="Headers of each request: a list of NAME=@VARIABLE, read from the environment.",
+        ),
         NotInKey,
     ] = None
     query: Annotated[
         list[str] | None,
-        Option("Query parameter of each request, such as api-version=1; repeatable."),
+        Option(
+            "Query parameter of each request, such as api-version=1; repeatable.",
+            python="Query parameters of each request: a list such as ['api-version=1'].",
+        ),
         NotInKey,
     ] = None
     api_key_command: Annotated[
@@ -249,7 +260,7 @@ class ModelOptions(ServerOptions):
     ] = None
     top_p: Annotated[
         float | None,
-        Option("Nucleus sampling share; omitted from the request unless set."),
+        Option("Nucleus sampling share, above 0 to 1; omitted from the request unless set."),
         Gt(0),
         Le(1),
         InKey,
@@ -271,7 +282,11 @@ class ModelOptions(ServerOptions):
     """``auto`` is what the server accepts and the store has."""
     extra_body: Annotated[
         JsonFile | None,
-        Option("JSON file of additional request parameters.", takes=(Path, Mapping)),
+        Option(
+            "JSON file of additional request parameters.",
+            takes=(Path, Mapping),
+            python="Additional request parameters: a mapping, or a JSON file.",
+        ),
         InKey,
     ] = None
     """Kept with each label, and part of its key."""
@@ -286,17 +301,26 @@ class ModelOptions(ServerOptions):
             "Maximum tokens of an answer, doubled once if reached; --budget sets one.",
             min=1,
             panel=LIMITS,
+            python="Maximum tokens of an answer, doubled once if reached; budget sets one.",
         ),
         Ge(1),
         NotInKey,
     ] = None
     """Includes reasoning. Not in the key because a complete answer does not depend on it, as long
     as the provider does not derive a thinking budget from it."""
-    cap_field: Annotated[CapField, Option("Request field for --max-output-tokens."), NotInKey] = (
-        "max_completion_tokens"
-    )
+    cap_field: Annotated[
+        CapField,
+        Option(
+            "Request field for --max-output-tokens.",
+            python="Request field for max_output_tokens.",
+        ),
+        NotInKey,
+    ] = "max_completion_tokens"
     timeout: Annotated[
-        float | None, Option("Total seconds for one attempt.", panel=LIMITS), Gt(0), NotInKey
+        float | None,
+        Option("Total seconds for one attempt; by default 180.", panel=LIMITS),
+        Gt(0),
+        NotInKey,
     ] = None
 
 
@@ -311,10 +335,18 @@ class JudgeOptions(ModelOptions):
             "ollama; decisions or systemone for probabilities.",
             first=True,
             takes=(object,),
+            python="A judge such as OpenAIJudge(…), a function of @labeler.judge, or a name: "
+            "embedded, replay, or PROVIDER:MODEL as for --judge.",
         ),
     ] = None
     model: Annotated[
-        str | None, Option("Same as --judge openai:MODEL.", envvar="LABELER_MODEL", first=True)
+        str | None,
+        Option(
+            "Same as --judge openai:MODEL.",
+            envvar="LABELER_MODEL",
+            first=True,
+            python="Same as judge='openai:MODEL'.",
+        ),
     ] = None
     recorded: Annotated[
         str | None,
@@ -329,7 +361,12 @@ class JudgeOptions(ModelOptions):
         ),
     ] = None
     prices: Annotated[
-        str | None, Option("JSON file of prices by model.", panel=LIMITS, takes=(Path,))
+        str | None,
+        Option(
+            'JSON file of prices: {"as_of": DAY, "models": {MODEL: {"input": 0.25, "output": 2}}}.',
+            panel=LIMITS,
+            takes=(Path,),
+        ),
     ] = None
 
     @property

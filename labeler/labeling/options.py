@@ -125,6 +125,7 @@ class RunOptions(StoreOptions):
             "Stop (exit 75) if the server asks for a wait of over 2 minutes.",
             "--no-wait",
             flag=SHORT_WAIT,
+            python="Seconds that the server may ask to wait; RunPaused above it. None waits.",
         ),
     ] = None
     max_outage: Annotated[
@@ -205,7 +206,9 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     judges: Annotated[
         SeveralJudges | None,
         Option(
-            "Judges that vote, comma-separated, such as embedded,openai:MODEL.", takes=(object,)
+            "Judges that vote, comma-separated, such as embedded,openai:MODEL.",
+            takes=(object,),
+            python="Judges that vote: a list of names and judges, or names with commas.",
         ),
     ] = None
     votes: Annotated[

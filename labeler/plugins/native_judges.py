@@ -176,7 +176,7 @@ def limits_of(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class AnthropicJudge(HostedJudge):
-    """Labels records with a model of Anthropic; arguments are those of its base.
+    """Labels records with a model of Anthropic; arguments as for :class:`OpenAIJudge`.
 
     Example:
         >>> labeler.AnthropicJudge("MODEL", api_key="key").spec.model
@@ -247,11 +247,11 @@ _BEDROCK_ANSWERS = _Answers(
 class BedrockJudge(HostedJudge):
     """Labels records with a model on Amazon Bedrock, by its Converse API.
 
-    An API key of Bedrock is a bearer token, so no request is signed. Arguments are those of its
-    base.
+    An API key of Bedrock is a bearer token, so no request is signed. Arguments are those
+    of :class:`OpenAIJudge`.
 
     Raises:
-        UsageError: neither ``base_url`` nor ``AWS_REGION`` names a region, or as for its base.
+        UsageError: neither ``base_url`` nor ``AWS_REGION`` names a region; else as there.
 
     Example:
         >>> url = "https://bedrock-runtime.eu-central-1.amazonaws.com"
@@ -314,7 +314,9 @@ _GEMINI_ANSWERS = _Answers(
 
 
 class GeminiJudge(HostedJudge):
-    """Labels records with a model of Google's Gemini API; arguments are those of its base.
+    """Labels records with a model of Google's Gemini API.
+
+    Arguments are those of :class:`OpenAIJudge`.
 
     Example:
         >>> labeler.GeminiJudge("MODEL", api_key="key").spec.model

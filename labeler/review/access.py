@@ -192,6 +192,8 @@ class PlanAnswer(Frozen):
     """Record and sentence, so an outdated page is noticed."""
     answer: Literal["yes", "no", "not relevant"] | None
     """``null`` withdraws the answer."""
+    before: str = Field(max_length=MOST_NAME)
+    """Answer that the page showed, so nobody overwrites an answer unseen."""
 
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)

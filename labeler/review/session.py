@@ -33,7 +33,7 @@ from labeler.data.corrections import (
     drawn_at_random,
     judgment_of,
 )
-from labeler.data.corrections.file import CorrectionsFile, current
+from labeler.data.corrections.file import CorrectionsFile, current, locked
 from labeler.errors import UsageError
 from labeler.evidence.plan_files import ANSWERS, WORDS, read_header, read_rows, write_rows
 from labeler.evidence.units import COMPLETENESS
@@ -79,7 +79,6 @@ class ReviewSession:
 
     Attributes:
         keys: keys of the labels to review, in order.
-        saved: number of corrections saved in this session.
     """
 
     def __init__(
@@ -92,7 +91,6 @@ class ReviewSession:
         self.labels, self.places = labels, tuple(places)
         self.log, self.settings = log, settings
         self.keys = tuple(labels.keys[place] for place in self.places)
-        self.saved = 0
         self._writing = threading.Lock()
 
     def overview(self) -> View:
@@ -134,14 +132,15 @@ class ReviewSession:
         with self._writing:
             snapshot = self.log.snapshot()
             key = (record.key, answer.annotator)
+            at = _time_of_answer(snapshot, key)
             hidden = self._hides(snapshot, key)
             opinion, judgment = _opinion(answer, record, hidden=hidden)
-            self._add(
+            self.log.add(
                 Correction(
                     key=record.key,
                     id=record.id,
                     annotator=answer.annotator,
-                    at=_now(),
+                    at=at,
                     opinion=opinion,
                     judgment=judgment,
                     comment=answer.comment,
@@ -161,11 +160,13 @@ class ReviewSession:
         record = self._record(position, withdrawal.key)
         with self._writing:
             key = (record.key, withdrawal.annotator)
-            latest = self.log.snapshot().current.get(key)
+            snapshot = self.log.snapshot()
+            latest = snapshot.current.get(key)
             if latest is None:
                 raise HTTPException(409, "there is nothing to take back here")
-            changes = {"at": _now(), "judgment": None, "comment": "", "withdrawn": True}
-            self._add(latest.model_copy(update=changes))
+            at = _time_of_answer(snapshot, key)
+            changes = {"at": at, "judgment": None, "comment": "", "withdrawn": True}
+            self.log.add(latest.model_copy(update=changes))
         return self._view(position, withdrawal.annotator, record)
 
     def hidden_keys(self, snapshot: Snapshot) -> frozenset[str]:
@@ -184,10 +185,6 @@ class ReviewSession:
         otherwise the sample would lack suspicious records.
         """
         return self.settings.queue != "random" or correction.queue == "random"
-
-    def _add(self, correction: Correction) -> None:
-        self.log.add(correction)
-        self.saved += 1
 
     def _record(self, position: int, key: str | None = None) -> LabelRecord:
         """Return the record at a position, and check its key if one is given."""
@@ -271,8 +268,11 @@ def _opinion(
     return ("disagree" if differs else "agree"), own
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _time_of_answer(snapshot: Snapshot, key: KeyAndAnnotator) -> str:
+    """Return the time, or that of the person's last event if the clock was set back since."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    earlier = (one.at for one in snapshot.events if (one.key, one.annotator) == key)
+    return max([now, *earlier], key=datetime.fromisoformat)
 
 
 def _without_verdicts(record: LabelRecord) -> View:
@@ -299,7 +299,7 @@ class Snapshot:
     """The corrections of a file at one moment.
 
     Attributes:
-        events: all corrections, in order.
+        events: all corrections, in file order.
         current: the latest correction of each annotator on each label, without withdrawn ones.
         seen: annotators who ever answered a label, and so may have seen the judge's verdicts.
         drawn: keys of the labels that were ever drawn at random.
@@ -373,7 +373,6 @@ class PlanReading:
 
     Attributes:
         choices: the possible answers.
-        saved: number of answers saved in this session.
 
     Raises:
         UsageError: a file cannot be read, is not a plan, or the answers belong to another plan.
@@ -385,15 +384,20 @@ class PlanReading:
         self.choices = [
             one for key, one in WORDS.items() if key is not None or metric == COMPLETENESS
         ]
-        self._rows = _rows(plan, ("id", "sentence", "text"))
+        self._read()
+        self._writing = threading.Lock()
+
+    def _read(self) -> None:
+        """Read the plan, and the answers so far."""
+        self._rows = _rows(self.plan, ("id", "sentence", "text"))
         if self.answers.exists():
-            self._continue(_rows(answers, ANSWERS))
+            self._continue(_rows(self.answers, ANSWERS))
         # Sentences of earlier looks have their answers already.
         self._open = [row for row in self._rows if row.get("look", "2")]
         if not self._open:
-            raise UsageError(f"{plan}: no sentence to read; give the file that certify wrote last")
-        self.saved = 0
-        self._writing = threading.Lock()
+            raise UsageError(
+                f"{self.plan}: no sentence to read; give the file that certify wrote last"
+            )
 
     @property
     def left(self) -> int:
@@ -436,21 +440,19 @@ class PlanReading:
         Raises:
             HTTPException: the answer is not one of :attr:`choices`, or the page is outdated.
         """
-        row = self._row(position)
-        if (message.id, message.sentence) != (visible(row["id"]), visible(row["sentence"])):
-            raise HTTPException(409, "another sentence is at this position; load the page again")
         if message.answer is not None and message.answer not in self.choices:
             raise HTTPException(422, f"the answers are: {', '.join(self.choices)}")
-        with self._writing:
-            before = dict(row)
-            row["answer"] = message.answer or ""
-            row["annotator"] = self.annotator if message.answer else ""
-            try:
-                write_rows(self.answers, [*row], self._rows)
-            except BaseException:
-                row.update(before)
-                raise
-            self.saved += 1 if message.answer else -1
+        with self._writing, locked(self.plan):
+            self._read()  # another session may have written meanwhile
+            row = self._row(position)
+            if (message.id, message.sentence) != (visible(row["id"]), visible(row["sentence"])):
+                raise HTTPException(409, "another sentence is here now; load the page again")
+            if message.before != visible(row["answer"]):
+                raise HTTPException(409, "somebody has answered this since; load the page again")
+            name = self.annotator if message.answer else ""
+            given = row | {"answer": message.answer or "", "annotator": name}
+            write_rows(self.answers, [*row], (given if one is row else one for one in self._rows))
+            row.update(given)
         return self.show(position)
 
     def _row(self, position: int) -> dict[str, str]:
@@ -486,8 +488,6 @@ def _rows(path: str | Path, needed: Sequence[str]) -> list[dict[str, str]]:
     """Return the rows of a CSV file, each with an answer and an annotator, empty or not."""
     read = (row for _, row in islice(read_rows(path, needed), _MOST_ROWS + 1))
     rows = [row | {name: row.get(name, "") for name in ("answer", "annotator")} for row in read]
-    if not rows:
-        raise UsageError(f"{path}: no sentence to read; give the file that labeler certify wrote")
     if len(rows) > _MOST_ROWS:
         raise UsageError(f"{path}: more than {_MOST_ROWS:,} rows; nobody reads so many")
     return rows

@@ -227,6 +227,30 @@ def test_what_was_saved_is_taken_back_by_one_key(open_page: Opener) -> None:
     expect(page.locator("#counts")).to_contain_text("4 of 4 left")
 
 
+def test_undo_restores_the_answer_that_was_replaced(open_page: Opener) -> None:
+    """With its comment; it does not leave the record without an answer."""
+    page = open_page()
+    sentence(page, "b").click()
+    page.keyboard.press("s")
+    page.locator("#comment").fill("not there")
+    page.keyboard.press("Control+Enter")
+    place(page, 2)
+    page.keyboard.press("k")
+    place(page, 1)
+    page.keyboard.press("n")
+    status(page, "you are unsure")
+    place(page, 2)
+    page.keyboard.press("z")
+    status(page, "record 1 has your earlier answer")
+    first, unsure, restored = open_page.stored()
+    assert unsure.opinion == "unsure"
+    assert (restored.opinion, restored.judgment, restored.comment) == (
+        "disagree",
+        first.judgment,
+        "not there",
+    )
+
+
 def test_keys_do_nothing_where_one_writes(open_page: Opener) -> None:
     """A comment may hold any letter."""
     page = open_page()

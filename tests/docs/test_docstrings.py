@@ -78,3 +78,15 @@ def test_the_arguments_and_the_result_of_a_name_are_described(name: str) -> None
     taken = [one for one in inspect.signature(found).parameters if one != "self"]
     assert "Args:" in text or not taken
     assert "Returns:" in text or "Yields:" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_shows_no_command_line(name: str) -> None:
+    """A keyword has a plain type, or none, and its help names keywords."""
+    found = attrgetter(name)(labeler)
+    if not inspect.isfunction(found):
+        return
+    assert "Option(" not in str(inspect.signature(found))
+    _, _, options = (inspect.getdoc(found) or "").partition("\nOptions:\n")
+    assert "repeatable" not in options
+    assert " --" not in options.replace("as for --judge", "")

@@ -151,6 +151,9 @@ def test_command_prints_a_row_for_each_verdict(tmp_path: Path, labeler_command: 
     rows = [json.loads(line) for line in out.splitlines()]
     assert (code, len(rows)) == (0, 4)
     assert all(0 < row["doubt"] < 1 for row in rows)
+    saved = ("--second-opinion", "-o", tmp_path / "m.json")
+    code, _, err = labeler_command(*command, *saved)
+    assert (code, "ask no second judge" in err, saved[-1].exists()) == (2, True, False)
     human.write_text("id,sentence,supported\nr9,a,no\n")
     code, _, err = labeler_command(*command)
     assert (code, "no correction is about" in err) == (2, True)

@@ -186,10 +186,17 @@ def test_a_row_without_a_column_fails_alone_under_its_name() -> None:
         "row 1: no 'documents', which is read from 'retrieved_context[]'; the row has no "
         "'retrieved_context'; it has: query_id, query, response"
     )
-    assert (
-        "that is null"
-        in failure(row | {"retrieved_context": None}, documents="retrieved_context").message
-    )
+
+
+@pytest.mark.parametrize("name", ["retrieved_context", "documents", "contexts"])
+def test_a_row_without_retrieved_documents_says_how_to_write_that(name: str) -> None:
+    """An empty cell is no list: it may be a fault of the export."""
+    row = {"question": "Q?", "response": "R.", name: None}
+    found = failure(row, documents=name)
+    assert found.reason == "missing_field"
+    assert "write [] where nothing was retrieved" in found.message
+    assert repr(name) in found.message
+    assert "did you mean" not in found.message
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from labeler.audit import findings_of, suspicion_score
 from labeler.data.corrections import Correction, Judgment, judgment_of
+from labeler.data.corrections.file import current
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.plugins.label_studio import labeling_configuration, task_of
@@ -253,7 +254,7 @@ def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
     again = imported(first, events=[*old.added, *new.added])
     assert (again.added, again.known) == ([], 1)
     reviewed = correction(RECORD, judgment(), by="user 1", at=LATE)
-    assert imported(first, events=[reviewed]).older == 1
+    assert current([reviewed, *imported(first, events=[reviewed]).added]) == (reviewed,)
 
 
 STRANGE: dict[str, Callable[[dict[str, Any]], object]] = {

@@ -44,9 +44,15 @@ def _answers(path: Path) -> list[tuple[str, ...]]:
 
 
 def _say(reading: PlanReading, place: int, answer: Any) -> Any:
-    texts = reading.show(place)["texts"]
-    message = PlanAnswer(id=texts["id"], sentence=texts["sentence"], answer=answer)
-    return reading.save(place, message)
+    return reading.save(place, _message(reading, place, answer))
+
+
+def _message(reading: PlanReading, place: int, answer: Any) -> PlanAnswer:
+    shown = reading.show(place)
+    texts = shown["texts"]
+    return PlanAnswer(
+        id=texts["id"], sentence=texts["sentence"], answer=answer, before=shown["answer"]
+    )
 
 
 def test_each_answer_is_in_the_file_at_once_and_the_next_open_sentence_follows(
@@ -65,6 +71,23 @@ def test_each_answer_is_in_the_file_at_once_and_the_next_open_sentence_follows(
     assert _say(again, 2, None)["left"] == 1
     assert [answer for _, _, answer, _ in _answers(path)] == ["yes", "no", ""]
     assert [name for *_, name in _answers(path)] == ["ben", "ann", ""]
+
+
+def test_two_people_read_one_plan_at_once(tmp_path: Path) -> None:
+    """Neither loses an answer, nor overwrites one unseen."""
+    plan, path = _plan(tmp_path), tmp_path / "answers.csv"
+    ann, ben = (PlanReading(plan, path, name) for name in ("ann", "ben"))
+    late = _message(ben, 0, "no")
+    _say(ann, 0, "yes")
+    _say(ben, 1, "no")
+    with pytest.raises(HTTPException, match="somebody has answered"):
+        ben.save(0, late)
+    assert _say(ann, 2, "yes")["left"] == 0
+    assert [tuple(one[2:]) for one in _answers(path)] == [
+        ("yes", "ann"),
+        ("no", "ben"),
+        ("yes", "ann"),
+    ]
 
 
 def test_only_sentences_of_the_present_look_are_read(tmp_path: Path) -> None:
@@ -158,7 +181,7 @@ def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: P
     assert client.get("/api/records/0").status_code == 401
     assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
     texts = client.get("/api/records/0", headers=ours).json()["texts"]
-    body = {"id": texts["id"], "sentence": "a", "answer": "yes"}
+    body = {"id": texts["id"], "sentence": "a", "answer": "yes", "before": ""}
     for wrong, status in (
         (body | {"answer": "maybe"}, 422),
         (body | {"id": "r9"}, 409),

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import write_outcomes
 from support.command import Command
+from support.judged import correction
 from support.labeled import relabeled
 from support.review_sessions import labels
 
@@ -184,6 +186,19 @@ def test_rows_that_share_a_judgment_are_told_of(
     list(write_outcomes([*labels(), *others], "labels.jsonl"))
     _, _, err = labeler_command("review", "labels.jsonl", "--queue", "order")
     assert expected in err
+
+
+def test_judgments_of_other_labels_are_counted_apart(
+    monkeypatch: pytest.MonkeyPatch, labeler_command: Command
+) -> None:
+    """Such as after the rows were labeled again under the same name."""
+    monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: None)
+    list(write_outcomes(labels(), "labels.jsonl"))
+    file = CorrectionsFile("labels.corrections.jsonl")
+    file.append(*(correction(one) for one in [*labels(3), relabeled(labels()[0], model="m-2")]))
+    _, _, err = labeler_command("review", "labels.jsonl")
+    assert "has 3 judgments already" in err
+    assert "has 1 judgment of other labels" in err
 
 
 def test_a_plan_is_read_with_its_own_labels_only(

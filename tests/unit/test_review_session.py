@@ -102,6 +102,18 @@ def test_what_is_taken_back_counts_no_more(tmp_path: Path) -> None:
             session.withdraw(0, again)
 
 
+def test_an_answer_counts_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    """Its time is not before that of the same person's earlier answer."""
+    session = a_session(tmp_path)
+    session.save(0, said(session, 0))
+    [first] = session.log.file.read().events
+    ahead = first.model_copy(update={"at": "2999-01-01T00:00:00Z"})
+    session.log.file.append(ahead)
+    assert session.save(0, said(session, 0, judgment=own()))["mine"]["opinion"] == "disagree"
+    key = session.keys[0]
+    assert session.withdraw(0, Withdrawal(key=key, annotator="ann"))["mine"] is None
+
+
 def test_two_annotators_do_not_disturb_each_other(tmp_path: Path) -> None:
     """Each has progress and opinions of their own, and none sees the other's."""
     session = a_session(tmp_path)

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -64,7 +65,7 @@ class Corrections:
     """The content of a corrections file.
 
     Attributes:
-        events: every correction, oldest first.
+        events: every correction, in file order.
         torn: ``FILE:LINE`` of incomplete lines, which are skipped.
     """
 
@@ -72,13 +73,15 @@ class Corrections:
     torn: tuple[str, ...] = ()
 
 
-def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
-    """Return each person's latest correction of each label, without withdrawn ones.
+def by_time(events: Iterable[Correction]) -> list[Correction]:
+    """Return corrections by their time, those of one moment as given: files can be joined."""
+    return sorted(events, key=lambda event: datetime.fromisoformat(event.at))
 
-    They come in file order, not by timestamp.
-    """
+
+def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
+    """Return each person's latest correction of each label by time, without withdrawn ones."""
     last: dict[tuple[str, str], Correction] = {}
-    for event in events:
+    for event in by_time(events):
         last.pop((event.key, event.annotator), None)
         last[event.key, event.annotator] = event
     return tuple(event for event in last.values() if not event.withdrawn)
@@ -91,7 +94,7 @@ def independent(events: Iterable[Correction]) -> tuple[Correction, ...]:
     saved another after seeing them. For a person who never judged blind it is the latest
     correction, as in :func:`current`. Withdrawn corrections are missing.
     """
-    every = tuple(events)
+    every = by_time(events)
     blind: dict[tuple[str, str], Correction] = {}
     for event in every:
         if event.withdrawn:
@@ -228,14 +231,24 @@ def keep_corrections(path: str | Path) -> None:
 
 def _complete_lines(path: str | Path) -> Iterator[Line]:
     """Yield the lines of a file, under a shared lock where the file system has locks."""
-    with contextlib.ExitStack() as held:
-        if Path(path).is_file():
-            # Without locks, a line that is being appended may look incomplete.
-            with contextlib.suppress(OSError):
-                descriptor = os.open(path, os.O_RDONLY)
-                held.callback(os.close, descriptor)
-                _lock(descriptor, Path(path), shared=True)
+    # Without locks, a line that is being appended may look incomplete.
+    with locked(path, shared=True) if Path(path).is_file() else contextlib.nullcontext():
         yield from read_lines(path)
+
+
+@contextlib.contextmanager
+def locked(path: str | Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold the lock of a file, where the file system has locks.
+
+    Raises:
+        StoreError: another process held it for 30 seconds.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            _lock(descriptor, Path(path), shared=shared)
+        yield
 
 
 def _event(line: Line) -> Correction | None:

@@ -52,14 +52,7 @@ class HostedJudge:
     A judge serves any number of runs, also at once: each event loop has its own clients until
     :meth:`aclose` is called on that loop.
 
-    Args:
-        model: name of the model.
-        api_key: sent to the host of ``base_url`` only, never shown; by default read from the
-            environment, such as ``OPENAI_API_KEY``. A function, which may be async, is called for
-            the key, and again when the key expires.
-        price: price of the model's tokens; by default from the price table, if listed.
-        sleep: waits between attempts.
-        settings: the other fields of :class:`~labeler.judges.openai.request.OpenAISpec`.
+    Arguments are those of :class:`OpenAIJudge`.
 
     Attributes:
         spec: settings of the judge, with the output modes that are known.
@@ -437,8 +430,18 @@ class OpenAIJudge(HostedJudge):
 
     Args:
         model: name of the model.
-        settings: as for :class:`HostedJudge`, such as ``api_key``, ``base_url`` and
-            ``temperature``.
+        api_key: sent to the host of ``base_url`` only, never shown; by default read from the
+            environment, such as ``OPENAI_API_KEY``. A function, which may be async, is called for
+            the key, and again when the key expires.
+        price: price of the model's tokens; by default from the price table, if listed.
+        sleep: waits between attempts.
+        settings: options of :func:`labeler.label` about the server and sampling, such as
+            ``base_url``, ``header``, ``temperature`` from 0 to 2, ``max_output_tokens``, and
+            ``timeout`` in seconds.
+
+    Raises:
+        UsageError: a setting is unknown or out of range, the address is not safe, or the key
+            is malformed.
 
     Example:
         >>> judge = labeler.OpenAIJudge("MODEL", base_url="http://127.0.0.1:8000/v1")

@@ -22,7 +22,7 @@ from labeler.cli.review import SHOWN, Labels, more_lines, report_truncated
 from labeler.cli.terminal import notify
 from labeler.data.corrections import Correction, Judgment, Opinion, Queue, differences
 from labeler.data.corrections.applying import labels_by_key
-from labeler.data.corrections.file import CorrectionsFile, corrections_path
+from labeler.data.corrections.file import CorrectionsFile, by_time, corrections_path
 from labeler.errors import UsageError, describe_faults, kind_of
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -61,7 +61,6 @@ class Imported:
     Attributes:
         added: new corrections, in the order in which to append them.
         known: answers that the corrections file already holds.
-        older: answers older than the same person's latest correction of the same label.
         unanswered: tasks without an answer.
         ignored: unusable answers, as ``task 3: why``.
         tasks: number of tasks in the export.
@@ -70,7 +69,6 @@ class Imported:
 
     added: list[Correction] = field(default_factory=list)
     known: int = 0
-    older: int = 0
     unanswered: int = 0
     ignored: list[str] = field(default_factory=list)
     tasks: int = 0
@@ -82,8 +80,7 @@ class Imported:
         opinions = ", ".join(f"{count} {name}" for name, count in counts)
         yield (
             f"new answers: {len(self.added)}{f' ({opinions})' if opinions else ''}; known already: "
-            f"{self.known}; older than what the same person said since: {self.older}; tasks "
-            f"without an answer: {self.unanswered}"
+            f"{self.known}; tasks without an answer: {self.unanswered}"
         )
         if self.ignored:
             yield f"left out: {len(self.ignored)}"
@@ -205,7 +202,7 @@ def import_answers(
                 corrections.append(_correction(annotation, data, record, now, names or {}))
             except Unreadable as fault:
                 imported.ignored.append(f"{where}: {fault}")
-        for correction in sorted(corrections, key=_time):
+        for correction in by_time(corrections):
             history.sort_in(correction, imported)
     return imported
 
@@ -311,33 +308,21 @@ def _time(correction: Correction) -> datetime:
 
 
 class _History:
-    """The latest corrections in a corrections file, by label and person."""
+    """The latest corrections from Label Studio in a corrections file, by label and person."""
 
     def __init__(self, events: Iterable[Correction]) -> None:
-        self._last: dict[tuple[str, str], Correction] = {}
-        self._last_from_tool: dict[tuple[str, str], Correction] = {}
-        for event in events:
-            self._add(event)
-
-    def _add(self, event: Correction) -> None:
-        person = event.key, event.annotator
-        self._last[person] = event
         # A withdrawn answer is still known: the same answer again is nothing new.
-        if event.source == SOURCE and not event.withdrawn:
-            self._last_from_tool[person] = event
+        own = (one for one in by_time(events) if one.source == SOURCE and not one.withdrawn)
+        self._last = {(one.key, one.annotator): one for one in own}
 
     def sort_in(self, correction: Correction, imported: Imported) -> None:
-        """Add a correction unless the person's earlier ones make it known or too old."""
+        """Add a correction unless the person's earlier ones make it known."""
         person = correction.key, correction.annotator
-        same_tool, last = self._last_from_tool.get(person), self._last.get(person)
-        if same_tool is not None and (
-            _content(same_tool) == _content(correction) or _time(same_tool) >= _time(correction)
-        ):
+        last = self._last.get(person)
+        if last and (_content(last) == _content(correction) or _time(last) >= _time(correction)):
             imported.known += 1
-        elif last is not None and _time(last) > _time(correction):
-            imported.older += 1
         else:
-            self._add(correction)
+            self._last[person] = correction
             imported.added.append(correction)
 
 

@@ -22,8 +22,8 @@ async function visit(position) {
 async function answer(word) {
   const { item } = review;
   if (!item || !review.overview.choices.includes(word)) return;
-  const after = await save(item, word);
-  review.saved = item;
+  const after = await save(item, item.answer, word);
+  review.saved = { item, word };
   showStatus(`Saved: ${word}.`);
   if (after.next_open === null) show(after);
   else await visit(after.next_open);
@@ -34,12 +34,12 @@ async function undo() {
   const { saved } = review;
   if (!saved) return;
   review.saved = null;
-  show(await save(saved, saved.answer || null));
+  show(await save(saved.item, saved.word, saved.item.answer || null));
   showStatus("Undone.");
 }
 
-function save({ position, texts }, word) {
-  return request(`records/${position}`, { id: texts.id, sentence: texts.sentence, answer: word });
+function save({ position, texts }, before, word) {
+  return request(`records/${position}`, { id: texts.id, sentence: texts.sentence, before, answer: word });
 }
 
 /** Show a sentence. */

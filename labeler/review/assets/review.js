@@ -102,7 +102,7 @@ function answer(kind) {
     if (kind === "judged") message.judgment = judgment;
     const after = await request(`records/${item.position}`, message);
     dropDraft(item);
-    review.saved = { position: item.position, key: item.key };
+    review.saved = { position: item.position, key: item.key, before: item.mine };
     showStatus(`Saved record ${item.position + 1}: ${OPINION_WORDS[after.mine.opinion]}.`);
     if (!$("#figures").hidden) void refreshFigures();
     if (item.hidden) return reveal(after);
@@ -179,16 +179,21 @@ function step(by) {
   });
 }
 
-/** Withdraw the answer saved last. */
+/** Withdraw the answer saved last, or restore the one that it replaced. */
 function undo() {
   return attempt(async () => {
     const { saved } = review;
     if (!saved) return showStatus("Nothing to undo.");
-    const item = await request(`records/${saved.position}/withdrawal`, { key: saved.key, annotator: review.annotator });
+    const { position, key, before } = saved;
+    const message = { key, annotator: review.annotator };
+    const isRestored = before !== null && (before.judgment !== null || before.opinion === "unsure");
+    if (isRestored) Object.assign(message, { answer: before.opinion, comment: before.comment });
+    if (isRestored && before.opinion === "disagree") Object.assign(message, { answer: "judged", judgment: before.judgment });
+    const item = await request(`records/${position}${isRestored ? "" : "/withdrawal"}`, message);
     review.saved = null;
-    sessionStorage.setItem(STORED_PLACE, String(saved.position));
+    sessionStorage.setItem(STORED_PLACE, String(position));
     show(item);
-    showStatus(`Undone: record ${saved.position + 1} is not judged.`);
+    showStatus(`Undone: record ${position + 1} ${isRestored ? "has your earlier answer" : "is not judged"}.`);
     if (!$("#figures").hidden) void refreshFigures();
   });
 }
