@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,9 +101,10 @@ def _plan(
     goal = Goal(**{"metric": "adherence_fraction"} | wanted)
     made = make_plan(outcomes_at(labels), goal, None if doubt is None else Doubt.load(doubt))
     write_plan(made, path)
+    named = f"{shlex.quote(labels)} --plan {shlex.quote(path)}"
     next_ = (
-        f"labeler review {labels} --plan {path}; or fill in its column answer, and "
-        f"labeler certify {labels} --plan {path} --answers ANSWERS.csv"
+        f"labeler review {named}; or fill in its column answer, and labeler certify {named} "
+        "--answers ANSWERS.csv"
     )
     print_lines([f"{made.conclusion}. They are in {path}. Next: {next_}"])
 
@@ -136,7 +138,7 @@ def _continue(
         raise UsageError(f"{answers}: {error}") from error
     write_plan(found, path)
     if not found.is_finished:
-        more = f"{plural(len(found.sentences), 'sentence')} that {path} asks for now"
+        more = f"{plural(len(found.sentences), 'sentence')}{found.twice}, that {path} asks for now"
         print_lines([f"{found.conclusion}. Next: {more}"])
         return SOME_FAILED
     certificate = found.issue()

@@ -15,13 +15,24 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
+from labeler.calculators import METRICS
 from labeler.calculators.intervals import BoundedMean
+from labeler.calculators.registry import plain_name
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Column, Display, Displayed, Grid, number, plural
+from labeler.sentences.display import (
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    in_percent,
+    number,
+    percent,
+    plural,
+)
 
 if TYPE_CHECKING:
     from labeler.evidence.doubt import Doubt
@@ -262,15 +273,23 @@ class Plan(Displayed):
     def conclusion(self) -> str:
         """What is known, and how much is to be read."""
         goal, (low, high) = self.goal, self.interval
+        name = plain_name(METRICS[goal.metric])
         if not self.looks:
             return (
-                f"read {len(self.sentences)} of {self.units.sentences} sentences first, about "
-                f"{self.needed} in all, to certify {goal.metric} {goal}"
+                f"read {len(self.sentences):,} of {plural(self.units.sentences, 'sentence')} "
+                f"first{self.twice}, about {self.needed:,} in all, to certify {name} {goal}"
             )
         return (
-            f"not yet: about {self.needed} more. {goal.metric} is {self.value:.3f} ({low:.3f} to "
-            f"{high:.3f}) after {plural(len(self.answers), 'sentence')}"
+            f"not yet: about {plural(self.needed, 'more sentence')}. {name.capitalize()}: "
+            f"{percent(self.value, 1)} ({in_percent(low, 1)} to {percent(high, 1)}) after "
+            f"{plural(len(self.answers), 'sentence')}"
         )
+
+    @property
+    def twice(self) -> str:
+        """How many of the sentences to read are read twice, such as ``, 6 of them twice``."""
+        count = sum(item not in self.second for item in self.again)
+        return f", {count:,} of them twice" if count else ""
 
     def _display(self) -> Display:
         columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))

@@ -281,6 +281,18 @@ def test_a_strange_line_is_refused(file: CorrectionsFile, line: str, words: str)
         file.read()
 
 
+def test_a_strange_line_leaves_no_lock(
+    file: CorrectionsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even while its error is at hand: after a repair, others may add at once."""
+    monkeypatch.setattr("labeler.data.corrections.file._LOCK_TIMEOUT", 0.0)
+    write(file, "{}\n")
+    with pytest.raises(UsageError) as error:
+        file.read()
+    file.append(correction(RECORD, judgment()))
+    assert ":1: not a correction" in str(error.value)
+
+
 @pytest.mark.parametrize("field", ["id", "comment", "annotator", "source"])
 def test_a_lone_surrogate_is_refused(field: str) -> None:
     """It could not be written again."""

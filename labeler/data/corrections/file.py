@@ -199,7 +199,9 @@ def read_corrections(path: str | Path) -> Corrections:
     Raises:
         UsageError: the file cannot be read, or a line is not a correction; the message names both.
     """
-    read = [(line.where, _event(line)) for line in _complete_lines(path)]
+    # Without the lock, a line that is being appended may look incomplete.
+    with locked(path, shared=True) if Path(path).is_file() else contextlib.nullcontext():
+        read = [(line.where, _event(line)) for line in read_lines(path)]
     events = tuple(event for _, event in read if event is not None)
     return Corrections(events, tuple(where for where, event in read if event is None))
 
@@ -227,13 +229,6 @@ def keep_corrections(path: str | Path) -> None:
             f"{path} holds what people said of labels, which overwriting it would lose: write to "
             "another file"
         )
-
-
-def _complete_lines(path: str | Path) -> Iterator[Line]:
-    """Yield the lines of a file, under a shared lock where the file system has locks."""
-    # Without locks, a line that is being appended may look incomplete.
-    with locked(path, shared=True) if Path(path).is_file() else contextlib.nullcontext():
-        yield from read_lines(path)
 
 
 @contextlib.contextmanager
