@@ -12,8 +12,8 @@ import pytest
 from labeler.calculators.intervals import Interval
 from labeler.calculators.significance import Undefined, student_quantile
 from labeler.data.label_files import write_outcomes
+from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.length import Slope, fit_slope, length_effects
-from labeler.plugins.scores.metrics import Scores
 from labeler.plugins.scores.records import ScoreOutcome
 from support.command import Command
 from support.labeled import record as label_record

@@ -18,7 +18,7 @@ from labeler.calculators.registry import Collected
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
-from labeler.plugins.scores.metrics import Scores, compare_raters
+from labeler.plugins.scores.collected import Scores, compare_raters
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.fakes import CountingJudge, scoring

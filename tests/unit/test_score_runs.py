@@ -17,8 +17,8 @@ from labeler.judges.scripted import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores, read_scores, score
+from labeler.plugins.scores.collected import compare_raters
 from labeler.plugins.scores.criteria import CRITERIA, Criterion, choose_criteria, read_criteria
-from labeler.plugins.scores.metrics import compare_raters
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store import MemoryStore

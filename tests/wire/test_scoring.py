@@ -15,8 +15,8 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.plugins.scores.api import iter_scores
+from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.criteria import Criterion
-from labeler.plugins.scores.metrics import Scores
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord
 from support.command import Command
 from support.scored import criterion

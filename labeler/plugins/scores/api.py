@@ -20,8 +20,8 @@ from labeler.labeling.starting import begin, judges_of
 from labeler.labels.record import AnyOutcome, LabelFailure, records_of
 from labeler.outcomes_object import Outcomes
 from labeler.plugins.scores import ScoreOptions
+from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.criteria import choose_criteria
-from labeler.plugins.scores.metrics import Scores
 from labeler.plugins.scores.records import ScoreOutcome
 from labeler.plugins.scores.tasks import ScoreTasks, score_rows
 from labeler.report.page import render_page
@@ -154,7 +154,7 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
             several names may stand in one text, separated by commas (see
             :mod:`labeler.plugins.scores.criteria`). Each of several ``judges`` scores all
-            rows, one after the other; :func:`~labeler.plugins.scores.metrics.compare_raters`
+            rows, one after the other; :func:`~labeler.plugins.scores.collected.compare_raters`
             measures their agreement. Each of ``samples`` is an outcome of its own.
 
     Yields:

@@ -28,7 +28,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
     from labeler.cli.label import RunReport
     from labeler.judges.opening import open_judge, open_judges, price_of_run
     from labeler.plugins.scores.api import iter_scores
-    from labeler.plugins.scores.metrics import Scores
+    from labeler.plugins.scores.collected import Scores
 
     _require_scorers(str(given.judges or given.judge or "openai"))
     if given.judges is not None:
@@ -78,8 +78,8 @@ def length(
 ) -> None:
     """Show whether longer responses get higher scores."""
     from labeler.plugins.scores.api import read_scores
+    from labeler.plugins.scores.collected import Scores
     from labeler.plugins.scores.length import length_effects, print_length
-    from labeler.plugins.scores.metrics import Scores
 
     found = length_effects(Scores(read_scores(scores)).configurations)
     if not found:

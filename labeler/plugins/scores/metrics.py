@@ -1,4 +1,4 @@
-"""Metrics of criterion scores, and scores that are measured together: several trials make one.
+"""Metrics of criterion scores, and the scores of one configuration: several trials make one score.
 
 Scores of different judge configurations are never averaged;
 :mod:`labeler.plugins.scores.agreement` compares raters.
@@ -6,10 +6,10 @@ Scores of different judge configurations are never averaged;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from labeler.calculators.metrics_row import (
     QUESTION,
@@ -20,16 +20,11 @@ from labeler.calculators.metrics_row import (
     question_digest,
 )
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.registry import ALL, Metric
-from labeler.calculators.summary import SummaryRow, summarize
+from labeler.calculators.registry import Metric
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
 from labeler.plugins.scores.records import ScoreRecord, has_prefixes
-
-if TYPE_CHECKING:
-    from labeler.calculators.intervals import Intervals
-    from labeler.plugins.scores.agreement import Panel
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
 Scale = tuple[int, int] | None
@@ -262,109 +257,3 @@ class Configuration:
             question=question_digest(first.question),
             answered=AnsweringModel.of_several([one.answered for one in case.scores.values()]),
         )
-
-
-class Scores:
-    """Scores and failures to score; see :class:`labeler.calculators.metrics_row.Collected`.
-
-    A score of several trials is their mean, undefined (``missing_samples``) if one is missing. An
-    unreadable row fails by every criterion. A record that repeats has another row of the same
-    identity, which summaries leave out and count.
-
-    Args:
-        outcomes: the first ones.
-    """
-
-    def __init__(self, outcomes: Iterable[AnyOutcome] = ()) -> None:
-        self._known: dict[tuple[str, str], Configuration] = {}
-        self._unread: list[LabelFailure] = []
-        for outcome in outcomes:
-            self.add(outcome)
-
-    @property
-    def configurations(self) -> Collection[Configuration]:
-        """The configurations, in the order of their first outcomes."""
-        return self._known.values()
-
-    def add(self, outcome: AnyOutcome) -> None:
-        """Add a score, a failure, or a row that could not be read."""
-        signature = outcome.signature
-        if signature is None:
-            if isinstance(outcome, LabelFailure):
-                self._unread.append(outcome)
-            return
-        name = signature.prompt.name.partition("+")[2] if signature.prompt else ""
-        key = name, str(signature.model_copy(update={"trial": 0}))
-        self._known.setdefault(key, Configuration(*key)).add(outcome, signature.trial)
-
-    def metrics(self, ids: Collection[str] | None = None) -> list[Metric]:
-        """Return the metrics of the criteria with scores, or those of them with ids.
-
-        Criteria of one name have the scale that holds all of theirs.
-        """
-        named: dict[str, list[int]] = {}
-        for one in self.configurations:
-            ends = named.setdefault(one.name, [])
-            ends += [one.criterion.low, one.criterion.high] if one.criterion else []
-        every = [
-            metric
-            for name, ends in named.items()
-            for metric in score_metrics(name, (min(ends), max(ends)) if ends else None)
-        ]
-        return [m for m in every if ids is None or {ALL, *m.names}.intersection(ids)]
-
-    def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
-        """Yield the rows of each criterion, with these metrics only."""
-        chosen = {metric.id for metric in metrics}
-        for name in dict.fromkeys(metric.name for metric in metrics):
-            for row in self._rows(name):
-                values = {id_: value for id_, value in row.metrics.items() if id_ in chosen}
-                yield replace(row, metrics=values)
-
-    def summaries(
-        self,
-        metrics: Sequence[Metric],
-        by: str | None = None,
-        intervals: Intervals | None = None,
-    ) -> list[SummaryRow]:
-        """Summarize these metrics per criterion, judge configuration and repeat.
-
-        Raises:
-            UsageError: no row has the metadata column ``by``.
-        """
-        found: dict[str, list[Metric]] = {}
-        for metric in metrics:
-            found.setdefault(metric.name, []).append(metric)
-        return [
-            row
-            for name, chosen in found.items()
-            for row in summarize([*self._rows(name)], chosen, by, intervals=intervals)
-        ]
-
-    def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
-        """Print the agreement of raters by the criteria of metrics."""
-        from labeler.plugins.scores.agreement import print_panels  # noqa: PLC0415 - loads numpy
-
-        names = {metric.name for metric in metrics}
-        shown = [one for one in self.configurations if one.name in names]
-        print_panels(shown, intervals=intervals)
-
-    def _rows(self, name: str) -> Iterator[MetricsRow]:
-        """Yield every row of a criterion."""
-        for one in self.configurations:
-            if one.name == name:
-                yield from one.rows()
-        for failure in self._unread:
-            yield failed_row(failure, score_metrics(name), None)
-
-
-def compare_raters(outcomes: Iterable[AnyOutcome], *, intervals: bool = True) -> list[Panel]:
-    """Compare the raters of each criterion; a single rater has no panel.
-
-    Args:
-        outcomes: scores and failures.
-        intervals: True for intervals of the coefficients.
-    """
-    from labeler.plugins.scores.agreement import panels_of  # noqa: PLC0415 - loads numpy
-
-    return panels_of(Scores(outcomes).configurations, intervals=intervals)
