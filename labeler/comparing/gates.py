@@ -213,6 +213,8 @@ class Demand:
                 f"gate on {self.metric!r}: {threshold} is not a threshold; give a number"
             )
         low, high = chosen[0].range or (threshold, threshold)
+        if self.of_drop and chosen[0].range:
+            low, high = 0, high - low
         if not low <= threshold <= high:
             raise UsageError(
                 f"gate on {self.metric!r}: {threshold:g} is not a threshold: values are from "

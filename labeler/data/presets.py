@@ -376,18 +376,18 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     Of several groups it is the one whose name means documents most clearly. One column alone is a
     group if it is the first.
     """
-    groups = defaultdict[str, dict[int, str]](dict)
+    groups = defaultdict[str, list[tuple[int, str]]](list)
     for name, value in row.items():
         is_text = isinstance(name, str) and isinstance(value, str | Mapping | None)
         if is_text and (found := _NUMBERED.fullmatch(name)):
-            groups[found[1]][int(found[2])] = name
+            groups[found[1]].append((int(found[2]), name))
     ranked = [
         (meaning[1], stem)
         for stem, names in groups.items()
         if (meaning := meaning_of(stem)) and meaning[0] == "documents"
-        if len(names) > 1 or min(names) in {0, 1}
+        if len(names) > 1 or names[0][0] in {0, 1}
     ]
-    return [name for _, name in sorted(groups[min(ranked)[1]].items())] if ranked else []
+    return [name for _, name in sorted(groups[min(ranked)[1]])] if ranked else []
 
 
 def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:

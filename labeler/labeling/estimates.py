@@ -166,7 +166,8 @@ def _conclusion(found: Estimate) -> str:
     cost = "price unknown"
     if found.online:
         cost = (
-            f"about ${_dollars(found.online.expected)}, at most ${_dollars(found.online.at_most)}"
+            f"about ${_dollars(found.online.expected)}, "
+            f"at most ${_dollars(found.online.at_most)} for one answer each"
         )
         cost += f", in a batch ${_dollars(found.batch.expected)}" if found.batch else ""
     time = f", {_duration(found.seconds)}" if found.seconds is not None else ""
@@ -195,6 +196,8 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "response sentences", found.response_sentences, ""
     mean = round(prompt.total / asked)
     yield "prompt tokens", prompt.total, f"{mean:,} each, {prompt.largest:,} the largest"
+    if not answers.expected:  # answers are probabilities, and prompts share nothing
+        return
     share = f"{percent(prompt.same_total / prompt.total)}: the first {prompt.same:,} of each"
     if len(found.profiles) > 1:
         share += " or more, by profile"
@@ -210,7 +213,7 @@ def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Iterator[Sequen
         "expected": "if the provider caches nothing",
         "cached": f"if it caches the first {found.prompt.cacheable:,} tokens of each prompt",
         "written": "if it charges for caching and never reads",
-        "at_most": f"each answer at its cap, {cap} tokens, then asked again with twice that",
+        "at_most": f"one answer each, {cap} tokens long; asking again costs more",
     }
     if not found.answers.expected:  # answers are probabilities
         remarks |= {"expected": "", "at_most": "if each text has as many tokens as it can have"}

@@ -255,5 +255,5 @@ class EstimateOptions(RequestOptions):
 
     concurrency: Concurrency = RunOptions.concurrency
     latency: Annotated[
-        float | None, Option("Seconds for an answer; by default as stored with the batch.", min=0)
+        float | None, Option("Seconds for an answer; by default the mean of stored labels.", min=0)
     ] = None

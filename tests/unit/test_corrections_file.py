@@ -304,10 +304,12 @@ def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> 
     """By its first line; what cannot be read is none."""
     assert not is_corrections_file(file.path)
     assert not is_corrections_file("-")
-    write(file, '{"id": "r1", "field": "relevant", "value": 1}')
-    assert not is_corrections_file(file.path)
-    write(file, json.dumps(raw()))
-    assert is_corrections_file(file.path)
+    for line in ('{"id": "r1", "field": "relevant"}', '{"kind":"label","id":"correction"}'):
+        write(file, line)
+        assert not is_corrections_file(file.path)
+    for line in (json.dumps(raw()), json.dumps(raw(), indent=None, separators=(",", ":"))):
+        write(file, line)
+        assert is_corrections_file(file.path)
     write(file, '{"kind":"corr')
     assert is_corrections_file(file.path)
     write(file, "{", ' "id": "r1"', "}")

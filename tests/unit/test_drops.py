@@ -18,6 +18,7 @@ from labeler.labels.record import LabelRecord, Outcome
 from labeler.testing import assert_metric
 from support.command import Command
 from support.labeled import failure, record, relabeled, with_question
+from support.scored import record as score_record
 
 Check = Callable[..., tuple[int, str, str]]
 
@@ -237,3 +238,14 @@ def test_an_assertion_compares_with_a_base() -> None:
     assert_metric(base[:45], "adherence", against=base, max_drop=0, max_failed=0.1)
     with pytest.raises(UsageError, match="against and max_drop need each other"):
         assert_metric(new, "adherence", max_drop=0.02)
+
+
+def test_a_drop_of_scores_is_any_part_of_their_scale() -> None:
+    """From 1 to 5 a mean can drop by 0 to 4 points."""
+    base, new = ([score_record(score, row={"id": "s"})] for score in (5, 4))
+    assert_metric(new, "tone", against=base, max_drop=1)
+    with pytest.raises(AssertionError, match=r"tone drop at most 0.5: mean \+1.0000"):
+        assert_metric(new, "tone", against=base, max_drop=0.5)
+    for drop in (-1, 4.5):
+        with pytest.raises(UsageError, match="values are from 0 to 4"):
+            assert_metric(new, "tone", against=base, max_drop=drop)

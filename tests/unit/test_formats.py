@@ -22,7 +22,7 @@ import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from labeler.api import open_rows
@@ -162,15 +162,6 @@ def only(source: object, **how: Any) -> Example:
     return row.content
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_gives_the_same_examples_again_and_again(name: str, tmp_path: Path) -> None:
-    """Line breaks, quotes, empty lists and absent columns included."""
-    rows: Any = open_rows(FORMATS[name]([GOOD, OTHER, GOOD | {"id": "3"}], tmp_path / name))
-    first = contents(rows)
-    assert first == contents(open_rows([GOOD, OTHER, GOOD | {"id": "3"}]))
-    assert contents(rows) == first
-
-
 FULL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
     lambda text: not is_missing(text)
 )
@@ -185,14 +176,15 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS)
+@example(rows=[GOOD, OTHER, GOOD | {"id": "3"}])
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_rows_come_out_of_all_formats_alike(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    """Whatever characters there are in their texts."""
+    """Again and again; any characters, line breaks, empty lists and absent columns included."""
     expected = contents(open_rows(rows))
     for name, written in FORMATS.items():
         if rows or name != "inside.json":
-            found: Any = written(rows, tmp_path / name)
-            assert contents(open_rows(found)) == expected, name
+            found = open_rows(written(rows, tmp_path / name))
+            assert contents(found) == contents(found) == expected, name
 
 
 @pytest.mark.parametrize(
@@ -224,50 +216,10 @@ def test_a_bad_row_fails_in_its_place_by_file_row_and_id(
     assert "a row needs question, documents and response" in row.content.message
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "reason", "says"),
-    [
-        ('{"a": 1,}', "row 2", "invalid_json", "not JSON: .*; write objects, with commas between"),
-        ("7", "row 2", "invalid_json", "a number, not a JSON object"),
-        ("", "row 2", "invalid_json", "not JSON"),
-        ('{"question": NaN}', "row 2", "missing_field", "no 'question'"),
-        ('["]", {}]', "row 2", "invalid_json", "a list, not a JSON object"),
-    ],
-)
-def test_an_entry_of_an_array_fails_alone(
-    text: str, where: str, reason: str, says: str, tmp_path: Path
-) -> None:
-    """Those before and behind it are read."""
-    path = write_text(tmp_path / "rows.json", f"[{json.dumps(GOOD)}, {text}, {json.dumps(OTHER)}]")
-    good, bad, other = open_rows(path)
-    assert isinstance(good.content, Example)
-    assert isinstance(other.content, Example)
-    assert isinstance(bad.content, LabelFailure)
-    assert (bad.where, bad.content.reason) == (f"{path}:{where}", reason)
-    assert re.search(says, bad.content.message)
-
-
 def test_a_comma_before_the_end_of_an_array_is_no_row(tmp_path: Path) -> None:
     """As editors and scripts leave it; it would count as a failed row."""
     path = write_text(tmp_path / "rows.json", f"[{json.dumps(GOOD)}, {json.dumps(OTHER)},\n]")
     assert [type(row.content) for row in open_rows(path)] == [Example, Example]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('[{"id": 1}', "ends before its array does"),
-        ('[{"id": 1}, {"id', "ends before its array does"),
-        ("[] {}", "has text after its array"),
-        ("[1}", "has text after its array"),
-        ('{"a": [', "not JSON"),
-    ],
-)
-def test_a_broken_array_is_refused_as_a_whole(text: str, says: str, tmp_path: Path) -> None:
-    """A file that was cut off is not read as if it were all."""
-    path = write_text(tmp_path / "rows.json", text)
-    with pytest.raises(UsageError, match=f"rows.json.*{says}"):
-        list(open_rows(path))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -337,56 +289,79 @@ def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
     assert only(path).documents == (document,)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason", "says"),
-    [
-        (b"1,Q,D.,R", "wrong_type", "got a text; write a JSON array .*split_documents"),
-        (b'1,Q,"{""a"": 1}",R', "wrong_type", "must be a list of texts, got an object with a"),
-        (b"1,Q,[NaN],R", "wrong_type", r"documents\[0\] must be a text, got null"),
-        (b"1,Q," + b"[" * 100_000 + b",R", "wrong_type", "cannot be read: it is nested"),
-        (b"1,Q,[1],R", "wrong_type", r"documents\[0\] must be a text, got a number"),
-        (b"1,Q,[],R,more", "invalid_csv", "5 cells under 4 columns"),
-        (b"1,Q", "invalid_csv", "2 cells under 4 columns"),
-        (b'1,"Q"x,[],R', "invalid_csv", "not CSV"),
-        (b"1,\xff,[],R", "not_utf8", "byte 2 .0xff. is not UTF-8"),
-        (b"1,Q,,R", "missing_field", "no 'documents'"),
-        (b"1,Q,[],nan", "missing_field", "rows.csv:2: 'response' is 'nan', .* leave the row out"),
-        (b"1,None,[],R", "missing_field", "'question' is 'None'"),
-        (b"1,Q,NULL,R", "missing_field", "'documents' is 'NULL'"),
-        (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] is '<NA>', which"),
-        (b"1,Q,\"['None', 'D.']\",R", "wrong_type", r"documents\[0\] is 'None', which"),
-        (b"1,Q,[],#NAME?", "missing_field", "'response' is '#NAME.', which programs write"),
-        (b"\xef\xbb\xbfid,question,documents,response", "invalid_csv", "the column names again"),
-    ],
-)
-def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_path: Path) -> None:
-    """With its number; the next line is read."""
-    path = tmp_path / "rows.csv"
-    path.write_bytes(b"id,question,documents,response\n" + line + b"\n2,Q,[],R\n")
-    bad, good = open_rows(path)
-    assert isinstance(bad.content, LabelFailure)
-    assert isinstance(good.content, Example)
-    assert bad.content.reason == reason
-    assert bad.content.message.startswith(f"{path}:2")
-    assert re.search(says, bad.content.message), bad.content.message
+def array(entry: str) -> bytes:
+    """An array with this entry between two rows."""
+    return f"[{json.dumps(GOOD)}, {entry}, {json.dumps(OTHER)}]".encode()
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        ('"Q,[],R\nQ,[],R\n', "quote begins a cell in line 3 .* lines 3 to 4 are one row"),
-        ('"Q\n?","[],R\nQ,[],R\n', "quote begins a cell in line 4 .* lines 4 to 5 are one row"),
-        ('"Q ""?"",[],R\n"Q",[],R\n', "quote begins a cell in line 3 .* lines 3 to 4 are one row"),
-        ('"Q "?",[],R\n', "quote begins a cell in line 3 and is not closed at its end; close it"),
-    ],
-)
-def test_a_quote_that_is_not_closed_fails_one_row(rows: str, says: str, tmp_path: Path) -> None:
-    """It takes in what follows it, and names the line in which it begins."""
-    text = f"question,documents,response\nQ,[],R\n{rows}"
-    good, bad = open_rows(write_text(tmp_path / "rows.csv", text))
-    assert isinstance(good.content, Example)
+def cells(line: bytes) -> bytes:
+    """CSV with this line between two rows."""
+    return b"id,question,documents,response\n0,Q,[],R\n" + line + b"\n2,Q,[],R\n"
+
+
+def unclosed(lines: str) -> bytes:
+    """CSV that ends with a quote that nothing closes."""
+    return f"question,documents,response\nQ,[],R\n{lines}".encode()
+
+
+BAD: list[tuple[str, bytes, str, str]] = [
+    *(
+        (":row 2", array(entry), reason, says)
+        for entry, reason, says in (
+            ('{"a": 1,}', "invalid_json", "not JSON: .*; write objects, with commas between"),
+            ("7", "invalid_json", "a number, not a JSON object"),
+            ("", "invalid_json", "not JSON"),
+            ('{"question": NaN}', "missing_field", "no 'question'"),
+            ('["]", {}]', "invalid_json", "a list, not a JSON object"),
+        )
+    ),
+    *(
+        (":3", cells(line), reason, says)
+        for line, reason, says in (
+            (b"1,Q,D.,R", "wrong_type", "got a text; write a JSON array .*split_documents"),
+            (b'1,Q,"{""a"": 1}",R', "wrong_type", "must be a list of texts, got an object with a"),
+            (b"1,Q,[NaN],R", "wrong_type", r"documents\[0\] must be a text, got null"),
+            (b"1,Q," + b"[" * 100_000 + b",R", "wrong_type", "cannot be read: it is nested"),
+            (b"1,Q,[1],R", "wrong_type", r"documents\[0\] must be a text, got a number"),
+            (b"1,Q,[],R,more", "invalid_csv", "5 cells under 4 columns"),
+            (b"1,Q", "invalid_csv", "2 cells under 4 columns"),
+            (b'1,"Q"x,[],R', "invalid_csv", "not CSV"),
+            (b"1,\xff,[],R", "not_utf8", "byte 2 .0xff. is not UTF-8"),
+            (b"1,Q,,R", "missing_field", "no 'documents'"),
+            (b"1,Q,[],nan", "missing_field", "csv:3: 'response' is 'nan', .* leave the row out"),
+            (b"1,None,[],R", "missing_field", "'question' is 'None'"),
+            (b"1,Q,NULL,R", "missing_field", "'documents' is 'NULL'"),
+            (b"1,Q,\"['D.', '<NA>']\",R", "wrong_type", r"documents\[1\] is '<NA>', which"),
+            (b"1,Q,\"['None', 'D.']\",R", "wrong_type", r"documents\[0\] is 'None', which"),
+            (b"1,Q,[],#NAME?", "missing_field", "'response' is '#NAME.', which programs write"),
+            (b"\xef\xbb\xbfid,question,documents,response", "invalid_csv", "column names again"),
+        )
+    ),
+    *(
+        (":3", unclosed(lines), "invalid_csv", f"quote begins a cell in line {says}")
+        for lines, says in (
+            ('"Q,[],R\nQ,[],R\n', "3 .* lines 3 to 4 are one row"),
+            ('"Q\n?","[],R\nQ,[],R\n', "4 .* lines 4 to 5 are one row"),
+            ('"Q ""?"",[],R\n"Q",[],R\n', "3 .* lines 3 to 4 are one row"),
+            ('"Q "?",[],R\n', "3 and is not closed at its end; close it"),
+        )
+    ),
+]
+"""Where the second row of a file stands, the file, and why the row fails."""
+
+
+@pytest.mark.parametrize(("where", "content", "reason", "says"), BAD)
+def test_a_bad_row_fails_alone(
+    where: str, content: bytes, reason: str, says: str, tmp_path: Path
+) -> None:
+    """Rows before and behind it are read; a quote that is not closed takes in those behind it."""
+    path = tmp_path / ("rows.json" if content.startswith(b"[") else "rows.csv")
+    path.write_bytes(content)
+    good, bad, *others = open_rows(path)
+    assert all(isinstance(row.content, Example) for row in (good, *others))
+    assert len(others) == (not says.startswith("quote"))
     assert isinstance(bad.content, LabelFailure)
-    assert (bad.where.rpartition(":")[2], bad.content.reason) == ("3", "invalid_csv")
+    assert (bad.where, bad.content.reason) == (f"{path}{where}", reason)
     assert re.search(says, bad.content.message), bad.content.message
 
 
@@ -429,21 +404,51 @@ def test_a_line_that_is_no_object_says_why(name: str, text: str, says: str, tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("files", "says"),
     [
-        ("question|documents|response\n", r"rows.csv:1: cells are separated by '\|' here"),
-        ("question,question\n", "column 'question' stands twice"),
-        ('"question\n', "rows.csv:1: not CSV"),
-        ("question,documents\rQ?,[]\r", "rows.csv:1: a carriage return .*: end lines with"),
-        (",".join(f"c{n}" for n in range(10_001)) + "\n", "10001 columns"),
+        ({"rows.json": '[{"id": 1}'}, "rows.json ends before its array does"),
+        ({"rows.json": '[{"id": 1}, {"id'}, "rows.json ends before its array does"),
+        ({"rows.json": "[] {}"}, "rows.json has text after its array"),
+        ({"rows.json": "[1}"}, "rows.json has text after its array"),
+        ({"rows.json": '{"a": ['}, "rows.json.*not JSON"),
+        ({"rows.csv": "question|documents\n"}, r"rows.csv:1: cells are separated by '\|' here"),
+        ({"rows.csv": "question,question\n"}, "column 'question' stands twice"),
+        ({"rows.csv": '"question\n'}, "rows.csv:1: not CSV"),
+        ({"rows.csv": "question\rQ?\r"}, "rows.csv:1: a carriage return .*: end lines with"),
+        ({"rows.csv": ",".join(f"c{n}" for n in range(10_001)) + "\n"}, "10001 columns"),
+        ({"a/n": ""}, "is a folder without rows"),
+        ({"a/dataset_dict.json": '{"splits": ["test", "train"]}'}, r"one, .*test or .*train"),
+        ({"a/dataset_dict.json": '{"splits": 3}'}, "name one, one of its folders"),
+        ({"a/dataset_dict.json": "[]"}, "holds no object"),
+        ({"a/state.json": "{"}, "cannot read .*state.json"),
+        ({"rows.jsonl": b"PAR1"}, "must end in .parquet"),
+        ({"rows.jsonl": b"%PDF-1.7"}, "is a PDF"),
+        ({"rows.jsonl": "question".encode("utf-16")}, "is UTF-16"),
+        ({"rows.jsonl": "question".encode("utf-16-le")}, "is UTF-16"),
+        ({"rows.jsonl": b"\x28\xb5\x2f\xfd"}, "only gzip is unpacked"),
+        ({"rows.jsonl": "\ufeff [\n{}]"}, "an array, .*: name it .json, or write its objects line"),
+        *(
+            ({name: json.dumps(GOOD)}, f"cannot read .*{name}.*of the format that its name says")
+            for name in ("rows.parquet", "rows.arrow", "rows.feather")
+        ),
+        *(
+            (
+                {"a/state.json": json.dumps({"_data_files": [{"filename": name}]})},
+                "which is not next to it",
+            )
+            for name in ("../secret.arrow", "/etc/passwd", "..", "", 3, None)
+        ),
     ],
 )
-def test_a_line_of_names_that_names_nothing_is_refused(
-    text: str, says: str, tmp_path: Path
+def test_a_source_that_holds_no_rows_is_refused(
+    files: dict[str, str | bytes], says: str, tmp_path: Path
 ) -> None:
-    """Before any row is read."""
+    """As a whole, before any row is read: cut off, of another format, or a stranger's folder."""
+    ((name, content),) = files.items()
+    (tmp_path / "a").mkdir()
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(UsageError, match=says):
-        list(open_rows(write_text(tmp_path / "rows.csv", text)))
+        list(open_rows(tmp_path / name.partition("/" if "/" in name else ":")[0]))
 
 
 @pytest.mark.parametrize(
@@ -534,14 +539,6 @@ def test_extensions_and_notes_for_pandas_are_not_believed(tmp_path: Path) -> Non
     schema = storage.schema.set(5, odd).with_metadata(note)
     pq.write_table(storage.cast(schema), tmp_path / "rows.parquet")
     assert contents(open_rows(tmp_path / "rows.parquet")) == contents(open_rows([GOOD]))
-
-
-@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.feather"])
-def test_what_is_of_another_format_is_refused(name: str, tmp_path: Path) -> None:
-    """By its name, with what to check."""
-    path = write_text(tmp_path / name, json.dumps(GOOD))
-    with pytest.raises(UsageError, match=f"cannot read .*{name}.*of the format that its name says"):
-        list(open_rows(path))
 
 
 def test_a_text_in_parquet_that_is_no_utf8_fails_its_row_alone(tmp_path: Path) -> None:
@@ -703,34 +700,6 @@ def test_rows_that_are_no_table_are_kept_as_they_are() -> None:
     """A generator is read once and kept."""
     rows = open_rows(row for row in [GOOD])
     assert contents(rows) == contents(rows) == contents(open_rows([GOOD]))
-
-
-@pytest.mark.parametrize("name", ["../secret.arrow", "/etc/passwd", "..", "", 3, None])
-def test_a_saved_data_set_names_no_file_elsewhere(name: object, tmp_path: Path) -> None:
-    """Its folder may be a stranger's."""
-    (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
-    with pytest.raises(UsageError, match="which is not next to it"):
-        list(open_rows(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("files", "says"),
-    [
-        ({}, "is a folder without state.json"),
-        ({"dataset_dict.json": '{"splits": ["test", "train"]}'}, r"name one, .*test or .*train"),
-        ({"dataset_dict.json": '{"splits": 3}'}, "name one, one of its folders"),
-        ({"dataset_dict.json": "[]"}, "holds no object"),
-        ({"state.json": "{"}, "cannot read .*state.json"),
-    ],
-)
-def test_a_folder_that_is_no_data_set_says_what_is(
-    files: dict[str, str], says: str, tmp_path: Path
-) -> None:
-    """And names the splits, where it has several."""
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    with pytest.raises(UsageError, match=says):
-        list(open_rows(tmp_path))
 
 
 def with_hub(monkeypatch: pytest.MonkeyPatch, load: Callable[..., object]) -> None:

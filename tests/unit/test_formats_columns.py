@@ -521,13 +521,16 @@ def test_rows_without_a_field_leave_no_garbage(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("question", ["question", "user_input"])
 def test_numbered_columns_are_the_documents(stem: str, question: str) -> None:
-    """In the order of their numbers, which a notice names; with columns of any system."""
-    texts = {f"{stem}{number}": f"D{number}." for number in (2, 10, 1)}
+    """In the order of their numbers, which a notice names; with columns of any system.
+
+    None of two columns with one number is lost.
+    """
+    texts = {f"{stem}{number}": f"D{number}." for number in ("2", "10", "1", "01")}
     rows = open_rows([{question: "Q?", "response": "R.", "score_1": 0.5, **texts}])
     (example,) = (row.content for row in rows)
     assert example.metadata == {"score_1": 0.5}
-    assert getattr(example, "documents", None) == ("D1.", "D2.", "D10.")
-    assert rows.notices["numbered"].endswith(f": {stem}1, {stem}2, {stem}10")
+    assert getattr(example, "documents", None) == ("D01.", "D1.", "D2.", "D10.")
+    assert rows.notices["numbered"].endswith(f": {stem}01, {stem}1, {stem}2, {stem}10")
 
 
 @pytest.mark.parametrize(

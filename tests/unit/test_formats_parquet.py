@@ -331,7 +331,6 @@ def test_without_pyarrow_it_says_what_to_install(
         assert code == 2
         assert install_command("parquet") in " ".join(err.split())
     assert labeler_command("metrics", labels)[0] == 0
-    assert labeler_command("metrics", labels)[0] == 0
 
 
 def test_without_punkt_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

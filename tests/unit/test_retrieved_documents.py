@@ -171,6 +171,10 @@ def test_what_stands_next_to_a_text_stays_metadata() -> None:
         ([{"text": "D."}, None], r"documents\[1\] must be a text, got null"),
         ({"error": "timeout"}, "must be a list of texts, got an object with error"),
         (7, "must be a list of texts, got a number"),
+        # They would be one document, with the title of another.
+        ({"text": ["D.", "E."], "title": ["T"]}, "of texts, got an object with text, title"),
+        # A doubled quote stands for one in SQL, and for nothing in Python and numpy.
+        ("['It''s 90 m.']", "a quote in it is not escaped"),
     ],
 )
 def test_documents_without_a_text_are_the_failure_of_their_row(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +34,7 @@ LONGEST_LINE = 4_000_000
 """Largest length of a line in bytes."""
 _BEGINNING = b'{"kind":"correction"'
 """The start of every line that we write; tells an incomplete line from a foreign one."""
+_KIND = re.compile(rb'"kind"\s*:\s*"correction"')
 _LOCK_TIMEOUT = 30.0
 """Seconds to wait for the lock."""
 _POLL = 0.005
@@ -215,7 +217,7 @@ def is_corrections_file(path: str | Path) -> bool:
         line = next((first.content.strip() for first in read_lines(path)), b"")
     if len(line) < len(_BEGINNING):
         return len(line) > 1 and _BEGINNING.startswith(line)  # a lone brace may be of any file
-    return line.startswith(b"{") and b'"correction"' in line[:200]
+    return line.startswith(b"{") and _KIND.search(line, 0, 200) is not None
 
 
 def keep_corrections(path: str | Path) -> None:
