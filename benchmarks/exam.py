@@ -1,6 +1,7 @@
 """Simulate judges that change or have blind spots, and count how often they are found.
 
-    python benchmarks/exam.py [--only anchors|exam|embedded] [--tries 200] [--write docs/exam.md]
+    python benchmarks/exam.py [--only anchors|exam|embedded] [--tries 200]
+        [--write docs/measured/exam.md]
 
 Anchors: 80 records of 1 to 6 sentences, 3 % of verdicts flip at random whenever they are asked. A
 changed judge has another verdict on 10 % of the sentences for good. Exams: a judge with one blind

@@ -1,6 +1,6 @@
 """Compare the embedded judge with people, with and without the conversation before a question.
 
-    python benchmarks/mtrag_history.py [FILE] [--write docs/conversations.md]
+    python benchmarks/mtrag_history.py [FILE] [--write docs/measured/embedded_judge.md]
 
 FILE is MTRAG's ``human_evaluations.json.gz``, see ``mtrag_people``; it is read as ``labeler label``
 reads it. Answers to first questions are left out. People's word on an answer is the median of

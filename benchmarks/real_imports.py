@@ -1,6 +1,6 @@
 """Read rows that other packages made with labeler, and tabulate how many are read.
 
-    scripts/check_elsewhere imports [--write docs/formats.md] [--keep tests/imports]
+    scripts/check_elsewhere imports [--write docs/measured/imports.md] [--keep tests/imports]
 
 Each environment has the pinned packages (`benchmarks/peers/*.txt`); `imports_made.py` makes the
 rows there and reads them. Exits with 1 where a source gives other rows than were written, with the

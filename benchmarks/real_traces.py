@@ -1,6 +1,6 @@
 """Read traces that other packages made, label them, and write the metrics back as events.
 
-    scripts/check_elsewhere traces [--write docs/traces.md] [--keep tests/traces]
+    scripts/check_elsewhere traces [--write docs/measured/imports.md] [--keep tests/traces]
 
 `traces_made.py` makes them in an environment of pinned packages (`benchmarks/peers/traces.txt`).
 Exits with 1 where a trace gives another row than was written, or an event names another trace.

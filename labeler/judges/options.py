@@ -378,10 +378,12 @@ class JudgeOptions(ModelOptions):
         """Return the same options with ``PROVIDER:MODEL`` as a judge and a model.
 
         Raises:
-            UsageError: the judge names no model, or another one than ``model``.
+            UsageError: the judge is empty, names no model, or another one than ``model``.
         """
         if not isinstance(self.judge, str):
             return self
+        if not self.judge:
+            raise UsageError("--judge is empty: name a judge, such as openai:MODEL or embedded")
         kind, model = split_name(self.judge)
         if model and self.model not in {None, model, os.environ.get("LABELER_MODEL")}:
             raise UsageError(

@@ -15,6 +15,8 @@ from wire.provider import Provider
 TESTED = ("run", "output", "file", "test", "recipe", "ci", "not run")
 NAMED = ("file", "test", "recipe", "ci", "not run")
 RUNNING = [page for page in PAGES if any(block.mark == "run" for block in blocks(page))]
+CANNED = "canned"
+"""Name of a block that runs with a server of canned answers in place of a hosted model."""
 ADDRESS = "http://127.0.0.1:8000/v1"
 """What pages call a server of the reader's own; a stand-in answers there."""
 DECIDER = "http://127.0.0.1:8001/v1"
@@ -37,7 +39,8 @@ def test_every_block_is_run_or_says_why_not(page: Path, tests: str) -> None:
     """A comment stands in the line before it."""
     for block in blocks(page):
         assert block.mark in TESTED, f"{page}:{block.line}: no comment before the block"
-        assert bool(block.name) == (block.mark in NAMED), f"{page}:{block.line}: {block.mark}"
+        is_named = block.mark in NAMED or (block.mark, block.name) == ("run", CANNED)
+        assert bool(block.name) == is_named, f"{page}:{block.line}: {block.mark}"
         if block.mark == "test":
             known = re.search(rf"\b{block.name}\b", tests)
             assert known, f"{page}:{block.line}: no test runs {block.name}"
@@ -65,7 +68,8 @@ def test_a_page_does_what_it_says(
             (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / block.name).write_text(block.body, encoding="utf-8")
         elif block.mark == "run":
-            program = shell(body, warm) if block.language == "sh" else [*warm, "-c", body]
+            server = servers[ADDRESS] if block.name == CANNED else ""
+            program = shell(body, warm, server) if block.language == "sh" else [*warm, "-c", body]
             shown = run(program, tmp_path)
         elif block.name == "main-job":  # CI runs it with what it installs
             commands = [one for one in body.split(" && ") if one.startswith(".venv/bin/labeler ")]

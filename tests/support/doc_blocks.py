@@ -1,6 +1,7 @@
 """The code blocks of the pages, and the comment before each that says how it is tested.
 
 ``<!-- run -->``            it runs in the page's folder, after the blocks before it
+``<!-- run: canned -->``    so, and a server of canned answers stands for the hosted model
 ``<!-- output -->``         its lines are in the output of the block before; ``…`` leaves lines out
 ``<!-- file: NAME -->``     it is a file in the page's folder
 ``<!-- test: NAME -->``     a test of its own runs it; ``recipe:`` and ``ci:`` are the same
@@ -61,9 +62,20 @@ def blocks(page: Path) -> Iterator[Block]:
         start = None
 
 
-def shell(body: str, warm: list[str]) -> list[str]:
-    """Return the program that runs lines of shell; ``warm`` is the fixture."""
-    return ["/bin/sh", "-c", f'set -eu\nlabeler() {{ {shlex.join(warm)} "$@"; }}\n{body}']
+def shell(body: str, warm: list[str], server: str = "") -> list[str]:
+    """Return the program that runs lines of shell; ``warm`` is the fixture.
+
+    Args:
+        body: the lines.
+        warm: the program that stands for ``labeler``.
+        server: asked in place of the hosted model, at its price, and with a key.
+    """
+    program = f'{shlex.join(warm)} "$@"'
+    if server:
+        body = body.replace("…", "key")
+        asked = f"{program} --base-url {server} --price 1,1"
+        program = f'case "$*" in *MODEL*) {asked} ;; *) {program} ;; esac'
+    return ["/bin/sh", "-c", f"set -eu\nlabeler() {{ {program}; }}\n{body}"]
 
 
 def run(program: list[str], folder: Path, **settings: str) -> str:

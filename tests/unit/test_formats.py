@@ -416,7 +416,7 @@ def test_a_line_that_is_no_object_says_why(name: str, text: str, says: str, tmp_
         ({"rows.csv": '"question\n'}, "rows.csv:1: not CSV"),
         ({"rows.csv": "question\rQ?\r"}, "rows.csv:1: a carriage return .*: end lines with"),
         ({"rows.csv": ",".join(f"c{n}" for n in range(10_001)) + "\n"}, "10001 columns"),
-        ({"a/n": ""}, "is a folder without state.json"),
+        ({"a/n": ""}, "is a folder without rows"),
         ({"a/dataset_dict.json": '{"splits": ["test", "train"]}'}, r"one, .*test or .*train"),
         ({"a/dataset_dict.json": '{"splits": 3}'}, "name one, one of its folders"),
         ({"a/dataset_dict.json": "[]"}, "holds no object"),

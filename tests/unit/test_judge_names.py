@@ -96,6 +96,7 @@ def test_each_provider_has_its_own_price() -> None:
     [
         ({"judge": "mistral"}, "the mistral judge needs model"),
         ({"judge": "mistral:"}, "'mistral:' names no model: write mistral:MODEL"),
+        ({"judge": ""}, "judge is empty: name a judge"),
         ({"judge": "mistrl:m"}, "did you mean 'mistral'"),
         ({"judge": "mistral:m", "seed": 1}, "judge mistral takes no seed"),
         ({"judge": "mistral:m", "output_mode": "strict"}, "output_mode is one of auto, tools, "),

@@ -34,7 +34,7 @@ from labeler.data.lines import (
 from labeler.errors import BadRow, LabelerError, UsageError, path_in
 from labeler.version import install_command
 
-_NEED_PYARROW = frozenset({"parquet", "arrow", "dataset"})
+_NEED_PYARROW = frozenset({"parquet", "arrow"})
 MOST_COLUMNS = 10_000
 """Largest number of columns of a table."""
 
@@ -365,8 +365,6 @@ def read_saved(name: str) -> Iterator[Raw]:
     Raises:
         UsageError: the folder holds no saved data set, or one with several splits.
     """
-    from labeler.data.formats.arrow_files import read_arrow  # noqa: PLC0415 - loads pyarrow
-
     folder = Path(name)
     if (folder / _SPLITS).is_file():
         splits = _listed(folder / _SPLITS, "splits")
@@ -375,15 +373,17 @@ def read_saved(name: str) -> Iterator[Raw]:
         raise UsageError(f"{folder} holds several splits: name one, {shown:.200}")
     if not (folder / _STATE).is_file():
         raise UsageError(
-            f"{folder} is a folder without {_STATE}: name files of rows, such as "
-            f"{folder / 'rows.jsonl'}, or a folder that save_to_disk of the Hugging Face library "
-            "wrote"
+            f"{folder} is a folder without rows, such as {folder / 'rows.jsonl'}, and without "
+            f"{_STATE}, which save_to_disk of the Hugging Face library writes"
         )
     entries = _listed(folder / _STATE, "_data_files")
     files = [entry.get("filename") for entry in entries if isinstance(entry, dict)]
     for file in files:
         if not isinstance(file, str) or Path(file).name != file or file in {"", ".", ".."}:
             raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is not next to it")
+    require_pyarrow(name)
+    from labeler.data.formats.arrow_files import read_arrow  # noqa: PLC0415 - loads pyarrow
+
     return read_arrow(name, [str(folder / str(file)) for file in files])
 
 
