@@ -14,8 +14,9 @@ import pytest
 import labeler
 from injection.attacks import ATTACKS, POSITIONS
 from labeler.errors import UsageError
-from labeler.judges.decisions.judge import DecisionsJudge, SystemOneJudge
-from labeler.judges.decisions.questions import decision_prompt
+from labeler.judges.decisions.judge import DecisionsJudge, RequestLimits, SystemOneJudge
+from labeler.judges.decisions.questions import Question, decision_prompt
+from labeler.judges.openai.error_rules import ObservedError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report.views import record_view
 from support.command import Command
@@ -167,6 +168,15 @@ def test_limits_change_no_label(judge: type[DecisionsJudge], most: int) -> None:
     assert len(free.requests) == 2 < len(server.requests)
     assert server.rejected <= 2
     assert split[1].reply.reasks == 0
+
+
+def test_a_limit_that_another_record_has_learned_is_not_raised() -> None:
+    """The request that is rejected was sent before."""
+    limits = RequestLimits(questions=20, options=26)
+    asked = [Question(f"by_{n}", "Which?", tuple(map(str, range(200)))) for n in range(100)]
+    for words in ("too many choices", "too many questions"):
+        assert limits.learn(ObservedError("status", status=400, message=words), asked)
+    assert limits == RequestLimits(questions=20, options=26)
 
 
 def test_a_record_longer_than_the_context_is_asked_in_parts() -> None:

@@ -269,11 +269,13 @@ class RequestLimits:
         if _OPTIONS.search(stated) and longest > _FEWEST_OPTIONS:
             found = _below(longest, stated, _FEWEST_OPTIONS)
             if found or "question" not in stated or len(asked) <= _FEWEST_QUESTIONS:
-                self.options = found or max(_FEWEST_OPTIONS, longest // 2)
+                lower = found or max(_FEWEST_OPTIONS, longest // 2)
+                self.options = min(self.options, lower)  # other records learn at the same time
                 return True
         if len(asked) > _FEWEST_QUESTIONS and "question" in stated:
             found = _below(len(asked), stated, _FEWEST_QUESTIONS)
-            self.questions = found or max(_FEWEST_QUESTIONS, len(asked) // 2)
+            lower = found or max(_FEWEST_QUESTIONS, len(asked) // 2)
+            self.questions = min(self.questions, lower)
             return True
         return False
 

@@ -104,7 +104,8 @@ class Choice(NamedTuple):
         return first if first == last else f"{first}-{last}"
 
 
-def _parts(keys: Sequence[str], most: int) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=8)  # all choices of a record are among the same keys
+def _parts(keys: tuple[str, ...], most: int) -> list[tuple[str, ...]]:
     """Divide keys into parts, each of one text where possible."""
     found: list[tuple[str, ...]] = []
     for _, text in groupby(keys, lambda key: position(key)[:2]):
