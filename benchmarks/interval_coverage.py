@@ -1,9 +1,8 @@
-"""Measure the coverage of all printed 95 % intervals, next to scipy's BCa and to former methods.
+"""Measure the coverage of all printed 95 % intervals, next to scipy's BCa.
 
 Run it as ``python benchmarks/interval_coverage.py [--write FILE]``, or next to scipy as
 ``scripts/check_elsewhere intervals``. It draws data sets from populations whose truth is known,
 gives each its interval, and counts. scipy runs in an environment of its own, on the same data sets.
-``interval_before.json`` holds the figures of the methods that these ones replaced.
 It takes half an hour; with ``--keep FOLDER``, the same command goes on after an interruption.
 """
 
@@ -76,7 +75,6 @@ TOGETHER = 4
 """Metrics whose p values are adjusted together."""
 MOST_DROP = 0.02
 """The largest drop that the simulated gates let pass."""
-BEFORE = Path(__file__).with_name("interval_before.json")
 INTRODUCTION = Path(__file__).with_name("interval_introduction.md")
 """What stands above the tables in a file."""
 
@@ -212,7 +210,6 @@ def slope_coverage(lengths: Lengths, size: int, *, draws: int = DRAWS) -> Found:
 
 
 def covered_lines(
-    table: str,
     name: str,
     measure: Callable[..., Found],
     *,
@@ -222,18 +219,16 @@ def covered_lines(
     """Yield the coverage of one population, a line a size and estimate.
 
     Args:
-        table: short name of the table, which the figures of former methods are found by.
         name: the population.
         measure: returns the coverage of a size.
         draws: data sets a line.
         scipy: cells of scipy by population and size; ``None`` without such columns.
     """
-    former = json.loads(BEFORE.read_text(encoding="utf-8")) if BEFORE.exists() else {}
     for size in SIZES:
         found = measure(size, draws=draws)
         for key, one in found.items():
             line = [name, str(size), *([key] if len(found) > 1 else ())]
-            line.append(one.cells(former.get(f"{table}|{name}|{size}|{key}")))
+            line.append(one.cells())
             line += [] if scipy is None else [scipy.get(f"{name} {size}", NO_SCIPY)]
             yield f"| {' | '.join(line)} |"
 
@@ -400,9 +395,8 @@ def _covered(
     scipy: Mapping[str, str] | None = None,
 ) -> Table:
     """Return a table of coverages of several populations."""
-    table = title.partition(",")[0].partition(" of populations")[0]
     parts = {
-        name: partial(covered_lines, table, name, measure, draws=draws, scipy=scipy)
+        name: partial(covered_lines, name, measure, draws=draws, scipy=scipy)
         for name, measure in measured.items()
     }
     more = "" if scipy is None else f" | {SCIPY_HEAD}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -61,19 +61,16 @@ class Coverage:
         per = max(1, self.made)
         return [self.inside, self.width / per, self.small / per, self.missing / self.drawn]
 
-    def cells(self, before: Sequence[float] | None) -> str:
+    def cells(self) -> str:
         """Return the cells of a line, without its name."""
         inside, width, small, none = self.figures()
         per, short = max(1, self.made), " short" if self.falls_short else ""
-        former = ["-"] * 3
-        if before and not math.isnan(before[0]):
-            former = [f"{before[0]:.1%}", f"{before[1]:.4f}", f"{before[2]:.0%}"]
         now = [f"{inside:.1%}{short}", f"{self.above / per:.1%}", f"{self.below / per:.1%}"]
         now += [f"{width:.4f}", f"{small:.0%}", f"{none:.0%}"]
-        return " | ".join([*now, *former])
+        return " | ".join(now)
 
 
-HEAD = "coverage | above | below | width | marked | none | before: coverage | width | marked"
+HEAD = "coverage | above | below | width | marked | none"
 SCIPY_HEAD = "scipy BCa: coverage | width | nan"
 NO_SCIPY = "- | - | -"
 

@@ -171,7 +171,7 @@ class Intervals:
             together, or single records if all questions differ.
 
     Raises:
-        UsageError: the level is out of range.
+        UsageError: the level is out of range, or the group is not a name.
 
     Example:
         >>> wide = labels.summary("relevance", intervals=labeler.Intervals(level=0.99))
@@ -184,6 +184,9 @@ class Intervals:
 
     def __post_init__(self) -> None:
         check_level(self.level)
+        group: object = self.group
+        if not isinstance(group, str | None):
+            raise UsageError(f"group must be the name of one metadata column, got {group!r:.40}")
 
 
 # Small samples: when an interval is marked.

@@ -475,14 +475,12 @@ class Rank(NamedTuple):
 
 
 class WorstIds:
-    """Ids of the rows with the least support, in the order of :func:`worst_records`.
+    """Ids of the two rows of each judge configuration with the least support.
 
-    Args:
-        most: number of ids kept for each judge configuration.
+    They are in the order of :func:`worst_records`.
     """
 
-    def __init__(self, most: int = 2) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._found: dict[str | None, list[tuple[Rank, str]]] = {}
 
     def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
@@ -494,7 +492,7 @@ class WorstIds:
                 place = Rank(share.value, -int(lacking), position)
                 own = self._found.setdefault(row.configuration, [])
                 insort(own, (place, row.id))
-                del own[self._most :]
+                del own[2:]
             yield row
 
     def of(self, configuration: str | None) -> tuple[str, ...]:

@@ -104,9 +104,10 @@ def test_every_reason_failure_and_exit_code_is_explained() -> None:
     assert re.findall(r"^\| (\d+) \|", FAILURE_PAGE, re.MULTILINE) == [str(n) for n in codes]
 
 
-def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
+def test_the_numbers_of_failures_and_runs_are_those_of_the_code() -> None:
     """A default that changes changes there too."""
-    said = " ".join(FAILURE_PAGE.split())
+    runs = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
+    said = " ".join(f"{FAILURE_PAGE} {runs}".split())
     settings = OpenAISpec.model_fields
     for text in (
         f"asked up to {settings['max_attempts'].default} times",

@@ -51,6 +51,9 @@ GUIDE_FULL = record(
 )
 """The labeling guide's complete example: 7 sentences, the third statement unsupported."""
 
+NOTHING_RELEVANT = record(relevant=[], utilized=["0a"])
+NOTHING_USED_EITHER = record(relevant=[], utilized=[])
+
 
 @pytest.mark.parametrize(
     ("labeled", "metric", "expected"),
@@ -78,10 +81,20 @@ GUIDE_FULL = record(
         (GUIDE_FULL, "document_relevance", 2 / 3),
         (GUIDE_FULL, "context_relevancy", 4 / 7),
         (GUIDE_FULL, "context_precision", 1.0),
+        # Where a definition prescribes a value for an empty set, it is that value.
+        (NOTHING_RELEVANT, "completeness:ragbench", 1.0),
+        (NOTHING_RELEVANT, "completeness:capstone", 0.0),
+        (NOTHING_USED_EITHER, "completeness:capstone", 1.0),
+        (NOTHING_RELEVANT, "utilization:capstone", 0.0),
+        (NOTHING_RELEVANT, "relevance:capstone", 0.0),
+        (record(support={}), "adherence:capstone", 1.0),
+        (record(support={"a": []}, response=2), "adherence", 0.0),
     ],
 )
-def test_capstone_guide_examples(labeled: LabelRecord, metric: str, expected: float) -> None:
-    """The values that the labeling guide gives its outputs."""
+def test_values_of_the_guide_and_of_conventions(
+    labeled: LabelRecord, metric: str, expected: float
+) -> None:
+    """Those that the labeling guide gives its outputs, and those of empty sets."""
     assert value(labeled, metric) == expected
 
 
@@ -233,8 +246,6 @@ def test_metrics_worked_by_hand(labeled: LabelRecord, metric: str, expected: Rat
     assert ratio(labeled, metric) == expected
 
 
-NOTHING_RELEVANT = record(relevant=[], utilized=["0a"])
-NOTHING_USED_EITHER = record(relevant=[], utilized=[])
 PROBABLE = "adherence_score relevance:expected utilization:expected"
 COMPLETE = " ".join(m.id for m in METRICS.values() if m.name in {"completeness", "trace_mean"})
 
@@ -284,23 +295,6 @@ def test_undefined_says_why(labeled: LabelRecord, metrics: str, reason: str) -> 
     for name in metrics.split():
         assert ratio(labeled, name) == Ratio.missing(reason)
         assert value(labeled, name) is None
-
-
-@pytest.mark.parametrize(
-    ("labeled", "metric", "expected"),
-    [
-        (NOTHING_RELEVANT, "completeness:ragbench", 1.0),
-        (NOTHING_RELEVANT, "completeness:capstone", 0.0),
-        (NOTHING_USED_EITHER, "completeness:capstone", 1.0),
-        (NOTHING_RELEVANT, "utilization:capstone", 0.0),
-        (NOTHING_RELEVANT, "relevance:capstone", 0.0),
-        (record(support={}), "adherence:capstone", 1.0),
-        (record(support={"a": []}, response=2), "adherence", 0.0),
-    ],
-)
-def test_conventions_of_the_dialects(labeled: LabelRecord, metric: str, expected: float) -> None:
-    """Where a definition prescribes a value for an empty set, it is that value."""
-    assert value(labeled, metric) == expected
 
 
 def test_a_convention_shows_its_empty_fraction() -> None:

@@ -35,20 +35,12 @@ def told(found: HumanLabels) -> list[tuple[str, str, str | None, str, float]]:
 EXPECTED = [("r1", "supported", "a", "ann", 1.0), ("r1", "adherence", None, "ann", 0.5)]
 
 
-def test_field_and_value_are_read_from_csv(tmp_path: Path) -> None:
-    """One judgment a row."""
-    found = from_csv(
-        tmp_path,
-        "id,sentence,annotator,field,value",
-        "r1,a,ann,supported,Yes",
-        "r1,,ann,adherence,0.5",
-    )
+def test_both_forms_are_read_from_csv(tmp_path: Path) -> None:
+    """A judgment a row, or a row a record or sentence; an empty cell judges nothing."""
+    named = ("id,sentence,annotator,field,value", "r1,a,ann,supported,Yes", "r1,,ann,adherence,0.5")
+    found = from_csv(tmp_path, *named)
     assert told(found) == EXPECTED
     assert found.labels[1].where.endswith("people.csv:3")
-
-
-def test_columns_named_after_fields_are_read_from_csv(tmp_path: Path) -> None:
-    """One row a record or sentence; an empty cell judges nothing."""
     found = from_csv(
         tmp_path,
         "id,sentence,annotator,supported,adherence,comment",
@@ -115,6 +107,9 @@ CSV_FAULTS = {
     "id,adherence\nr1,1,2": ("people.csv:2: 3 cells under 2 columns", "double quotes"),
     'id,adherence\n"r1"x,1': ("people.csv:2: not CSV", "a quote begins"),
     'id,adherence\n"r1,1': ("people.csv:2: not CSV", "a quote begins"),
+    # A third party's metric is found by its dotted name elsewhere; never for a stranger's file.
+    "id,antigravity:geohash\nr1,1": ("no judgment in this line", ""),
+    "id,field,value\nr1,antigravity:geohash,1": ("'field' is 'antigravity:geohash'", ""),
 }
 
 
@@ -171,14 +166,6 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b"id,adherence\nr\xff,1\n")
     with pytest.raises(UsageError, match=r"people.csv:2: byte 1 \(0xff\) is not UTF-8"):
         read_human_labels(path)
-
-
-def test_a_column_name_imports_nothing(tmp_path: Path) -> None:
-    """A third party's metric is found by its dotted name elsewhere; never for a stranger's file."""
-    with pytest.raises(UsageError, match="no judgment in this line"):
-        from_csv(tmp_path, "id,antigravity:geohash", "r1,1")
-    with pytest.raises(UsageError, match="'field' is 'antigravity:geohash'"):
-        from_csv(tmp_path, "id,field,value", "r1,antigravity:geohash,1")
 
 
 def test_answers_of_a_plan_say_whether_a_response_sentence_is_supported(tmp_path: Path) -> None:

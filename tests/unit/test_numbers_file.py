@@ -233,8 +233,7 @@ def test_an_edited_file_is_an_error(
     edit: dict[str, str], files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
     """It names the file and the column, and nothing is computed."""
-    with files[1]["csv"].open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(files[1]["csv"])
     rows[0] |= edit
     assert_refused(rows, labeler_command)
 
@@ -250,11 +249,10 @@ def test_a_file_without_some_columns_is_an_error(
 
     Without answering models or texts, rows would be mixed or paired that should not.
     """
-    with files[1]["csv"].open(encoding="utf-8", newline="") as file:
-        rows = [
-            {name: cell for name, cell in row.items() if not name.endswith(lost)}
-            for row in csv.DictReader(file)
-        ]
+    rows = [
+        {name: cell for name, cell in row.items() if not name.endswith(lost)}
+        for row in read_rows(files[1]["csv"])
+    ]
     assert_refused(rows, labeler_command)
 
 
@@ -265,8 +263,7 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
 
     No cell looks like a date, or like a number with an exponent.
     """
-    with files[1]["csv"].open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(files[1]["csv"])
     odd = re.compile(r"\d+/\d+|\d+e\d+|\d{12,}")
     assert not [cell for row in rows for cell in row.values() if odd.fullmatch(cell)]
     for row in rows:
@@ -295,6 +292,12 @@ def assert_refused(rows: list[dict[str, str]], labeler_command: Command) -> None
     write_rows(path, rows)
     code, out, err = labeler_command("metrics", path, "--json", "--by", "topic")
     assert (code, out, str(path) in err) == (2, "", True)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Read rows of CSV."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def write_rows(path: Path, rows: list[dict[str, str]]) -> None:

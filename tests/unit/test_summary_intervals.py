@@ -166,7 +166,7 @@ def test_ones_of_a_metric_that_goes_beyond_are_no_share() -> None:
     assert (fours.mean, fours.bounds) == (4.0, None)
 
 
-@pytest.mark.parametrize("options", [{"level": 1.5}, {"level": 0}])
+@pytest.mark.parametrize("options", [{"level": 1.5}, {"level": 0}, {"group": ["a"]}])
 def test_options_out_of_their_range_are_refused_at_once(options: dict[str, Any]) -> None:
     """Before anything is read."""
     with pytest.raises(UsageError):
