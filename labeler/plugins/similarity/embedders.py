@@ -139,7 +139,7 @@ def server_of_embedder(judging: JudgeOptions, url: str | None = None) -> ServerO
 
     Args:
         judging: the judge and its server.
-        url: address of the embedder; by default that of the judge's options, else OpenAI's.
+        url: address of the embedder; by default the judge's ``base_url``, else OpenAI's.
     """
     kind = split_name(judging.judge)[0] if isinstance(judging.judge, str) else ""
     provider = provider_of(kind) or PROVIDERS["openai"]
