@@ -26,11 +26,13 @@ from labeler.cli.terminal import (
     notify_repeated,
     print_found,
     print_json,
+    print_lines,
     print_sections,
 )
 from labeler.comparing.sides import ChoiceOptions, HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
+from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration
@@ -142,8 +144,9 @@ def _write_page(
             if not isinstance(again, NumbersFile):
                 outcomes[letter] = again
     page, *reports = write_comparison(found, html, outcomes)
+    print_lines(found.conclusions)
     more = f"; reports: {', '.join(map(str, reports))}" if reports else ""
-    notify(f"{page}: {found.conclusion}{more}")
+    notify(f"{page}{more}")
 
 
 def _exit_code(found: Comparisons) -> int:
@@ -212,7 +215,8 @@ def diff(
 
         written, others = write_diff(found, html)
         left_out = f"; {others} that changed less are left out" if others else ""
-        notify(f"{html}: {written} changed records{left_out}")
+        print_lines([found.conclusion])
+        notify(f"{html}: {plural(written, 'changed record')}{left_out}")
     elif rows:
         pairs = found.pairs
         for record in found:

@@ -84,8 +84,8 @@ def print_sections(sections: Iterable[Section], *, stderr: bool = False) -> None
         if lines:
             out.write("\n".join(lines))
             gap = False
-    for note in dropped_note([*hidden]):
-        out.write(note)
+    if hidden:
+        out.write(f"columns hidden to fit the terminal: {', '.join(hidden)} (--json has all)")
 
 
 def _print_grid(out: LineWriter, grid: Grid, above: str = "\n") -> None:
@@ -123,22 +123,12 @@ def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = 
         more: a line below it, such as the options that show more.
         stderr: True for standard error.
     """
-    out = LineWriter(stderr=stderr)
     view = shown if isinstance(shown, Display) else display_of(shown)
-    out.write(view.title, bold=True)
-    notes = [f"Warning: {view.warning}"] if view.warning else []
-    if view.grid and view.grid.rows:
-        grid, dropped = view.grid.fit(out.width)
-        _print_grid(out, grid)
-        notes += dropped_note(dropped)
-    if lines := [*notes, *view.notes, *filter(None, [more])]:
-        out.write("\n".join(lines))
-
-
-def dropped_note(names: Sequence[str]) -> Iterator[str]:
-    """Yield a note that names the dropped columns, if there are any."""
-    if names:
-        yield f"columns hidden to fit the terminal: {', '.join(names)} (--json has all)"
+    LineWriter(stderr=stderr).write(view.title, bold=True)
+    warning = f"Warning: {view.warning}" if view.warning else ""
+    grids = [view.grid] if view.grid and view.grid.rows else []
+    lines = [*filter(None, [warning, *view.notes, more])]
+    print_sections([Section(None, grids, lines)], stderr=stderr)
 
 
 def print_catalog(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

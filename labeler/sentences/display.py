@@ -151,7 +151,7 @@ class Grid:
         shown = console()
         options = shown.options.update(width=sum(widths) + _GAP * len(widths))
         parts = shown.render_lines(table, options, pad=False)
-        lines = ["".join(part.text for part in line) for line in parts]
+        lines = ["".join(part.text for part in line).rstrip() for line in parts]
         rule = next(n for n, line in enumerate(lines) if set(line) == {"─"})
         return Block("\n".join(lines[:rule]), "\n".join(lines[rule:]))
 
@@ -358,8 +358,7 @@ class Display:
             parts.append(f"Warning: {self.warning}")
         if self.grid and self.grid.rows:
             block = self.grid.fit(WIDTH)[0].block(WIDTH)
-            lines = (*block.head.split("\n"), *block.body.split("\n"))
-            parts += ["", *map(str.rstrip, lines), ""]
+            parts += ["", block.head, block.body, ""]
         return "\n".join([*parts, *self.notes]).rstrip()
 
     def _html(self) -> str:

@@ -656,6 +656,15 @@ def test_print_leaves_out_controls_and_keeps_explanations(opened: Page) -> None:
     expect(opened.locator(".tiles").first).to_be_visible()
 
 
+def test_the_list_keeps_its_headings_on_paper(visits: Visits, small: str) -> None:
+    """They are buttons on the screen."""
+    page = visits.open(small)
+    page.emulate_media(media="print")
+    for heading in ("Support", "Id", "relevance", "Findings"):
+        expect(page.get_by_role("columnheader", name=heading).last).to_have_text(heading)
+        expect(page.get_by_role("button", name=heading).last).to_be_visible()
+
+
 def test_paper_is_light_whatever_the_screen_is(opened: Page) -> None:
     """Also where the system is dark."""
     opened.emulate_media(media="print", color_scheme="dark")

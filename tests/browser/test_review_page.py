@@ -343,7 +343,7 @@ def test_hostile_texts_stay_texts(open_page: Opener) -> None:
             f"{len(records) - number} of {len(records)} left"
         )
     status(page, "All records are judged")
-    expect(page.locator(".review-change")).to_contain_text("Your corrections change")
+    expect(page.locator(".review-change")).to_contain_text("Corrections change")
     expect(page.locator("#figures table").first).to_be_visible()
 
 

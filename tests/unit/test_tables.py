@@ -13,7 +13,6 @@ import pytest
 
 import labeler
 from labeler import Labels, MemoryStore
-from labeler.cli.terminal import dropped_note
 from labeler.errors import UsageError
 from labeler.sentences.display import Column, Grid
 from support.command import Command
@@ -73,12 +72,6 @@ def test_columns_that_matter_least_go_first(width: int, names: list[str]) -> Non
     grid, spared = Grid(COLUMNS, [[LONG, *FIGURES]]).fit(width)
     assert spared == names
     assert [column.name for column in grid.columns[:3]] == ["metric", "mean", "interval"]
-    notes = (
-        [f"columns hidden to fit the terminal: {', '.join(names)} (--json has all)"]
-        if names
-        else []
-    )
-    assert list(dropped_note(spared)) == notes
 
 
 def test_parts_hold_every_column_once_and_the_names_in_each() -> None:

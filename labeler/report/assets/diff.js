@@ -44,7 +44,7 @@ class DiffBrowser {
     this.words = el("input", { type: "search", id: "diff-words", autocomplete: "off", oninput: () => this.sort() });
     this.controls = el(
       "form",
-      { class: "controls diff-controls", role: "search", onsubmit: (event) => event.preventDefault() },
+      { class: "controls diff-controls no-print", role: "search", onsubmit: (event) => event.preventDefault() },
       this.control("Id or question", this.words),
       [["Metric", this.metric], ["Flips of", this.field], ["Sort by", this.order]].map(([name, input]) => this.control(name, input)),
     );

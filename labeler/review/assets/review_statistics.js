@@ -31,12 +31,12 @@ function drawFigures(figures) {
   return [drawChange(figures), drawFields(figures), drawMeans(figures), drawPeople(figures)].filter(isShown);
 }
 
-/** Draw what the corrections did to the numbers in one sentence; null while means are hidden. */
+/** Draw what all corrections did to the numbers in one sentence; null while means are hidden. */
 function drawChange({ metrics, judged, rows }) {
   if (metrics.length === 0) return null;
   const changed = metrics.filter(({ judge, overlaid }) => overlaid !== null && number(judge.value) !== number(overlaid));
   const words = changed.map(({ words: name, judge, overlaid }) => `${name} ${number(judge.value)} → ${number(overlaid)}`);
-  const said = changed.length > 0 ? `Your corrections change: ${words.join("; ")}.` : "Your corrections change no number.";
+  const said = changed.length > 0 ? `Corrections change: ${words.join("; ")}.` : "Corrections change no number.";
   return el("p", { class: "review-change" }, el("strong", {}, said), ` ${grouped(judged)} of ${counted(rows, "record")} judged.`);
 }
 
