@@ -45,11 +45,12 @@ _GATE = re.compile(r"\w\s*[<>=]=?\s*[\d.]")
 """A gate that is written as in words, such as ``adherence>=0.8``."""
 _GATE_OPTION = re.compile(r"Option '(--min|--max|--max-drop)' requires")
 """The message about a gate without a text."""
-_GATE_EXAMPLES = {
+GATE_EXAMPLES = {
     "--min": "adherence=0.9",
     "--max": "hallucination_rate=0.1",
     "--max-drop": "adherence=0.02",
 }
+"""Gates that can be missed, by option."""
 _PIPE_CLOSED = "the reader left before all was written"
 
 
@@ -292,7 +293,7 @@ def _plain(error: TyperException) -> str:
     if "unexpected extra argument" in text and _GATE.search(text):
         return f"{text}; a gate is an option: --min METRIC=NUMBER, or --max METRIC=NUMBER"
     if gate := _GATE_OPTION.match(text):
-        return f"{text} Write METRIC=NUMBER, such as {gate[1]} {_GATE_EXAMPLES[gate[1]]}"
+        return f"{text} Write METRIC=NUMBER, such as {gate[1]} {GATE_EXAMPLES[gate[1]]}"
     return text
 
 
@@ -380,12 +381,17 @@ class HelpfulCommand(TyperCommand):
         """Parse the options; a repeated one is an error, unless it takes all of its values.
 
         Raises:
-            UsageError: an option that takes one value is given twice.
+            UsageError: an option that takes one value is given twice, or one has an empty value,
+                as an unset variable of the shell gives.
         """
-        given = () if ctx.resilient_parsing else _repeated(self, ctx, args)
+        given = [] if ctx.resilient_parsing else _values(self, ctx, args)
         rest: list[str] = super().parse_args(ctx, args)
         for option, values in given:
-            raise UsageError(_named_twice(self, option, values))
+            if len(values) > 1 and not option.multiple:
+                raise UsageError(_named_twice(self, option, values))
+            if "" in values:
+                name = max(option.opts, key=len)
+                raise UsageError(f"{name} is empty: give it a value, or leave the option out")
         if ctx.default_map:
             from labeler.cli.config import merge_with_file
 
@@ -412,20 +418,17 @@ class HelpfulCommand(TyperCommand):
         super(HelpfulCommand, shown).format_help(ctx, formatter)
 
 
-def _repeated(command: Any, ctx: Any, args: list[str]) -> list[tuple[Any, list[str]]]:  # noqa: ANN401 - of typer
-    """Return the options that take one value and are given several, with all of these."""
-    once = [
-        one
-        for one in command.params
-        if one.param_type_name == "option" and not (one.multiple or one.is_flag)
-    ]
+def _values(command: Any, ctx: Any, args: list[str]) -> list[tuple[Any, list[str]]]:  # noqa: ANN401 - of typer
+    """Return the options that are given a value, with all of their values."""
+    options = [one for one in command.params if one.param_type_name == "option" and not one.is_flag]
+    once = [one for one in options if not one.multiple]
     for one in once:
         one.multiple = True  # the parser then collects
     parser = command.make_parser(ctx)
     for one in once:
         one.multiple = False
     found = parser.parse_args([*args])[0]
-    return [(one, found[one.name]) for one in once if len(found.get(one.name, ())) > 1]
+    return [(one, found[one.name]) for one in options if found.get(one.name)]
 
 
 def _named_twice(command: Any, option: Any, values: list[str]) -> str:  # noqa: ANN401 - of typer

@@ -12,6 +12,7 @@ import typer
 
 from labeler.calculators import Intervals
 from labeler.calculators.intervals import question_groups
+from labeler.cli import GATE_EXAMPLES
 from labeler.cli.options import (
     Config,
     Details,
@@ -187,7 +188,7 @@ def _notify_clusters(counts: Iterable[int | None]) -> None:
 def _parts(option: str, text: str) -> tuple[str, float]:
     # The number follows the last "=": the id of a third-party metric may hold others.
     metric, equals, number = text.rpartition("=")
-    form = f"write METRIC=NUMBER, such as {option} adherence=0.9"
+    form = f"write METRIC=NUMBER, such as {option} {GATE_EXAMPLES[option]}"
     if not equals or metric.endswith((">", "<", "=")):
         fault = "has another sign" if equals or {*"<>"} & {*text} else "has no number"
         raise UsageError(f"{option} {text!r} {fault}: {form}")

@@ -65,7 +65,7 @@ class GateSettings:
         number_in("max_failed", self.max_failed, 0, 1)
         number_in("max_undefined", self.max_undefined, 0, 1)
         if not isinstance(self.on, str) or self.on not in get_args(On):
-            raise UsageError(f"on {self.on!r}: hold 'point' or 'interval' against the gates")
+            raise UsageError(f"on must be 'point' or 'interval', got {self.on!r:.40}")
 
     @property
     def drawn(self) -> Intervals | None:

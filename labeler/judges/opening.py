@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _RECORDED = "recorded"
 """The option of the replay judge; every other one is for hosted models."""
-_OF_ONE = {one.name for one in fields(ServerOptions)} - {"allow_http", "ca_file", "proxy"}
+OF_ONE_SERVER = {one.name for one in fields(ServerOptions)} - {"allow_http", "ca_file", "proxy"}
 """Options of a server that hold for one provider only; the others carry no secret."""
 
 INSTEAD = "; --judge embedded works without one"
@@ -117,7 +117,7 @@ def open_judges(
         raise UsageError(
             "--price is for one model, but --judges names several: give a file of --prices"
         )
-    of_one = sorted(given(options, ServerOptions).keys() & _OF_ONE)
+    of_one = sorted(given(options, ServerOptions).keys() & OF_ONE_SERVER)
     if of_one and len(set(hosted)) > 1:
         raise UsageError(
             f"{_listed(of_one)} would send the key of one provider to another, and --judges names "
@@ -162,7 +162,11 @@ def reject_foreign_server(judge: str, of_file: str | None, names: Iterable[str])
         UsageError: the file is about another provider, and names its address or key.
     """
     kind, other = split_name(judge)[0], split_name(of_file or "openai")[0]
-    if kind in PROVIDERS and kind != other and (of_one := sorted(_OF_ONE.intersection(names))):
+    if (
+        kind in PROVIDERS
+        and kind != other
+        and (of_one := sorted(OF_ONE_SERVER.intersection(names)))
+    ):
         raise UsageError(
             f"{_listed(of_one)} of the configuration file would send the key of one provider to "
             f"another: the file is about {other}, and --judge names {kind}; use another file"

@@ -299,3 +299,11 @@ def test_labels_do_not_replace_their_rows(labeler_command: Command, tmp_path: Pa
     assert code == 2
     assert "is an input" in err
     assert rows.read_bytes() == EXAMPLES.read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--junit", "--config", "--by"])
+def test_an_option_without_text_is_an_error(option: str, labeler_command: Command) -> None:
+    """A variable of the shell that is not set must not leave a gate's file unwritten."""
+    code, out, err = labeler_command("check", "labels.jsonl", "--min", "adherence=0.1", option, "")
+    assert (code, out) == (2, "")
+    assert f"{option} is empty" in err

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import UnknownName, UsageError
+from labeler.judges.options import JudgeOptions
 from labeler.plugins.similarity.embedders import (
     EMBEDDERS,
     Embedder,
@@ -18,6 +19,7 @@ from labeler.plugins.similarity.embedders import (
     Vector,
     WordLlamaEmbedder,
     cosine,
+    server_of_embedder,
 )
 
 ASKED = "How much does the lamp cost?"
@@ -132,3 +134,31 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setattr("labeler.plugins.similarity.embedders.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"wordllama, .*\[embeddings\].*lexical"):
         WordLlamaEmbedder()
+
+
+@pytest.mark.parametrize(
+    ("judge", "base_url", "url", "is_same"),
+    [
+        ("openai:m", None, None, True),
+        ("openai:m", "https://a.test/v1", None, True),
+        ("openai:m", "https://a.test/v1", "https://a.test/v2", True),
+        ("openai:m", "https://a.test/v1", "https://b.test/v1", False),
+        ("anthropic:m", None, None, False),
+        (LexicalEmbedder(), None, None, True),
+    ],
+)
+def test_credentials_of_the_judges_host_go_to_no_other(
+    judge: object, base_url: str | None, url: str | None, is_same: bool
+) -> None:
+    """The embedder has an address of its own, or OpenAI's."""
+    given = JudgeOptions(
+        judge=judge,  # type: ignore[arg-type]  # a judge that a caller made, too
+        base_url=base_url,
+        header=["x-team=@TEAM"],
+        api_key_command="print-key",
+        ca_file="ca.pem",
+    )
+    found = server_of_embedder(given, url)
+    kept = (["x-team=@TEAM"], "print-key") if is_same else (None, None)
+    assert (found.header, found.api_key_command) == kept
+    assert (found.base_url, found.ca_file) == (url or base_url, "ca.pem")

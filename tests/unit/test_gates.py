@@ -314,7 +314,7 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
         (("--min", "adherence=much"), "write METRIC=NUMBER"),
         (("--min", "adherance=1"), "did you mean 'adherence'"),
         (("--min", "adherence=inf"), "inf is not a threshold"),
-        (("--min", "adherence=1", "--on", "mean"), "on 'mean'"),
+        (("--min", "adherence=1", "--on", "mean"), "on must be 'point' or 'interval'"),
         (("--min", "adherence=1", "--by", "nothing"), "no row has a column 'nothing'"),
         *(
             (("--min", "adherence=1", *given), "they go with --on interval")
@@ -486,7 +486,7 @@ def test_an_assertion_takes_the_options_of_the_command(
         ({"metric": "all", "at_least": 0.9}, "on one metric: 'all' names"),
         ({"at_least": float("nan")}, "must be a number, got nan"),
         ({}, "no gate is given"),
-        ({"at_least": 0, "on": "mean"}, "on 'mean': hold 'point' or 'interval'"),
+        ({"at_least": 0, "on": "mean"}, "on must be 'point' or 'interval', got 'mean'"),
         ({"at_least": 0, "max_failed": 5}, "max_failed must be a number from 0 to 1, got 5"),
     ],
 )

@@ -357,9 +357,15 @@ def test_a_model_of_bedrock_may_be_an_arn() -> None:
     assert watch.notices == [f"model {arn!r} is asked at 127.0.0.1:{server.port}"]
 
 
-def test_a_model_of_bedrock_that_caches_nothing_is_asked_without_marks() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "You invoked an unsupported model or your request did not allow prompt caching.",
+        "Malformed input request: #/system/1: extraneous key [cachePoint] is not permitted",
+    ],
+)
+def test_a_model_of_bedrock_that_caches_nothing_is_asked_without_marks(words: str) -> None:
     """From the first refusal on, with one notice."""
-    words = "You invoked an unsupported model or your request did not allow prompt caching."
     watch = Watch()
     with NativeProvider(FORMS["bedrock"], [error(403, message=words)]) as server:
         outcomes = label(server, "bedrock", 3, on_event=watch, concurrency=1)

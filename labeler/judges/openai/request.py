@@ -311,7 +311,7 @@ def rejects_caching(observed: ObservedError) -> bool:
     return observed.status in {400, 403, 422} and any(name in stated for name in _CACHING)
 
 
-_CACHING = ("prompt_cache_", "cache_control", "prompt caching")
+_CACHING = ("prompt_cache_", "cache_control", "cachePoint", "prompt caching")
 
 
 def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from labeler.cli.label import RunReport, announce_grace, write_run
 from labeler.cli.options import check_label_target
 from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, notify
 from labeler.errors import UsageError
-from labeler.judges.options import JudgeOptions, ServerOptions
+from labeler.judges.options import JudgeOptions
 from labeler.plugins.similarity import SimilarityOptions
 
 if TYPE_CHECKING:
@@ -44,11 +44,15 @@ def similarity(
     from labeler.judges.opening import open_judge, price_of_run
     from labeler.labeling.options import dollars
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
-    from labeler.plugins.similarity.embedders import flat_price, open_embedder
+    from labeler.plugins.similarity.embedders import (
+        flat_price,
+        open_embedder,
+        server_of_embedder,
+    )
 
     judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
     check_label_target(rows, output)
-    server = _embedder_server(given, embedder_url)
+    server = server_of_embedder(given, embedder_url)
     stated = dollars("--embedding-price", embedding_price)
     if stated is not None and stated < 0:
         raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
@@ -80,21 +84,6 @@ def _counts(progress: RunReport, judge: Judge) -> tuple[str, ...]:
     """Return the origins of the questions of a run."""
     judged, stored = progress.counts.origins["judge"], progress.counts.origins["store"]
     return f"{judged} written by {judge.spec}", f"{stored} from the store"
-
-
-def _embedder_server(judging: JudgeOptions, url: str | None) -> ServerOptions:
-    """Return the server of the embedder: that of the judge, or another.
-
-    Headers, parameters and accounts of the judge's host go to no other host.
-    """
-    from labeler.judges.openai.address import OFFICIAL_URL, host_of
-
-    server = judging.server
-    if url is None:
-        return server
-    if host_of(url) != host_of(judging.base_url or OFFICIAL_URL):
-        server = replace(server, header=None, query=None, organization=None, project=None)
-    return replace(server, base_url=url)
 
 
 def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:

@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from labeler.catalog import Catalog
 from labeler.data.options import given
 from labeler.errors import JudgeError, UsageError
-from labeler.judges.options import ServerOptions
+from labeler.judges.openai.address import OFFICIAL_URL, host_of
+from labeler.judges.opening import OF_ONE_SERVER
+from labeler.judges.options import (
+    PROVIDERS,
+    JudgeOptions,
+    ServerOptions,
+    provider_of,
+    split_name,
+)
 from labeler.judges.pricing import Price, Rates
 from labeler.labels.record import ReplyFacts
 from labeler.plugins.similarity.records import MOST_DIMENSIONS, EmbedderSpec
@@ -124,6 +132,22 @@ def open_embedder(
         model, dimensions=dimensions, price=price, **given(server, ServerOptions)
     )
     return hosted
+
+
+def server_of_embedder(judging: JudgeOptions, url: str | None = None) -> ServerOptions:
+    """Return the server of a hosted embedder; credentials of the judge's host go to no other.
+
+    Args:
+        judging: the judge and its server.
+        url: address of the embedder; by default the judge's ``base_url``, else OpenAI's.
+    """
+    kind = split_name(judging.judge)[0] if isinstance(judging.judge, str) else ""
+    provider = provider_of(kind) or PROVIDERS["openai"]
+    server = given(judging, ServerOptions)
+    own, judges = url or judging.base_url or OFFICIAL_URL, judging.base_url or provider.address
+    if host_of(own) != host_of(judges):
+        server = {name: value for name, value in server.items() if name not in OF_ONE_SERVER}
+    return ServerOptions(**{**server, "base_url": url or judging.base_url})
 
 
 def flat_price(dollars: Decimal, source: str) -> Price:
