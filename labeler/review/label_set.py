@@ -149,16 +149,11 @@ def queue_places(
     Args:
         queue: ``random``, ``doubtful`` or ``order``.
         keys: label keys, in the order of the file.
-        size: maximum number of labels; all by default.
+        size: maximum number of labels; all by default, or of fewer.
         seed: seed of the random queue.
         doubts: suspicion score of each label, for the doubtful queue. The highest score comes
             first; equal scores stay in order.
-
-    Raises:
-        UsageError: the size is below 1 or above the number of labels.
     """
-    if size is not None and not 1 <= size <= len(keys):
-        raise UsageError(f"sample must be from 1 to the {len(keys)} labels there are, got {size}")
     places = range(len(keys))
     if queue == "random":
         return tuple(sorted(places, key=lambda place: _random_rank(keys[place], seed))[:size])

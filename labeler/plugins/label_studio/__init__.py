@@ -66,17 +66,17 @@ def export(
     queue: Queue = "doubtful" if top else "random" if sample else "order"
     doubt = (lambda record: examine(record)[1]) if top else None
     every = LabelSet(api.read_labels(labels), (), doubt=doubt, name=labels)
-    size = min(top or sample or len(every), len(every))
-    places = queue_places(queue, every.keys, size=size, seed=seed, doubts=every.doubts)
+    places = queue_places(queue, every.keys, size=top or sample, seed=seed, doubts=every.doubts)
     chosen = map(every.record, sorted(places) if sample else places)
     with replaced(Path(output)) as file:
-        tasks = (json.dumps(task_of(record, queue, blind=blind)) for record in chosen)
-        file.write("[\n" + ",\n".join(tasks) + "\n]\n")
+        for number, record in enumerate(chosen):
+            file.write(",\n" if number else "[\n")
+            file.write(json.dumps(task_of(record, queue, blind=blind)))
+        file.write("\n]\n")
     with replaced(Path(configuration)) as file:
         file.write(labeling_configuration())
-    notify(
-        f"{plural(size, 'task')} written to {output}; the labeling configuration to {configuration}"
-    )
+    tasks = plural(len(places), "task")
+    notify(f"{tasks} written to {output}; the labeling configuration to {configuration}")
 
 
 def labeling_configuration() -> str:
