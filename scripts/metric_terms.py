@@ -84,14 +84,12 @@ ASKED_APART = {
 }
 """Metrics that no label gives, and what each of them is asked with."""
 
-_SHARED = "the label call"
-
 
 def system_table() -> str:
-    """Each metric of each system: id here, label fields, profile, calls a record."""
+    """Each metric of each system: id here, and the call that it needs."""
     lines = [
-        "| system | metric there | id here | label fields | profile | calls a record |",
-        "|---|---|---|---|---|---|",
+        "| system | metric there | id here | needs |",
+        "|---|---|---|---|",
     ]
     for system, terms in SYSTEMS.items():
         for number, term in enumerate(terms):
@@ -101,9 +99,5 @@ def system_table() -> str:
 
 
 def _cost(metric_id: str) -> str:
-    """Label fields, profile and calls of a metric, as cells."""
-    if metric_id in ASKED_APART:
-        return f"none | none | {ASKED_APART[metric_id]}"
-    metric = METRICS[metric_id]
-    needs = ", ".join(f"`{name}`" for name in metric.needs)
-    return f"{needs} | `{metric.profile.name}` | {_SHARED}"
+    """The profile of the label that has a metric, or its own calls for a record."""
+    return ASKED_APART.get(metric_id) or f"`{METRICS[metric_id].profile.name}`"

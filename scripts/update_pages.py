@@ -38,19 +38,18 @@ STATUSES = range(1000)
 
 
 def metric_table() -> str:
-    """Every metric: id, direction, formula, label fields and the profile that asks it, source."""
+    """Every metric: id, direction, formula, the profile that asks it, source."""
     lines = [
-        "| id | | formula | label fields | profile | source |",
-        "|---|---|---|---|---|---|",
+        "| id | | formula | profile | source |",
+        "|---|---|---|---|---|",
     ]
     for metric in select_metrics("all"):
         arrow = "↑" if metric.higher_is_better else "↓"
         formula = metric.formula.replace("|", "\\|")
         if metric.aliases:
             formula += f" (same as {', '.join(f'`{name}`' for name in metric.aliases)})"
-        needs = ", ".join(f"`{name}`" for name in metric.needs)
-        asked = f"{needs} | `{metric.profile.name}`"
-        lines.append(f"| `{metric.id}` | {arrow} | {formula} | {asked} | {metric.source} |")
+        profile = f"`{metric.profile.name}`"
+        lines.append(f"| `{metric.id}` | {arrow} | {formula} | {profile} | {metric.source} |")
     return "\n".join(lines)
 
 
