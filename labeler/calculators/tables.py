@@ -288,7 +288,8 @@ class WorstRecords(Displayed, list[WorstRecord]):
         for one in self:
             supported = one.sentences - len(one.unsupported)
             by = f" by {self.ways[str(one.record.signature)]}" if len(self.ways) > 1 else ""
-            yield f"{shortened(one.id)}{by}: {supported} of {one.sentences} sentences supported"
+            count = plural(one.sentences, "sentence")
+            yield f"{shortened(one.id)}{by}: {supported} of {count} supported"
             if question := one.record.example.question:
                 yield f"  question: {shortened(question, _LONGEST)}"
             for lacking in one.unsupported:

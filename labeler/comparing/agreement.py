@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
-from typing_extensions import Unpack
-
 from labeler.calculators.bias_correction import Corrected
 from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.rater_agreement import (
@@ -23,6 +21,7 @@ from labeler.calculators.rater_agreement import (
 )
 from labeler.calculators.summary import check_column
 from labeler.calculators.summary_text import small_sample_note
+from labeler.catalog import named_keywords
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import (
     Estimates,
@@ -33,7 +32,7 @@ from labeler.comparing.human_matching import (
     record_fields,
 )
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
-from labeler.comparing.sides import Choice, Side, SideKeywords, read_side, side_options
+from labeler.comparing.sides import Choice, Side, SideOptions, read_side
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import (
     NONE,
@@ -308,12 +307,15 @@ class LabelAgreement(Displayed):
         }
 
 
+@named_keywords
 def compare_labels(
     a: Iterable[AnyOutcome],
     b: Iterable[AnyOutcome],
     *,
     names: tuple[str, str] = ("A", "B"),
-    **sides: Unpack[SideKeywords],
+    by: str | None = None,
+    signature: str | None = None,
+    trial: int | None = None,
 ) -> LabelAgreement:
     """Measure the agreement of two sides on the records that both have.
 
@@ -321,8 +323,9 @@ def compare_labels(
         a: outcomes of side A.
         b: outcomes of side B.
         names: names of the sides in errors.
-        sides: ``by``, a metadata column to group by as well, and the choice of labels; see
-            :class:`labeler.comparing.sides.SideOptions`.
+        by: name of a metadata column to group by as well.
+        signature: a part of the signature of the labels of each side.
+        trial: the trial of the labels of each side.
 
     Returns:
         Agreement by field: share of equal verdicts, kappa, AC1, alpha, each with its interval.
@@ -335,9 +338,8 @@ def compare_labels(
         >>> labeler.comparing.compare_labels(labels, labels).fields[0].raw
         1.0
     """
-    (pairs,) = read_pairs(
-        [a, b], (verdicts_of, verdicts_of), side_options(sides, compare_labels), names=names
-    )
+    options = SideOptions(by=by, signature=signature, trial=trial)
+    (pairs,) = read_pairs([a, b], (verdicts_of, verdicts_of), options, names=names)
     return LabelAgreement(
         pairs.a.signatures, pairs.b.signatures, pairs.counts, _label_fields(pairs)
     )

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from typing_extensions import Unpack
-
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.ratio import NOT_FINITE
@@ -44,7 +42,7 @@ from labeler.comparing.comparison import (
     Verdict,
 )
 from labeler.comparing.pairs import Pair, Pairs, read_pairs
-from labeler.comparing.sides import SideKeywords, SideOptions, side_options
+from labeler.comparing.sides import SideOptions
 from labeler.errors import UsageError, count_of
 from labeler.labels.answers import in_order
 from labeler.labels.record import AnyOutcome
@@ -70,7 +68,9 @@ def compare(
     names: tuple[str, str] = ("A", "B"),
     level: float = LEVEL,
     top: int = TOP,
-    **sides: Unpack[SideKeywords],
+    by: str | None = None,
+    signature: str | None = None,
+    trial: int | None = None,
 ) -> Comparison:
     """Compare two sets of labels, metric by metric, over the records that both have.
 
@@ -83,8 +83,9 @@ def compare(
         names: names of the sides in errors and results, such as their files.
         level: of intervals; differences whose adjusted p value is at most 1 - level are evidence.
         top: number of records that are named for each metric.
-        sides: ``by``, a metadata column to compare within, and the choice of labels; see
-            :class:`labeler.comparing.sides.SideOptions`.
+        by: name of a metadata column to compare within.
+        signature: a part of the signature of the labels of each side.
+        trial: the trial of the labels of each side.
 
     Returns:
         A row for each group and metric: means, difference, interval, p value and verdict. With
@@ -101,11 +102,12 @@ def compare(
         >>> row.metric.id, row.pairs
         ('adherence', 14)
     """
-    options = side_options(sides, compare)
+    options = SideOptions(by=by, signature=signature, trial=trial)
     (found,) = _compare([a, b], metrics, names, options, level=level, top=top)
     return found
 
 
+@named_keywords
 def compare_runs(
     runs: Iterable[Iterable[AnyOutcome] | CountedRows],
     metrics: str | Iterable[str] | None = None,
@@ -113,7 +115,9 @@ def compare_runs(
     names: Sequence[str] | None = None,
     level: float = LEVEL,
     top: int = TOP,
-    **sides: Unpack[SideKeywords],
+    by: str | None = None,
+    signature: str | None = None,
+    trial: int | None = None,
 ) -> Comparisons:
     """Compare several sets of labels with the first, as :func:`compare` does with two.
 
@@ -123,7 +127,9 @@ def compare_runs(
         names: a name for each set; by default ``A``, ``B``, ``C`` and so on.
         level: as for :func:`compare`.
         top: as for :func:`compare`.
-        sides: as for :func:`compare`; every set but the first has the choice of B.
+        by: as for :func:`compare`.
+        signature: as for :func:`compare`, of every set.
+        trial: as for :func:`compare`, of every set.
 
     Returns:
         One comparison with the base for each other set. P values are adjusted for the tests of
@@ -143,7 +149,7 @@ def compare_runs(
             f"sets of labels to compare: {len(runs)} given, 2 to {len(LETTERS)} allowed"
         )
     names = tuple(LETTERS[: len(runs)]) if names is None else names
-    options = side_options(sides, compare_runs)
+    options = SideOptions(by=by, signature=signature, trial=trial)
     return Comparisons(_compare(runs, metrics, names, options, level=level, top=top))
 
 

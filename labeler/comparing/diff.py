@@ -15,8 +15,6 @@ from functools import cached_property, partial
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
-from typing_extensions import Unpack
-
 from labeler.calculators import Metric, Ratio, select_metrics, tally
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import alias_note
@@ -34,7 +32,7 @@ from labeler.comparing.flips import (
     decision_flips,
 )
 from labeler.comparing.pairs import Pair, PairCounts, others_of, read_pairs
-from labeler.comparing.sides import Side, SideKeywords, side_options
+from labeler.comparing.sides import Side, SideOptions
 from labeler.errors import UsageError, count_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
@@ -334,7 +332,9 @@ def diff_labels(
     *,
     names: tuple[str, str] = ("A", "B"),
     top: int = TOP,
-    **sides: Unpack[SideKeywords],
+    by: str | None = None,
+    signature: str | None = None,
+    trial: int | None = None,
 ) -> LabelDiff:
     """Show the decisions on which two sets of labels differ, and what each metric changes by.
 
@@ -350,8 +350,9 @@ def diff_labels(
             default definition, that labels of both sides have the fields for.
         names: names of the sides in errors and results, such as their files.
         top: number of the records that changed most to list.
-        sides: ``by``, a metadata column to group by as well, and the choice of labels; see
-            :class:`labeler.comparing.sides.SideOptions`.
+        by: name of a metadata column to group by as well.
+        signature: a part of the signature of the labels of each side.
+        trial: the trial of the labels of each side.
 
     Returns:
         The difference of each pair, flipped decisions by field, and each metric's change as an
@@ -371,7 +372,7 @@ def diff_labels(
     """
     count_of("top", top)
     chosen = select_metrics(metrics)
-    options = side_options(sides, diff_labels)
+    options = SideOptions(by=by, signature=signature, trial=trial)
     packed = _packer(chosen)
     keep = (packed, partial(packed, sentences=False))
     (pairs,) = read_pairs([a, b], keep, options, names=names)

@@ -12,15 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Annotated, Any, Generic, Self, TypeVar
 
-from typing_extensions import TypedDict
-
 from labeler.calculators import Metric
 from labeler.calculators.metrics_row import Measurer, MetricsRow
 from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import LABEL
 from labeler.calculators.summary import CountedRows, group_key, group_names
 from labeler.calculators.tally import RowFacts
-from labeler.catalog import check_options, keywords_of
 from labeler.data.options import Option
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, answered_by
@@ -364,14 +361,6 @@ def quoted(names: Collection[str], total: int | None = None) -> str:
     return f"{first}{', …' if (total or len(names)) > LISTED else ''}"
 
 
-class SideKeywords(TypedDict, total=False):
-    """The fields of :class:`SideOptions` as keywords of Python functions."""
-
-    by: str | None
-    signature: str | None
-    trial: int | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ChoiceOptions:
     """The labels that are meant, of each file."""
@@ -388,23 +377,10 @@ class SideOptions(ChoiceOptions):
 
     by: Annotated[str | None, Option("Group by this metadata column.")] = None
 
-
-def side_options(given: SideKeywords, function: Callable[..., Any]) -> SideOptions:
-    """Return the options of both sides.
-
-    Args:
-        given: keywords of a function.
-        function: the function.
-
-    Raises:
-        UnknownName: a keyword is not one of them.
-        UsageError: ``by`` is not the name of a column.
-    """
-    known = (*keywords_of(function), *SideKeywords.__annotations__)
-    check_options(function.__name__, given, known)
-    if not isinstance(by := given.get("by"), str | None):
-        raise UsageError(f"by must be the name of one metadata column, got {by!r:.40}")
-    return SideOptions(**given)
+    def __post_init__(self) -> None:
+        by: object = self.by
+        if not isinstance(by, str | None):
+            raise UsageError(f"by must be the name of one metadata column, got {by!r:.40}")
 
 
 @dataclass(frozen=True, kw_only=True)

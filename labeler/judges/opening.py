@@ -63,9 +63,10 @@ def open_judge(
     named = options.judge
     applied = given(replace(options, judge=None), JudgeOptions)
     if not isinstance(named, str | None):
+        judge = made_judge(named)
         if applied:
             raise UsageError(f"the judge is made already: give {', '.join(applied)} to it")
-        return made_judge(named)
+        return judge
     hosted = (applied.keys() - {_RECORDED}) | set(also)
     chosen = named or ("openai" if hosted or os.environ.get("OPENAI_API_KEY") else "embedded")
     if options.model == os.environ.get("LABELER_MODEL"):
@@ -106,6 +107,8 @@ def open_judges(
     """
     if options.judge is not None:
         raise UsageError("--judge names one judge and --judges several: give one of the two")
+    if not isinstance(judges, Iterable):
+        raise UsageError(f"judges must be a list of judges or of their names, got {judges!r:.40}")
     wanted = [one.strip() for one in judges.split(",")] if isinstance(judges, str) else [*judges]
     names = [one for one in wanted if isinstance(one, str)]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -123,7 +126,10 @@ def open_judges(
             f"{_listed(of_one)} would send the key of one provider to another, and --judges names "
             f"{' and '.join(sorted(set(hosted)))}: make these judges in Python, each with its own"
         )
-    return [_one_of(kinds, one, options, also) if isinstance(one, str) else one for one in wanted]
+    return [
+        _one_of(kinds, one, options, also) if isinstance(one, str) else made_judge(one)
+        for one in wanted
+    ]
 
 
 def _one_of(kinds: Sequence[str], name: str, options: JudgeOptions, also: Iterable[str]) -> Judge:

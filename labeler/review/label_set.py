@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
-from labeler.audit import examine
 from labeler.calculators import Metric, measure
 from labeler.calculators.metrics_row import DistinctRows, Identity, Measurer, MetricsRow
 from labeler.comparing.human_labels import OVERALL
@@ -17,7 +14,7 @@ from labeler.data.corrections import Queue
 from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.display import plural
 
 _LEVEL = 1
@@ -152,16 +149,11 @@ def queue_places(
     Args:
         queue: ``random``, ``doubtful`` or ``order``.
         keys: label keys, in the order of the file.
-        size: maximum number of labels; all by default.
+        size: maximum number of labels; all by default, or of fewer.
         seed: seed of the random queue.
         doubts: suspicion score of each label, for the doubtful queue. The highest score comes
             first; equal scores stay in order.
-
-    Raises:
-        UsageError: the size is below 1 or above the number of labels.
     """
-    if size is not None and not 1 <= size <= len(keys):
-        raise UsageError(f"sample must be from 1 to the {len(keys)} labels there are, got {size}")
     places = range(len(keys))
     if queue == "random":
         return tuple(sorted(places, key=lambda place: _random_rank(keys[place], seed))[:size])
@@ -172,45 +164,3 @@ def queue_places(
 
 def _random_rank(key: str, seed: int) -> tuple[str, str]:
     return hashlib.sha256(f"{seed}:{key}".encode()).hexdigest(), key
-
-
-class Chosen(NamedTuple):
-    """A label to review, and the queue that it came from."""
-
-    record: LabelRecord
-    queue: Queue
-
-
-def choose(
-    outcomes: Iterable[AnyOutcome],
-    *,
-    top: int | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-) -> Iterator[Chosen]:
-    """Choose distinct labels in one pass: the most suspicious, a random sample, or all.
-
-    Args:
-        outcomes: outcomes of any kind.
-        top: number of the most suspicious labels, highest score first; equal scores stay in order.
-        sample: size of a random sample, in the order of the file.
-        seed: seed of the sample, which is drawn as that of :func:`queue_places`.
-    """
-    records = enumerate(_distinct(outcomes))
-    if top is not None:
-        ranked = ((-examine(record)[1], place, record) for place, record in records)
-        yield from (Chosen(record, "doubtful") for *_, record in heapq.nsmallest(top, ranked))
-    elif sample is not None:
-        drawn = ((_random_rank(record.key, seed), place, record) for place, record in records)
-        kept = sorted(heapq.nsmallest(sample, drawn), key=itemgetter(1))
-        yield from (Chosen(record, "random") for *_, record in kept)
-    else:
-        yield from (Chosen(record, "order") for _, record in records)
-
-
-def _distinct(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
-    seen: set[str] = set()
-    for outcome in outcomes:
-        if isinstance(outcome, LabelRecord) and outcome.key not in seen:
-            seen.add(outcome.key)
-            yield outcome

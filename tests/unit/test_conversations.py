@@ -326,29 +326,33 @@ def test_turns_without_a_question_or_an_answer_are_bad_rows() -> None:
 
 
 def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
-    """Tasks, answers and documents are joined; the conversation is a column."""
+    """Tasks, answers and documents are joined by ids; the conversation is a column."""
     task = SHAPES["mtrag"]
+    told = {"task_id": task["task_id"], "contexts": [{"document_id": "1"}]}
+    alone = {"input": task["input"], "contexts": [{"text": "Its own.", "document_id": None}]}
     path = tmp_path / "evaluations.json"
     path.write_text(
         json.dumps(
             {
                 "name": "made up",
-                "documents": task["contexts"],
-                "tasks": [{"task_id": ["odd"]}, {**task, "contexts": [{"document_id": "1"}]}],
+                "documents": [*task["contexts"], {"text": "Of none.", "page": 3}],
+                "tasks": [{"task_id": ["odd"]}, {**task, **told}, {"targets": [{"text": "31."}]}],
                 "evaluations": [
-                    {"task_id": task["task_id"], "model_id": model, "model_response": model}
-                    for model in ("one", "two")
+                    {"task_id": task["task_id"], "model_id": "one", "model_response": "one"},
+                    {"task_id": task["task_id"], "model_id": "two", "model_response": "two"},
+                    {**alone, "model_id": "three", "model_response": "three"},
                 ],
             }
         )
     )
     read = [row.content for row in open_rows(path)]
-    assert [one.id for one in read] == ["conversation<::>2/one", "conversation<::>2/two"]
-    assert all(isinstance(one, Example) for one in read)
-    assert {one.metadata["conversation_id"] for one in read} == {"conversation"}
-    assert [one.documents for one in read if isinstance(one, Example)] == [
-        (ROW["documents"][1],)
-    ] * 2
+    rows = [one for one in read if isinstance(one, Example)]
+    assert [(one.id.split("/")[-1][:6], one.documents, one.reference) for one in rows] == [
+        ("one", (ROW["documents"][1],), "30."),
+        ("two", (ROW["documents"][1],), "30."),
+        ("sha256", ("Its own.",), None),
+    ]
+    assert [one.metadata.get("conversation_id") for one in read] == ["conversation"] * 2 + [None]
 
 
 def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs() -> None:

@@ -68,6 +68,26 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command) -> None:
     assert "agree" in labeler("agree", "labels.jsonl", "corrected.jsonl")[1]
 
 
+@pytest.mark.parametrize(
+    ("options", "queue", "count"),
+    [((), "order", 4), (("--top", 2), "doubtful", 2), (("--sample", 3), "random", 3)],
+)
+def test_a_selection_of_the_labels_goes_to_a_tool(
+    labeler: Command, options: tuple[object, ...], queue: str, count: int
+) -> None:
+    """With how it was selected; a sample has the order of the file, and is the same again."""
+    command = ("corrections", "export", "labels.jsonl", "-o", "tasks.json", "--blind", *options)
+    assert labeler(*command)[0] == 0
+    text = Path("tasks.json").read_text(encoding="utf-8")
+    tasks = [task["data"] for task in json.loads(text)]
+    assert {task["queue"] for task in tasks} == {queue}
+    rows = [task["row"] for task in tasks]
+    assert len(set(rows)) == count
+    assert queue == "doubtful" or rows == [one.id for one in RECORDS if one.id in rows]
+    labeler(*command)
+    assert Path("tasks.json").read_text(encoding="utf-8") == text
+
+
 def test_labels_that_nobody_corrected_are_sent_to_review(labeler: Command) -> None:
     """Whether the file of corrections is missing or empty; labels that are missing come first."""
     code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "c.jsonl")

@@ -66,6 +66,15 @@ def test_every_provider_is_a_judge_of_its_name(name: str) -> None:
     assert (spec.judge, spec.model) == (name, "m")
 
 
+@pytest.mark.parametrize("judges", [3, [3], ["embedded", None]])
+def test_another_object_is_no_judge(judges: Any) -> None:
+    """Alone, or among judges."""
+    with pytest.raises(UsageError, match=r"judges must be a list|a judge has a name"):
+        open_judges(judges, JudgeOptions())
+    with pytest.raises(UsageError, match="a judge has a name"):
+        open_judge(JudgeOptions(judge=judges, model="m"))
+
+
 def test_several_judges_are_named_the_same_way() -> None:
     """Each with its own key and model; shared options go to all."""
     judges = open_judges("openai:a,mistral:b,embedded", JudgeOptions(temperature=0.0))

@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from labeler.audit import findings_of, suspicion_score
 from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.data.corrections.file import current
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.plugins.label_studio import labeling_configuration, task_of
 from labeler.plugins.label_studio.importing import Imported, import_answers
-from labeler.review.label_set import Chosen, choose
 from support.judged import EARLY, LATE, correction, judgment
 from support.labeled import record
 
@@ -34,7 +32,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 def task(*, blind: bool = False, of: LabelRecord = RECORD) -> dict[str, Any]:
     """A task, as it comes out of its file."""
-    made = task_of(Chosen(of, "random"), blind=blind)
+    made = task_of(of, "random", blind=blind)
     value: dict[str, Any] = json.loads(json.dumps(made))
     return value
 
@@ -313,42 +311,3 @@ def test_unknown_controls_and_fields_are_passed_over() -> None:
         7,
     ]
     assert studio(lambda done: results(done).extend(more)).added[0].opinion == "agree"
-
-
-# -- choosing -------------------------------------------------------------------------------------
-
-
-def records(count: int) -> list[LabelRecord]:
-    """Labels of different sentences; every third contradicts itself."""
-    return [
-        record(
-            id=f"r{n}",
-            documents=[1, n + 1],
-            relevant=[] if n % 3 == 0 else ["0a"],
-            support={"a": ["0a"]},
-        )
-        for n in range(count)
-    ]
-
-
-def test_labels_are_chosen_in_order_by_doubt_or_at_random() -> None:
-    """One twice is one; equal doubt stays in order; a sample by its seed, all of fewer."""
-    some = records(4)
-    chosen = list(choose([*some, *some]))
-    assert [c.record.id for c in chosen] == ["r0", "r1", "r2", "r3"]
-    assert {c.queue for c in chosen} == {"order"}
-    some = records(7)
-    doubts = [suspicion_score(findings_of(each)) for each in some]
-    assert len(set(doubts)) > 1
-    ranked = sorted(range(7), key=lambda n: (-doubts[n], n))
-    chosen = list(choose(some, top=5))
-    assert [c.record.id for c in chosen] == [f"r{n}" for n in ranked[:5]]
-    assert {c.queue for c in chosen} == {"doubtful"}
-    some = records(30)
-    drawn = [c.record.id for c in choose(some, sample=5, seed=3)]
-    assert drawn == [c.record.id for c in choose(some, sample=5, seed=3)]
-    assert drawn != [c.record.id for c in choose(some, sample=5, seed=4)]
-    assert len(set(drawn)) == 5
-    assert drawn == sorted(drawn, key=lambda name: int(name[1:]))
-    assert len(list(choose(some, sample=99))) == 30
-    assert {c.queue for c in choose(some, sample=5)} == {"random"}

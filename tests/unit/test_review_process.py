@@ -144,7 +144,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert f"cannot listen on port {port}" in second.stderr
 
 
-NAMES = ("", "   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101)
+NAMES = ("   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101)
 
 
 @pytest.mark.parametrize(

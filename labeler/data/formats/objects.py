@@ -307,8 +307,7 @@ def _joined(
     documents: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return the rows of an evaluation file, such as MTRAG's: each answer with its task."""
-    texts = {str(document.get("document_id")): document for document in documents}
-    known = {str(task.get("task_id")): task for task in tasks}
+    texts, known = _by_id(documents, "document_id"), _by_id(tasks, "task_id")
     rows = []
     for evaluation in evaluations:
         row = {**known.get(str(evaluation.get("task_id")), {}), **evaluation}
@@ -321,6 +320,10 @@ def _joined(
         ]
         rows.append({**row, **named, "contexts": contexts})
     return rows
+
+
+def _by_id(objects: list[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
+    return {str(one[name]): one for one in objects if one.get(name) is not None}
 
 
 def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:

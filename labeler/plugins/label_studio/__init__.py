@@ -15,15 +15,17 @@ from typing import Annotated, Any
 import typer
 
 from labeler import api
+from labeler.audit import examine
 from labeler.cli.options import reject_overwrite
 from labeler.cli.review import Labels
 from labeler.cli.terminal import notify
+from labeler.data.corrections import Queue
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.labels.answers import SentenceSupport, in_order
 from labeler.labels.record import LabelRecord
-from labeler.review.label_set import Chosen, choose
+from labeler.review.label_set import LabelSet, queue_places
 from labeler.sentences.characters import visible
 from labeler.sentences.display import plural
 from labeler.sentences.example import KeyedExample, Sentence
@@ -61,22 +63,19 @@ def export(
     configuration = f"{output.removesuffix('.json')}.config.xml"
     for path in (output, configuration):
         reject_overwrite([labels], path)
-    chosen = choose(
-        api.checked_outcomes(labels).of_several_rows(), top=top, sample=sample, seed=seed
-    )
+    queue: Queue = "doubtful" if top else "random" if sample else "order"
+    doubt = (lambda record: examine(record)[1]) if top else None
+    every = LabelSet(api.read_labels(labels), (), doubt=doubt, name=labels)
+    places = queue_places(queue, every.keys, size=top or sample, seed=seed, doubts=every.doubts)
+    chosen = map(every.record, sorted(places) if sample else places)
     with replaced(Path(output)) as file:
-        written = 0
-        for written, each in enumerate(chosen, start=1):
-            file.write(",\n" if written > 1 else "[\n")
-            file.write(json.dumps(task_of(each, blind=blind)))
-        if not written:  # an existing file is kept
-            raise UsageError(
-                f"{labels}: no label is there to write to {output}: name what labeler label wrote"
-            )
+        for number, record in enumerate(chosen):
+            file.write(",\n" if number else "[\n")
+            file.write(json.dumps(task_of(record, queue, blind=blind)))
         file.write("\n]\n")
     with replaced(Path(configuration)) as file:
         file.write(labeling_configuration())
-    tasks = plural(written, "task")
+    tasks = plural(len(places), "task")
     notify(f"{tasks} written to {output}; the labeling configuration to {configuration}")
 
 
@@ -85,14 +84,13 @@ def labeling_configuration() -> str:
     return Path(__file__).with_name("labeling.config.xml").read_text(encoding="utf-8")
 
 
-def task_of(chosen: Chosen, *, blind: bool) -> dict[str, Any]:
+def task_of(record: LabelRecord, queue: Queue, *, blind: bool) -> dict[str, Any]:
     """Return a task, with the judge's label as a prediction unless it is blind."""
-    record = chosen.record
     data = {
         "label_key": record.key,
         "row": visible(record.id),
         "blind": blind,
-        "queue": chosen.queue,
+        "queue": queue,
         "question": visible(_question(record.example)),
         **shown_sentences(record),
     }
