@@ -29,6 +29,7 @@ from support.doc_blocks import PAGES, run, shell
 from update_pages import FAILURES, GENERATED, METRIC_PAGE, marks, updated
 
 ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FAILURE_PAGE = FAILURES.read_text(encoding="utf-8")
 
@@ -132,12 +133,21 @@ def test_every_judge_profile_splitter_and_criterion_is_explained() -> None:
         assert f"`{name}`" in text or f"--judge {name}" in text, name
 
 
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text.replace("`", ""), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in titles}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link is a file of the repository."""
-    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
+    """Every relative link is a file of the repository, and a heading of a page."""
+    for target, heading in LINK.findall(page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+            found = page.parent / target if target else page
+            assert found.exists(), target
+            assert not heading or heading in headings(found), f"{target}#{heading}"
 
 
 UNEXPLAINED = {"--help", "--install-completion", "--show-completion", "--version"}
