@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.main import get_command
 
 from labeler.calculators.ratio import UNDEFINED_REASONS
+from labeler.cli import app
 from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, TRY_LATER, WRONG_USE
 from labeler.judges.concurrency import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
 from labeler.judges.judge import JUDGES
@@ -133,3 +138,26 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+UNEXPLAINED = {"--help", "--install-completion", "--show-completion", "--version"}
+
+
+def option_names(command: Any, context: Any) -> Iterator[tuple[str, ...]]:
+    """Yield the names of each option of a command, or of all commands of a group."""
+    for name in getattr(command, "list_commands", lambda _: ())(context):
+        inner = command.get_command(context, name)
+        yield from option_names(inner, typer.Context(inner, parent=context, info_name=name))
+    for option in command.params:
+        if option.param_type_name == "option":
+            yield (*option.opts, *option.secondary_opts)
+
+
+def test_every_option_is_on_a_page() -> None:
+    """The reference of commands lists them; a page says what each is good for."""
+    command = get_command(app)
+    pages = [page for page in PAGES if page.parent.name != "measured"]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    known = {*re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text), *UNEXPLAINED}
+    options = {*option_names(command, typer.Context(command, info_name="labeler"))}
+    assert [names for names in options if known.isdisjoint(names)] == []
