@@ -251,6 +251,22 @@ def test_undo_restores_the_answer_that_was_replaced(open_page: Opener) -> None:
     )
 
 
+def test_a_name_that_is_rejected_is_not_kept(open_page: Opener, visits: Visits) -> None:
+    """Loading the page again brings back the one before; an accepted one stays."""
+    page = open_page()
+    for name in ("bob", "a\u202eb\u0085"):
+        page.get_by_role("button", name="Change name").click()
+        page.locator("#name-field").fill(name)
+        page.keyboard.press("Enter")
+        expect(page.locator("#name")).to_be_hidden()
+        expect(page.locator("#who")).to_contain_text(name[:1])
+    expect(page.locator("#trouble")).to_contain_text("name is a short text")
+    visits.troubles.clear()  # the browser logs the rejection
+    page.reload()
+    expect(page.locator("#who strong")).to_have_text("bob")
+    expect(page.locator(".record")).to_be_visible()
+
+
 def test_keys_do_nothing_where_one_writes(open_page: Opener) -> None:
     """A comment may hold any letter."""
     page = open_page()

@@ -203,14 +203,13 @@ ELSEWHERE = {
     "Before the first row": "wire/test_preflight::test_a_bad_key_costs_one_request_in_all",
     "Other reasons": "unit/test_rows::test_a_bad_line_fails_alone",
     "Batches": "wire/test_batches::test_every_behavior_of_a_server_has_its_outcome",
-    "Rate limits": "unit/test_pace::test_an_unknown_rate_is_found",
+    "Exit codes": "unit/test_cli::test_some_rows_failed",
+    # Sections of docs/runs.md, up to those that are about something else
+    "Pace": "unit/test_pace::test_an_unknown_rate_is_found",
     "Outages": "wire/test_runs::test_an_outage_loses_no_record",
     "Budgets": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
-    "The report": "unit/test_run_report::test_requests_and_what_was_broken_are_told",
-    "The store, and several runs":
-        "wire/test_damaged_stores::test_damage_is_an_error_wherever_records_are_read",
-    "Stopping": "unit/test_cli_process::test_a_signal_lets_paid_requests_finish",
-    "Exit codes": "unit/test_cli::test_some_rows_failed",
+    "Nothing twice": "wire/test_runs::test_two_processes_pay_for_each_record_once",
+    "Progress and stopping": "unit/test_cli_process::test_a_signal_lets_paid_requests_finish",
     # Sections of docs/measured/reliability.md
     "Rate limits that others cause": "unit/test_pace::test_rate_limits_of_others_hardly_slow_a_run",
     "Rate limits that others cause, with many requests in flight":
@@ -254,7 +253,8 @@ def test_every_line_of_the_pages_is_shown_by_a_test() -> None:
     shown = {line_of(row) for row in ROWS.values() if row.outcome != "label"}
     lines = [line.what for line in documented() if line not in shown]
     faults = [shape.name for shape in SHAPES if shape.name not in ALL_ROWS]
-    sections = [*headings("failures"), *headings("measured/reliability")]
+    of_runs = itertools.takewhile(lambda name: name != "In a web service", headings("runs"))
+    sections = [*headings("failures"), *of_runs, *headings("measured/reliability")]
     assert sorted(lines + faults + sections) == sorted(ELSEWHERE)
     for place in ELSEWHERE.values():
         file, _, name = place.partition("::")

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Vector = tuple[float, ...]
 """Finite single-precision numbers."""
+Vectors = tuple[Vector | JudgeError, ...]
+"""One vector for each text, in order; an error if only that text failed."""
 _BYTES = 4
 
 
@@ -50,8 +52,7 @@ _BYTES = 4
 class Embedded:
     """Vectors of texts."""
 
-    vectors: tuple[Vector | JudgeError, ...]
-    """One for each text, in order; an error if only that text failed."""
+    vectors: Vectors
     facts: ReplyFacts = field(default_factory=ReplyFacts)
     """Facts of the requests; ``attempts`` counts them."""
 

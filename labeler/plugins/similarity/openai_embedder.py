@@ -46,6 +46,7 @@ from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedders import (
     Embedded,
     Vector,
+    Vectors,
     as_vector,
 )
 from labeler.plugins.similarity.records import EmbedderSpec
@@ -149,9 +150,7 @@ class OpenAIEmbedder:
         if batch:
             yield batch
 
-    async def _embedded(
-        self, job: _Job, texts: list[str]
-    ) -> tuple[Vector | JudgeError, ...] | None:
+    async def _embedded(self, job: _Job, texts: list[str]) -> Vectors | None:
         """Embed texts in one request; ``None`` asks the caller to bisect for a faulty text."""
         before = job.attempts
         try:
@@ -171,19 +170,17 @@ class OpenAIEmbedder:
             raise fault
         return (fault,) * len(texts)
 
-    async def _request(self, job: _Job, texts: list[str]) -> tuple[Vector | JudgeError, ...]:
+    async def _request(self, job: _Job, texts: list[str]) -> Vectors:
         """Embed texts in one request, with retries."""
 
-        async def attempt() -> tuple[Vector | JudgeError, ...]:
+        async def attempt() -> Vectors:
             async with job.traffic.request(job, self._size(texts)) as sent:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
 
         return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
-    async def _send(
-        self, job: _Job, texts: list[str], sent: SentRequest
-    ) -> tuple[Vector | JudgeError, ...]:
+    async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> Vectors:
         try:
             # The client's own timeout restarts with every byte; this one does not.
             async with asyncio.timeout(self._timeout):
@@ -204,9 +201,7 @@ class OpenAIEmbedder:
                 failed = error
         raise report_failure(job.traffic, sent, failed)
 
-    def _vectors(
-        self, job: _Job, sent: SentRequest, body: bytes, count: int
-    ) -> tuple[Vector | JudgeError, ...]:
+    def _vectors(self, job: _Job, sent: SentRequest, body: bytes, count: int) -> Vectors:
         """Return the vectors in a response, and report what they cost.
 
         Raises:
@@ -289,9 +284,7 @@ class _Item(BaseModel):
 _ITEMS = TypeAdapter(list[_Item])
 
 
-def _vectors_of(
-    data: object, count: int, dimensions: int | None
-) -> tuple[Vector | JudgeError, ...]:
+def _vectors_of(data: object, count: int, dimensions: int | None) -> Vectors:
     """Return the vectors of a response in the order of the texts; an error for an unusable one.
 
     Args:

@@ -241,8 +241,7 @@ function openName() {
     const name = field.value.trim();
     if (name === "") return;
     $("#name").close();
-    sessionStorage.setItem(STORED_NAME, name);
-    void begin(0);
+    void begin(0, name);
   };
   $("#name").replaceChildren(
     el(
@@ -257,17 +256,18 @@ function openName() {
   $("#name").showModal();
 }
 
-/** Start at the record where the person stopped, else at the first one without an answer. */
-function begin(place = null) {
+/** Start where the person stopped, else at the first record without an answer; keep a name that the server accepts. */
+function begin(place = null, name = sessionStorage.getItem(STORED_NAME)) {
   return attempt(async () => {
     const overview = await request("overview");
     review.overview = overview;
-    review.annotator = overview.fixed ? overview.annotator : (sessionStorage.getItem(STORED_NAME) ?? overview.annotator);
+    review.annotator = overview.fixed ? overview.annotator : (name ?? overview.annotator);
     review.saved = null;
     paintWho();
     const kept = Number(sessionStorage.getItem(STORED_PLACE));
     const wanted = place ?? (sessionStorage.getItem(STORED_PLACE) === null ? overview.counts.next_open : kept) ?? 0;
     await visit(wanted < overview.counts.size ? wanted : 0);
+    if (name !== null) sessionStorage.setItem(STORED_NAME, name);
   });
 }
 
