@@ -222,16 +222,16 @@ class Audit(Displayed):
     def conclusion(self) -> str:
         """The number of labels with a contradiction or suspicion, and what to read first."""
         total, failed = len(self.records), sum(self.failed.values())
-        missing = f" {failed:,} {'row' if failed == 1 else 'rows'} failed." if failed else ""
+        missing = f" {plural(failed, 'row')} failed." if failed else ""
         if not total:
             return f"No labels.{missing}"
         odd, doubtful = (self.worst[kind] for kind in ("contradiction", "suspicion"))
+        some, others = (f"{count:,}" if count else "none" for count in (odd, doubtful))
         verb = "contradict themselves" if odd > 1 else "contradicts itself"
-        counted = f"{f'{odd:,}' if odd else 'None'} of {plural(total, 'label')} {verb}"
-        look = "look" if doubtful > 1 else "looks"
-        looks = f"{f'{doubtful:,}' if doubtful else 'none'} {look} suspicious."
+        counted = f"{some.capitalize()} of {plural(total, 'label')} {verb}; {others}"
         names = ", ".join(shortened(record.id, _LONGEST_ID) for record in self.ranked(2))
-        return f"{counted}; {looks}{f' Look first at: {names}.' if names else ''}{missing}"
+        first = f" Look first at: {names}." if names else ""
+        return f"{counted} {'look' if doubtful > 1 else 'looks'} suspicious.{first}{missing}"
 
     def _display(self) -> Display:
         flagged = [row for row in self.rows if row.flagged]
@@ -413,14 +413,13 @@ class _RunningAudit:
         if not isinstance(outcome, LabelRecord):
             self.failed[outcome.reason] += 1
             return
-        metadata = outcome.example.metadata
-        self.columns.update(metadata)
-        group = None if self.by is None else group_key(metadata, self.by)
+        example = outcome.example
+        self.columns.update(example.metadata)
+        group = None if self.by is None else group_key(example.metadata, self.by)
         label = configuration(outcome)
         subject = Subject(outcome, self.second_opinion(outcome) if self.second_opinion else None)
         found = _findings(subject, self.checks)
         self.applied.update((label, group, check) for check in found)
-        example = outcome.example
         seen = shown(example.model_copy(update={"response": (), "tool_outputs": ()}))
         retrieval = _Retrieval(sum(map(len, example.documents)))
         self.retrievals[label].setdefault(digest(seen), retrieval).add(outcome)
@@ -475,20 +474,18 @@ class _Retrieval:
         for key in relevant | used:
             self.found.setdefault(key, Counter())[key in relevant, key in used] += 1
 
-    def pairs(self) -> list[tuple[int, int, int]]:
-        """Return for each named sentence: flipped pairs, those for the user, for the other."""
-        pairs = []
+    def pairs(self) -> Iterator[tuple[int, int, int]]:
+        """Yield for each named sentence: flipped pairs, those for the user, for the other."""
         for counts in self.found.values():
             both, relevant, used = counts[True, True], counts[True, False], counts[False, True]
             neither = len(self.keys) - counts.total()
             flipped = (both + relevant) * (used + neither)
-            pairs.append((flipped, both * neither, relevant * used))
-        return pairs
+            yield flipped, both * neither, relevant * used
 
 
 def _same_documents(label: str, several: list[_Retrieval]) -> SameDocuments:
     """Return the result of retrievals with several labels each."""
-    pairs = [one.pairs() for one in several]
+    pairs = [[*one.pairs()] for one in several]
     flipped, same, other = (sum(one[n] for own in pairs for one in own) for n in range(3))
     sentences = sum(one.sentences * math.comb(len(one.keys), 2) for one in several)
     return SameDocuments(

@@ -122,14 +122,13 @@ class Rule:
 
     def matches(self, observed: ObservedError) -> bool:
         """Return True if the rule matches an error."""
+        said = f"{observed.code} {observed.message}"
         return (
             observed.kind == self.kind
             and observed.status in self.status
             and (self.params is None or _root(observed.param) in self.params)
             and (self.codes is None or bool(self.codes.search(plain_code(observed.code))))
-            and (
-                self.marks is None or bool(self.marks.search(f"{observed.code} {observed.message}"))
-            )
+            and (self.marks is None or bool(self.marks.search(said)))
         )
 
 
@@ -191,11 +190,7 @@ _FILTERED = _any_of(
     "guardrail", "moderation policy", "violating our usage policy",  # LiteLLM, OpenAI
     "considered high risk",  # Moonshot
 )  # fmt: skip
-_HIGH_CAP = _any_of(
-    r"max_tokens: \d+ >",
-    "maximum tokens you requested exceeds",
-    "maxOutputTokens value of",
-)  # Anthropic, Bedrock, Gemini
+_HIGH_CAP = _any_of(r"max_tokens: \d+ >", "tokens you requested exceeds", "maxOutputTokens value")
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
 _GRAMMARS = (
@@ -203,8 +198,7 @@ _GRAMMARS = (
     "json.?schema", "unsupported (schema )?keyword", "unimplemented keys", "too many states",
     "required for format",
 )  # fmt: skip
-"""What servers write that cannot make a grammar of a schema, also with a status of their own
-fault."""
+"""What servers write that cannot make a grammar of a schema, also with status 500."""
 FORMAT_NAMES = _any_of(
     "(response|output).?(format|schema)", "json.?(schema|object|mode)", "tool.?(choice|calling)",
     "support.{0,40} tool", "function.?(call|declaration)", "structured.?output",
@@ -491,12 +485,11 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
         "timeout": timeout,
         "longer": 2 * timeout,
     }
-    codes = [f"status {observed.status}"] if observed.status else []
-    codes += [f"code {plain_code(observed.code)}"] if plain_code(observed.code) else []
     unknown = _UNKNOWN.search(observed.message) if rule.reason == "parameter" else None
     param = plain_code(observed.param or (unknown["field"] if unknown else ""))
-    codes += [f"parameter {param}"] if param else []
-    seen = f" ({', '.join(codes)})" if codes else ""
+    codes = {"status": observed.status, "code": plain_code(observed.code), "parameter": param}
+    named = ", ".join(f"{name} {value}" for name, value in codes.items() if value)
+    seen = f" ({named})" if named else ""
     more = "".join(f": {text}" for text in (observed.facts, detail) if text)
     return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"
 
