@@ -18,9 +18,9 @@ from typing import Any
 
 from labeler.catalog import near, snake_case
 from labeler.data.documents import (
-    EMPTY_RETRIEVAL,
     SPLIT_REMEDY,
     documents_in,
+    empty_remedy,
     flat,
     with_unused,
 )
@@ -306,8 +306,7 @@ class Columns:
                 faults.append(str(error))
                 continue
             if value is None:
-                remedy = f"; {EMPTY_RETRIEVAL}" if field == "documents" else ""
-                faults.insert(0, f"{str(choice)!r} has no value{remedy}")
+                faults.insert(0, f"{str(choice)!r} has no value{empty_remedy(field)}")
             elif field == "documents":
                 faults.insert(0, "that holds texts, not objects")
             else:

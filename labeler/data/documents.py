@@ -74,8 +74,6 @@ _RANKS = {name: rank for rank, name in reversed([*enumerate(_LISTS)])}
 _DEEPEST, _DEEPEST_LIST = 4, 7
 
 
-EMPTY_RETRIEVAL = "write [] where nothing was retrieved"
-"""What to do about a row without documents."""
 SPLIT_REMEDY = (
     'write a JSON array such as ["first"]; or, if it holds several documents, pass '
     r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
@@ -420,10 +418,14 @@ def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[s
     return rest if not left else {**rest, name: left}
 
 
+def empty_remedy(field: str) -> str:
+    """Return what to do about a row without a value of a field, to end a message with."""
+    return "; write [] where nothing was retrieved" if field == "documents" else ""
+
+
 def missing_field(field: str, text: str, where: str) -> BadRow:
     """Return the error of a row with the text of a missing value in a required field."""
-    remedy = f"; {EMPTY_RETRIEVAL}" if field == "documents" else ""
-    fault = f"{where}: {field!r} is {text!r}, {_MISSING} the row out{remedy}"
+    fault = f"{where}: {field!r} is {text!r}, {_MISSING} the row out{empty_remedy(field)}"
     return BadRow(fault, reason="missing_field", lacks=[field])
 
 

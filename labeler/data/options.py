@@ -68,7 +68,7 @@ class Option:
     takes: tuple[type, ...] = ()
     """Types that Python callers may give in place of text; ``object`` if its user checks it."""
     python: str | None = None
-    """The help of the keyword in Python, where it is not that of the command line."""
+    """The help of the keyword in Python, where it differs from the command line."""
 
 
 MAIN, ROWS, JUDGE, LIMITS, REPEATS = "Options", "Rows", "Judge", "Limits and money", "Repeats"

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from labeler.data.documents import EMPTY_RETRIEVAL, documents_in, missing_field, unused
+from labeler.data.documents import documents_in, empty_remedy, missing_field, unused
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
@@ -95,7 +95,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
             lacks=missing,
         )
     empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
-    remedy = f"; {EMPTY_RETRIEVAL}" if missing == ["documents"] else ""
+    remedy = empty_remedy(missing[0]) if len(missing) == 1 else ""
     media = [
         f"; {name!r} has a message{said}" for name in columns if (said := _media(columns[name]))
     ]

@@ -88,8 +88,8 @@ class Engine:
         self._waits: str | None = None
         """Why the caller's thread waits: for ``room`` or an ``end``."""
         self._asleep = threading.Lock()
-        """Held until the caller's thread shall go on. An event's wait, interrupted twice, raises
-        an error of its own lock."""
+        """Held while the caller's thread has to wait. The wait of an event raises an error of its
+        own lock if it is interrupted twice."""
         self._wake_up: asyncio.TimerHandle | None = None
         self._error: Exception | None = None
         self._stopped = False
@@ -210,7 +210,7 @@ class Engine:
         running = threading.Lock()
         running.acquire()
         future.add_done_callback(lambda _: running.release())
-        running.acquire()  # the future's own wait is as an event's
+        running.acquire()  # a future waits as an event does: see above
         future.result()
 
     def _raise_failure(self) -> None:

@@ -247,8 +247,8 @@ _BEDROCK_ANSWERS = _Answers(
 class BedrockJudge(HostedJudge):
     """Labels records with a model on Amazon Bedrock, by its Converse API.
 
-    An API key of Bedrock is a bearer token, so no request is signed. Arguments are those
-    of :class:`OpenAIJudge`.
+    An API key of Bedrock is a bearer token, so no request is signed. Takes the
+    arguments of :class:`OpenAIJudge`.
 
     Raises:
         UsageError: neither ``base_url`` nor ``AWS_REGION`` names a region; else as there.
@@ -316,7 +316,7 @@ _GEMINI_ANSWERS = _Answers(
 class GeminiJudge(HostedJudge):
     """Labels records with a model of Google's Gemini API.
 
-    Arguments are those of :class:`OpenAIJudge`.
+    Takes the arguments of :class:`OpenAIJudge`.
 
     Example:
         >>> labeler.GeminiJudge("MODEL", api_key="key").spec.model

@@ -269,7 +269,7 @@ def _opinion(
 
 
 def _time_of_answer(snapshot: Snapshot, key: KeyAndAnnotator) -> str:
-    """Return the time, or that of the person's last event if the clock was set back since."""
+    """Return the time; the time of the person's last event if the clock was set back since."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     earlier = (one.at for one in snapshot.events if (one.key, one.annotator) == key)
     return max([now, *earlier], key=datetime.fromisoformat)
@@ -443,7 +443,7 @@ class PlanReading:
         if message.answer is not None and message.answer not in self.choices:
             raise HTTPException(422, f"the answers are: {', '.join(self.choices)}")
         with self._writing, locked(self.plan):
-            self._read()  # another session may have written meanwhile
+            self._read()  # another session may have written since
             row = self._row(position)
             if (message.id, message.sentence) != (visible(row["id"]), visible(row["sentence"])):
                 raise HTTPException(409, "another sentence is here now; load the page again")

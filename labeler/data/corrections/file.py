@@ -76,7 +76,7 @@ class Corrections:
 
 
 def by_time(events: Iterable[Correction]) -> list[Correction]:
-    """Return corrections by their time, those of one moment as given: files can be joined."""
+    """Return corrections by their time; at one time, in their order. Files can be joined."""
     return sorted(events, key=lambda event: datetime.fromisoformat(event.at))
 
 

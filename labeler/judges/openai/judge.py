@@ -52,7 +52,7 @@ class HostedJudge:
     A judge serves any number of runs, also at once: each event loop has its own clients until
     :meth:`aclose` is called on that loop.
 
-    Arguments are those of :class:`OpenAIJudge`.
+    Takes the arguments of :class:`OpenAIJudge`.
 
     Attributes:
         spec: settings of the judge, with the output modes that are known.
