@@ -384,7 +384,7 @@ def test_a_key_function_that_raises_ends_the_run(
     [
         ("openai", "OPENAI_API_KEY is not set, so no key was sent: set it"),
         ("mistral", "MISTRAL_API_KEY is not set"),
-        ("ollama", "no key was sent, or give --api-key-command"),
+        ("ollama", "no key was sent: give --api-key-command"),
     ],
 )
 def test_a_server_that_wants_a_key_where_none_is_set_names_the_variable(
