@@ -34,7 +34,7 @@ def row(
     number: int,
     *,
     question: str | None = None,
-    domain: str | None = "law",
+    domain: str | bool | None = "law",
     model: str = "test-1",
     trial: int = 0,
     **facts: Any,
