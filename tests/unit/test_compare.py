@@ -203,7 +203,8 @@ def test_equal_retrieval_is_about_the_judge() -> None:
     assert inconsistency.pairs == 12
     assert inconsistency.mean_absolute_difference == found.difference
     assert (inconsistency.flipped, inconsistency.lean) == (12 / inconsistency.sentences, 1.0)
-    assert compared(a, b, "utilization").judge_inconsistency is None
+    for name in ("utilization", "context_utilization_precision"):
+        assert compared(a, b, name).judge_inconsistency is None
     later = compared(rows(20), rows(20, relevant=("0a", "0b"), turns=1), "relevance")
     assert (later.judge_inconsistency, later.verdict) == (None, "better")
 
