@@ -208,7 +208,7 @@ class LentResponse(ClientResponse):
         return in_utf8(b"".join(self._received))
 
     def keep(self) -> bool:
-        """Take what has arrived for the body; return False if that is no complete JSON value.
+        """Take what has arrived for the body; return False if it lacks a complete JSON value.
 
         Of an error, the status says enough, whatever its body is.
         """
