@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from email.utils import format_datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -200,9 +201,7 @@ ANSWERS = {
     "a longer length": Row(sent(stated(50), then_close=True)),
     "a longer length, without an end": Row(sent(stated(50)), judge={"timeout": 0.5}),
     **{
-        f"{name} that is stated only": Row(
-            sent(lambda w, body, name=name: whole(w, body, content_encoding=name))
-        )
+        f"{name} that is stated only": Row(sent(partial(whole, content_encoding=name)))
         for name in ("br", "deflate", "utf-8")
     },
     "no last chunk": Row(sent(chunked(b""), then_close=True)),
