@@ -205,6 +205,8 @@ def as_vector(given: str | Sequence[object]) -> Vector:
     try:
         if isinstance(given, str):
             data = base64.b64decode(given, validate=True)
+        elif isinstance(given, bytes | set | dict):
+            raise ValueError("bytes are no numbers, and sets have no order")
         else:
             data = struct.pack(f"<{len(given)}f", *given)
     except (ValueError, struct.error, OverflowError) as error:
