@@ -174,8 +174,8 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
 
     Returns:
         The text from the first brace to the last, and ``bom``, ``twice``, ``think``, ``fence``,
-        ``preface`` and ``postscript`` for what stood around it; the whole text and nothing if there
-        is no object, or if something after the last brace begins another one.
+        ``preface`` and ``postscript`` for what stood around it; the whole text and nothing if it
+        lacks an object, or if something after the last brace begins another one.
     """
     rest, repairs = text.strip(), []
     if rest.startswith(_BOM):
