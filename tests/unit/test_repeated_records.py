@@ -291,7 +291,7 @@ def test_rows_and_reports_have_the_failures_that_count(
     options = ("--min", "adherence=0.99", "--junit", "j.xml", "--junit-per-record")
     assert labeler_command("check", path, *options)[0] == 1
     assert Path("j.xml").read_text(encoding="utf-8").count("<testcase") == 1 + QUESTIONS + 1
-    data = ReportData(labeler.load(path), io.BytesIO(), [].append)
+    data = ReportData(labeler.load(path), io.BytesIO(), list[int]().append)
     assert len(list(data.views())) == len(data.entries) == QUESTIONS + 1
 
 
