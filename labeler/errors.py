@@ -23,7 +23,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from math import inf, nan
+from math import inf, isfinite, nan
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex
@@ -210,7 +210,7 @@ def error_of(ending: str, message: str) -> LabelerError:
 
 
 def number_in(name: str, value: object, low: float = -inf, high: float = inf) -> float:
-    """Return a number that a caller gave; a text or a boolean is not one.
+    """Return a finite number that a caller gave; a text or a boolean is not one.
 
     Args:
         name: its name, for the error.
@@ -226,7 +226,7 @@ def number_in(name: str, value: object, low: float = -inf, high: float = inf) ->
         number = float(value) if is_number else nan  # type: ignore[arg-type] # checked in the line above
     except (OverflowError, TypeError, ValueError):  # hundreds of digits, or an array
         number = nan
-    if not low <= number <= high:
+    if not (isfinite(number) and low <= number <= high):
         limits = (
             f" from {low:g} to {high:g}" if high < inf else "" if low == -inf else f" ≥ {low:g}"
         )

@@ -94,7 +94,7 @@ def _plan(
             "ANSWERS.csv, or leave out -o to plan what they read (--plan PLAN.csv names the plan)"
         )
     reject_overwrite([labels], path)
-    if Path(path).exists():
+    if Path(path).is_file():
         raise UsageError(
             f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
         )

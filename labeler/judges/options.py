@@ -50,6 +50,8 @@ class Provider:
     """True if each request must have a cap on the answer."""
     lacks: frozenset[str] = frozenset()
     """Options that it does not know."""
+    prefix: str = ""
+    """Start of a model's full name, which may be left out: both names are one model."""
     decides: bool = False
     """True if its models answer questions with probabilities and write no text."""
 
@@ -404,6 +406,7 @@ class JudgeOptions(ModelOptions):
             return None
         provider = provider_of(str(named.judge)) or PROVIDERS["openai"]
         url = self.base_url or provider.address
-        found = find_price(named.model, url, given=self.price, file=self.prices)
+        model = named.model.removeprefix(provider.prefix)
+        found = find_price(model, url, given=self.price, file=self.prices)
         is_listed = self.price is None and self.prices is None
         return found.of_input() if found and is_listed and provider.decides else found

@@ -271,6 +271,7 @@ GEMINI = Provider(
     address_variables=("GOOGLE_GEMINI_BASE_URL",),
     modes=NATIVE_MODES,
     preset={"prompt_cache": "off"},  # it caches unasked
+    prefix="models/",
     lacks=OPENAI_ONLY | {"prompt_cache"},
 )
 

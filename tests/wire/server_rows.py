@@ -455,8 +455,13 @@ PASSING = {
         f"ended by {reason}": Row(ended(reason), says=_NO_ANSWER, **_AGAIN)
         for reason in (
             *("abort", "insufficient_system_resource", "network_error", "timeout", "time_limit"),
-            *("OTHER", "function_call_filter: MALFORMED_FUNCTION_CALL"),
         )
+    },
+    **{
+        f"ended by {reason}": Row(
+            ended(reason), "malformed", 2, "the model wrote no valid call", (0.0,)
+        )
+        for reason in ("OTHER", "function_call_filter: MALFORMED_FUNCTION_CALL")
     },
     "a whole answer, ended by abort": Row(
         edited(lambda value: value["choices"][0].update(finish_reason="abort"))

@@ -293,6 +293,12 @@ def _also(*more: bytes) -> Change:
     return lambda lines: [*lines, *more]
 
 
+def _with_status(line: bytes, status: int) -> bytes:
+    """Return a line that states an error for the same request."""
+    stated = {"status_code": status, "body": {"error": {"message": "failed"}}}
+    return json.dumps(json.loads(line) | {"response": stated}).encode() + b"\n"
+
+
 def _with_body(body: object) -> Change:
     """Put a body into the first line of an output file, and leave the others out."""
 
@@ -378,6 +384,8 @@ _CASES = [
     Case({"batches": [fails("token_limit_exceeded")] * 2}, _LABELED, 3, notice="queue is full"),
     # Lines that make no sense are counted and left out.
     Case({}, _ODD, change=lambda lines: [*lines, lines[0]], notice="a second line of one request"),
+    Case({}, _ODD, change=lambda lines: [_with_status(lines[0], 500), *lines],
+         notice="a second line of one request"),
     Case({}, _ODD, change=_also(b'{"custom_id": "x", "response": {"status_code": 200}}\n'),
          notice="a line that was not asked for"),
     *[Case({}, _ODD, change=_also(line), notice=_UNREAD)

@@ -51,10 +51,12 @@ _UNFINISHED: dict[str, ErrorKind] = {
         *("abort", "aborted", "cancelled"),  # vLLM, SGLang
         *("insufficient_system_resource", "network_error"),  # DeepSeek, Zhipu
         *("time_limit", "timeout", "server_error"),
-        *("other", "malformed_function_call", "unexpected_tool_call"),  # Gemini
-        "function_call_filter",  # Gemini, compatible
-        *("malformed_model_output", "malformed_tool_use"),  # Bedrock
     ), "no_choices"),
+    **dict.fromkeys((
+        *("other", "malformed_function_call", "unexpected_tool_call", "too_many_tool_calls"),
+        *("malformed_response", "function_call_filter"),  # Gemini, as those before
+        *("malformed_model_output", "malformed_tool_use"),  # Bedrock
+    ), "slipped"),
     ENDLESS: "garbled",
     **dict.fromkeys((
         *("content_filter", "content_filtered", "guardrail_intervened", "safety", "image_safety"),

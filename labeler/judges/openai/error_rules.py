@@ -32,6 +32,7 @@ ErrorKind = Literal[
     "garbled",  # a response that breaks HTTP, its encoding or JSON, most likely paid for
     "not_json",  # a 2xx whose body is not a completion: a captive portal, a proxy's page
     "no_choices",  # a completion without an answer
+    "slipped",  # a paid answer that the provider itself could not read, such as a tool call
     "refusal",
     "content_filter",
     "truncated",
@@ -114,7 +115,7 @@ class Rule:
     def lasting(self) -> bool:
         """True if the same request would most likely fail again."""
         return (
-            self.policy is RetryPolicy.RECORD
+            (self.policy is RetryPolicy.RECORD or self.kind == "slipped")
             and self.kind not in {"interrupted", "budget"}  # of the run itself
             # The next key, address or state of the server may be right.
             and self.reason not in {"authentication", "not_found", "quota", "redirect"}
@@ -382,6 +383,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "transport", _P.RETRY, "the server sent a completion without an answer", _LATER,
         kind="no_choices",
+    ),
+    Rule(
+        "malformed", _P.RETRY, "the model wrote no valid call",
+        "try another --output-mode, such as prompt, or another model", kind="slipped", repeats=1,
     ),
     Rule(
         "content_filter", _P.RECORD, "the provider's filter blocked the answer",

@@ -87,7 +87,7 @@ class HostedJudge:
             api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
         self._sleep = sleep
-        self.price = price or price_of(model, self.spec.base_url)
+        self.price = price or price_of(self.spec.model, self.spec.base_url)
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
         # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,

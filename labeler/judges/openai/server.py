@@ -143,6 +143,8 @@ def _key_of(options: ServerOptions, key: str | KeySource | None) -> SecretStr | 
         usable = usable_key(environment_key(options.base_url) if key is None else key)
         remember_key(usable)
         return SecretStr(usable)
+    if not callable(key):
+        raise UsageError(f"api_key must be a text or a function, got a {type(key).__name__}")
     return key
 
 

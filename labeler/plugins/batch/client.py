@@ -15,7 +15,14 @@ from openai.resources.batches import AsyncBatchesWithRawResponse
 from pydantic import BaseModel
 
 from labeler.data.lines import BOM, durable
-from labeler.errors import FatalJudgeError, JudgeError, StoreError
+from labeler.errors import (
+    FatalJudgeError,
+    JudgeError,
+    StoreError,
+    UsageError,
+    count_of,
+    number_in,
+)
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.error_rules import (
     RETRIED,
@@ -91,7 +98,8 @@ class OpenAIBatches:
     ) -> None:
         self._server = read_server(api_key, **server)
         self.base_url, self.host = self._server.base_url, self._server.host
-        self.timeout, self._max_attempts, self.sleep = timeout, max_attempts, sleep
+        self.timeout, self.sleep = number_in("timeout", timeout, 0.001), sleep
+        self._max_attempts = count_of("max_attempts", max_attempts, 1)
         self._opened: AsyncOpenAI | None = None
 
     async def upload(self, path: Path) -> str:
@@ -255,6 +263,16 @@ class OpenAIBatches:
 async def _described(call: Awaitable[Any]) -> RemoteBatch:
     """Return the batch in a response, validated here: openai's classes take anything."""
     return RemoteBatch.model_validate_json((await call).http_response.content)
+
+
+def require_client(client: object) -> None:
+    """Check that a caller gave a client.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if not isinstance(client, OpenAIBatches):
+        raise UsageError(f"client must be a service, OpenAIBatches(…), got {client!r:.40}")
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]], client: OpenAIBatches | None) -> T:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import Field, ValidationError
 
 from labeler.data.lines import read_lines
-from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
@@ -31,7 +31,7 @@ from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.plugins.batch.client import OpenAIBatches, require_client, run
 from labeler.plugins.batch.folder import (
     ENDED,
     Batch,
@@ -109,6 +109,9 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
+    require_client(client)
+    if not callable(price):
+        raise UsageError(f"price must be a function of a model's name, got {price!r:.40}")
     elsewhere = require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
@@ -400,12 +403,24 @@ class AnswerLine(NamedTuple):
     is_sent: bool = True
     """False if the request was not even sent, such as in a batch that expired."""
 
+    @property
+    def is_answer(self) -> bool:
+        """True if it holds the model's answer, of whatever use."""
+        return self.status == OK and bool(self.body and self.body.get("choices"))
+
 
 def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
-    """Yield the lines of answer files; ``None`` for a line that cannot be read."""
-    for path in files:
-        for line in read_lines(path):
-            yield _parse_line(line.content.decode(errors="replace"))
+    """Yield the lines of answer files, answers first: no error hides one to the same request.
+
+    ``None`` stands for a line that cannot be read.
+    """
+    for wanted in (True, False):
+        for path in files:
+            for content in read_lines(path):
+                line = _parse_line(content.content.decode(errors="replace"))
+                is_answer = line is not None and line.is_answer
+                if is_answer is wanted:
+                    yield line
 
 
 def _parse_line(text: str) -> AnswerLine | None:
@@ -452,7 +467,9 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
         state.flaw = flaw = log.record_completion(found)
         if flaw is not None:
             is_longer = flaw.kind == "truncated" and log.raise_cap()
-            is_again = is_longer or find_rule(flaw).policy in RETRIED
+            rule = find_rule(flaw)
+            is_spent = rule.repeats is not None and log.attempts > rule.repeats
+            is_again = is_longer or (rule.policy in RETRIED and not is_spent)
         else:
             is_again = log.reasks < spec.reasks
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -213,7 +212,7 @@ def _print_collection(done: Collection) -> None:
 def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
     """List the addresses that were not queried, and the command for each."""
     reached = {view.base_url for view in views if view.looked_up}
-    for address, server in servers(batches(Path(store))).items():
+    for address, server in servers(batches(store)).items():
         if address not in reached:
             query = command("status", store=store, server=server)
             notify(

@@ -52,6 +52,7 @@ from labeler.errors import (
     StoreError,
     UsageError,
     describe_faults,
+    path_in,
 )
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.completion import object_of, text_of
@@ -318,7 +319,7 @@ class Batch(Frozen, frozen=False):
             raise kind(message, reason=error.reason) from None
 
 
-def batches(store: Path, name: str | None = None, at: str | None = None) -> list[Batch]:
+def batches(store: str | Path, name: str | None = None, at: str | None = None) -> list[Batch]:
     """Return the batches of a store, the oldest first.
 
     Args:
@@ -327,10 +328,11 @@ def batches(store: Path, name: str | None = None, at: str | None = None) -> list
         at: the address of their server; by default any.
 
     Raises:
-        UsageError: there is no batch of this name.
+        UsageError: there is no batch of this name, or ``store`` is not a path.
         StoreError: the state of a batch cannot be read.
     """
-    found = [Batch.read(store / FOLDER / one) for one in names_in(store / FOLDER)]
+    folder = path_in("store", store) / FOLDER
+    found = [Batch.read(folder / one) for one in names_in(folder)]
     found.sort(key=lambda batch: batch.created)
     if name is not None:
         names = [batch.name for batch in found]

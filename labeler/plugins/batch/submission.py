@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from labeler.data.options import Option, keywords
 from labeler.data.rows import RowStream
-from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError, path_in
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
@@ -20,7 +20,7 @@ from labeler.labeling.options import RequestOptions, SameHost
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
-from labeler.plugins.batch.client import OpenAIBatches, run
+from labeler.plugins.batch.client import OpenAIBatches, require_client, run
 from labeler.plugins.batch.folder import (
     ENDED,
     UNSENT,
@@ -109,7 +109,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         ... )
     """
     client, store = options.batches, options.store
-    if client is None or not isinstance(store, str | Path):
+    if not (isinstance(client, OpenAIBatches) and isinstance(store, str | Path)):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
     how = label_tasks(
@@ -275,7 +275,7 @@ def require_address(
     A key is never sent to an address that only a folder names: if all open batches are elsewhere,
     the error names the address and the command, which are ``action`` and ``words``.
     """
-    store, base_url = Path(store), base_url or OFFICIAL_URL
+    store, base_url = path_in("store", store), base_url or OFFICIAL_URL
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
     elsewhere = servers(batches(store, name))
@@ -337,9 +337,11 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
         >>> labeler.batch_status(".labeler")
         []
     """
+    if client is not None:
+        require_client(client)
 
     async def views() -> list[BatchStatus]:
-        return [await _status(batch, client) for batch in batches(Path(store))]
+        return [await _status(batch, client) for batch in batches(store)]
 
     return run(views, client)
 
@@ -402,14 +404,15 @@ def cancel_batch(
     Example:
         >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
+    require_client(client)
     if drop:
-        batches(Path(store), name)
+        batches(store, name)
     else:
         require_address(store, client.base_url, "cancel", name=name)
 
     async def cancel() -> list[str]:
         with locked(Path(store)):
-            opened = [batch for batch in batches(Path(store), name) if batch.is_open]
+            opened = [batch for batch in batches(store, name) if batch.is_open]
             return [await _cancel(batch, client, drop=drop) for batch in opened]
 
     return run(cancel, client)
