@@ -191,28 +191,29 @@ def summarize(
     """
     column = intervals.group if intervals else None
     groups = GroupedSums(metrics)
-    failures: dict[int, tuple[GroupSums, MetricsRow]] = {}
+    failures: dict[int, tuple[GroupKey, MetricsRow]] = {}
     known = Identities()
     if isinstance(rows, CountedRows):
         known, rows = rows.fill(groups, by, column, by_model=by_model)
     for row in rows:
         groups.columns.update(row.metadata)
         name = row.answered.name if row.answered and by_model else ""
-        model = None if row.failed else name
         group = None if by is None else group_key(row.metadata, by)
-        sums = groups[GroupKey(row.label, group, model)]
+        key = GroupKey(row.label, group, None if row.failed else name)
+        if row.failed:
+            failures.setdefault(row.identity.row if row.identity else ~len(failures), (key, row))
+            continue
+        sums = groups[key]
         if row.answered:
             sums.models.add(row.answered)
-        if row.failed:
-            failures.setdefault(row.identity.row if row.identity else ~len(failures), (sums, row))
-        elif row.identity is None or known.add(row.identity):
+        if row.identity is None or known.add(row.identity):
             sums.add(row, column)
         else:
             sums.duplicates += 1
     labeled = known.labeled(failures.keys())
-    for digest, (sums, row) in failures.items():
+    for digest, (key, row) in failures.items():
         if digest not in labeled:
-            sums.add_failed(row)
+            groups[key].add_failed(row)
     return groups.rows(by, intervals, lambda rows: known.labeled(rows) | (failures.keys() & rows))
 
 
@@ -312,9 +313,9 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
             for label in labels:
                 digests = {name: row_digest(name, label) for name in unsigned}
                 known = present(set(digests.values()))
-                self[GroupKey(label, key.group, None)].unsigned |= {
-                    name: reason for name, reason in unsigned.items() if digests[name] not in known
-                }
+                for name, reason in unsigned.items():
+                    if digests[name] not in known:
+                        self[GroupKey(label, key.group, None)].unsigned[name] = reason
 
     def _share_failed(self) -> None:
         """Count failed rows with each model that answered in their configuration and group."""
@@ -454,6 +455,8 @@ class GroupSums:
 
 NO_GROUP = "(none)"
 """Group of the records without a value in the grouping column."""
+DIFFERS = "(differs)"
+"""Group of the pairs of records that have two values in the grouping column."""
 
 
 def group_key(metadata: Mapping[str, Any], by: str) -> str:
@@ -470,7 +473,7 @@ def group_key(metadata: Mapping[str, Any], by: str) -> str:
 def group_names(keys: Iterable[str]) -> dict[str, str]:
     """Return the name of each group, by the text of :func:`group_key`.
 
-    A text is its own name, unless another group has that name: then it stands in quotes.
+    A text is its own name. It stands in quotes if another group has that name, or could have it.
     """
     plain = {key: _plain_name(key) for key in keys}
     counts = Counter(plain.values())
@@ -484,4 +487,4 @@ def _plain_name(key: str) -> str:
     if not key:
         return NO_GROUP
     text = str(json.loads(key)) if key.startswith('"') else key
-    return key if text in {"", NO_GROUP} else text
+    return key if text in {"", NO_GROUP, DIFFERS} else text

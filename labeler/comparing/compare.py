@@ -51,12 +51,13 @@ _LISTED = 5
 """Records without a finite value that are named at most."""
 TOP = 3
 """Records that are named for each metric."""
-_RETRIEVER = frozenset({"relevance", "document_relevance"})
-_PREFIX = "context_"
-_GENERATOR = frozenset({"context_utilization_claims"})
-"""Names with the prefix that measure the response."""
-_RANKED = frozenset({"context_precision", "context_utilization_precision"})
-"""Metrics that depend on the order of the documents."""
+_RANKED = "context_precision"
+"""The metric of retrieval that depends on the order of the documents."""
+_RETRIEVER = {
+    *("relevance", "context_relevancy", "document_relevance", _RANKED),
+    *("context_recall", "context_precision_claims"),
+}
+"""Names of metrics that do not depend on the response."""
 
 
 @named_keywords
@@ -369,15 +370,12 @@ def _moved(valued: Sequence[_Valued], top: int) -> tuple[Moved, ...]:
 def _sees_equal_retrieval(metric: Metric, pair: Pair[Measured]) -> bool:
     """Return True if a metric is about retrieval, and both sides retrieved the same.
 
-    Metrics that depend on the order of documents compare rankings: for them the order must be the
-    same, too.
+    A metric that depends on the order of the documents compares rankings: for it the order must be
+    the same, too.
     """
-    name = metric.name
-    if name in _GENERATOR or not (name in _RETRIEVER or name.startswith(_PREFIX)):
-        return False
-    if name in _RANKED:
+    if metric.name == _RANKED:
         return _same_documents(pair)
-    return pair.a.value.retrieved == pair.b.value.retrieved
+    return metric.name in _RETRIEVER and pair.a.value.retrieved == pair.b.value.retrieved
 
 
 def _same_documents(pair: Pair[Measured]) -> bool:

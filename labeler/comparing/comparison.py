@@ -255,8 +255,10 @@ class MetricComparison(Brief):
     def change_in_words(self) -> str:
         """The difference and its interval: ``+.10 (.02 to .18)``."""
         found = self.interval
-        if isinstance(self.difference, Undefined) or isinstance(found, Undefined):
-            return figure(self.difference, signed=True) if self.difference else ""
+        if isinstance(self.difference, Undefined):
+            return ""
+        if isinstance(found, Undefined):
+            return figure(self.difference, signed=True)
         digits = digits_for(found.low, found.high)
         low, high = (figure(end, digits) for end in (found.low, found.high))
         return f"{figure(self.difference, digits, signed=True)} ({low} to {high})"
@@ -265,9 +267,9 @@ class MetricComparison(Brief):
     def described(self) -> str:
         """The difference in words: ``6 more of 60 answers fully supported, +.10 (.02 to .18)``."""
         count = 0 if isinstance(self.difference, Undefined) else round(self.difference * self.pairs)
-        if self.metric.id in OF_WHOLE_ANSWERS and count:
+        if self.metric.id in OF_WHOLE_ANSWERS and count and self.pairs > 1:
             more = "more" if count > 0 else "fewer"
-            words = f"{abs(count)} {more} of {self.pairs} {self.name}"
+            words = f"{abs(count):,} {more} of {self.pairs:,} {self.name}"
         else:
             words = f"{self.name} {figure(self.mean_a)} → {figure(self.mean_b)}"
         return ", ".join(filter(None, (words, self.change_in_words)))

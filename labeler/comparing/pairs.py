@@ -13,9 +13,18 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.calculators import Metric
-from labeler.calculators.summary import NO_GROUP, CountedRows, check_column
+from labeler.calculators.summary import DIFFERS, NO_GROUP, CountedRows, check_column
 from labeler.calculators.tally import PARTS
-from labeler.comparing.sides import LISTED, Choice, Kept, Side, SideOptions, quoted, read_side
+from labeler.comparing.sides import (
+    LISTED,
+    Choice,
+    Kept,
+    Side,
+    SideOptions,
+    quoted,
+    read_side,
+    with_named_groups,
+)
 from labeler.data.parsing import is_content_id
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
@@ -100,7 +109,6 @@ def others_of(parts: str) -> str:
 
 SENTENCES = PARTS[:3]
 """Those whose sentences are judged."""
-_DIFFERS = "(differs)"
 
 T = TypeVar("T")
 
@@ -124,7 +132,7 @@ class Pair(NamedTuple, Generic[T]):
         a, b = self.a.group, self.b.group
         if b in {a, NO_GROUP}:
             return a
-        return b if a == NO_GROUP else _DIFFERS
+        return b if a == NO_GROUP else DIFFERS
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,9 +292,11 @@ def read_pairs(
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
     choices = [Choice(name, options.signature, options.trial) for name in names]
-    a, *others = (
-        read_side(run, keep[place > 0], one, metrics=metrics, by=options.by, mixed=mixed)
-        for place, (run, one) in enumerate(zip(runs, choices, strict=True))
+    a, *others = with_named_groups(
+        *(
+            read_side(run, keep[place > 0], one, metrics=metrics, by=options.by, mixed=mixed)
+            for place, (run, one) in enumerate(zip(runs, choices, strict=True))
+        )
     )
     found = [_joined(a, b, same) for b in others]
     for b in others:

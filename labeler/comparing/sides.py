@@ -80,7 +80,8 @@ class Kept(Generic[T]):
         answered: the model that answered; empty if unknown.
         question: digest of the question; ``None`` for a blank one, which no other label shares.
         digests: digest of each of :data:`PARTS`.
-        group: value of the grouping column; ``None`` without such a column.
+        group: text of the value of the grouping column, by :func:`group_key`, or its name, by
+            :func:`with_named_groups`; ``None`` without such a column.
         output: class of the label.
         value: the facts that a comparison needs.
     """
@@ -209,11 +210,6 @@ def read_side(
     contents = _Contents[T](choice)
     contents.read(_rows(outcomes, choice, metrics, contents.others), keep, by)
     labeled, chosen, exact = contents.chosen(mixed=mixed)
-    if by is not None:
-        names = group_names({kept.group or "" for kept in labeled.values()})
-        labeled = {
-            name: replace(kept, group=names[kept.group or ""]) for name, kept in labeled.items()
-        }
     failed = {
         name: reason
         for made_by, name, reason in contents.failures
@@ -222,6 +218,22 @@ def read_side(
     copies = sum(contents.repeated[signature] for signature in chosen)
     printed = tuple(sorted({kept.configuration for kept in labeled.values()}))
     return Side(choice.name, printed, labeled, failed, frozenset(contents.columns), copies)
+
+
+def with_named_groups(*sides: Side[T]) -> list[Side[T]]:
+    """Return sides with names of groups: a value has the same name on every side."""
+    groups = {kept.group for side in sides for kept in side.labels.values()}
+    names = group_names(group for group in groups if group is not None)
+    return [
+        replace(
+            side,
+            labels={
+                name: kept if kept.group is None else replace(kept, group=names[kept.group])
+                for name, kept in side.labels.items()
+            },
+        )
+        for side in sides
+    ]
 
 
 def _rows(

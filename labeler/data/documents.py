@@ -25,22 +25,12 @@ from labeler.sentences.conversation import read_content
 _TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippet")
 """Names of a document's text, in their order."""
 _TEXT_WORDS = frozenset(
-    (
-        *_TEXTS,
-        "contents",
-        "context",
-        "ctx",
-        "evidence",
-        "sentence",
-        "article",
-        "paragraph",
-        "excerpt",
-        "sentences",
-        "texto",
-        "texte",
-        "contenido",
-    )
-) | frozenset(("contenu", "inhalt", "内容", "正文", "文本", "本文", "テキスト"))
+    {
+        *(*_TEXTS, "contents", "context", "ctx", "evidence", "sentence", "sentences", "article"),
+        *("paragraph", "excerpt", "texto", "texte", "contenido", "contenu", "inhalt"),
+        *("内容", "正文", "文本", "本文", "テキスト"),
+    }
+)
 """Last words of further names, such as ``chunk_text``."""
 _OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
 """Ends of names that say type or language of a text, such as ``content_en`` or ``text_t``."""
@@ -113,9 +103,14 @@ def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     """Return a document; ``None`` if it has no text under a known name."""
     if isinstance(value, str):
         return None if is_missing(value) else Document(value, (value,))
-    if isinstance(value, list | tuple):  # next to its score
-        is_scored = len(value) > 1 and all(isinstance(one, int | float) for one in value[1:])
-        return read_document(value[0], levels - 1) if is_scored and levels else None
+    match value:
+        case [str() as title, [str(), *_] as sentences]:  # as HotpotQA writes it
+            value = {"title": title, "sentences": sentences}
+        case [text, int() | float(), *scores] if levels:  # next to its score
+            is_scored = all(isinstance(one, int | float) for one in scores)
+            return read_document(text, levels - 1) if is_scored else None
+        case [*_]:
+            return None
     if not isinstance(value, Mapping):  # perhaps a retriever's own object
         texts = (getattr(value, name, None) for name in _TEXTS)
         text = next((one for one in texts if isinstance(one, str)), None)
@@ -340,7 +335,7 @@ def documents_in(
         return value, used
     found = read_documents(value)
     if found is None:
-        raise _bad(where, f"{_NO_LIST}, got {_shown(value)}")
+        raise _bad(where, f"{_NO_LIST}, got {_shown(value)}; write a list")
     known = [document for document in found if document is not None]
     if len(known) < len(found):
         raise _bad(where, _textless(value, found.index(None)))
@@ -376,16 +371,17 @@ def _part_of(text: str, where: str) -> Sequence[str]:
 
 
 def _textless(value: object, place: int) -> str:
-    one = value[place] if isinstance(value, list | tuple) and place < len(value) else None
-    if not isinstance(one, Mapping):
-        kind = kind_of(one) if isinstance(value, list | tuple) else "an object without a text"
+    listed = _listed(value) if isinstance(value, Mapping) else value
+    one = listed[place] if isinstance(listed, list | tuple) and place < len(listed) else None
+    if isinstance(one, Mapping):
         return (
-            f"documents[{place}] must be a text, got {repr(one) if isinstance(one, str) else kind}"
+            f"documents[{place}] has no text under a known name; it is {_shown(one)}; name the "
+            "field: --map 'documents=COLUMN[].FIELD'"
         )
-    return (
-        f"documents[{place}] has no text under a known name; it is {_shown(one)}; name the field: "
-        "--map 'documents=COLUMN[].FIELD'"
-    )
+    shown = repr(one) if isinstance(one, str) else kind_of(one)
+    path = "name the place of its text: --map 'documents=COLUMN[][0]'"
+    remedy = path if isinstance(one, list | tuple) else "write its text, or leave it out"
+    return f"documents[{place}] must be a text, got {shown}; {remedy}"
 
 
 def _shown(value: object) -> str:
@@ -398,15 +394,12 @@ def _shown(value: object) -> str:
 def further_text(rests: Iterable[object]) -> str:
     """Return the name of another text in what is left of a first document; empty without any."""
     for rest in rests:
-        first = rest[0] if isinstance(rest, list | tuple) and rest else rest
+        listed = _listed(rest) if isinstance(rest, Mapping) else rest
+        first = listed[0] if isinstance(listed, list | tuple) and listed else rest
         for name, value in first.items() if isinstance(first, Mapping) else ():
-            rank = _rank(name)
-            if (
-                rank is not None
-                and rank <= len(_TEXTS)
-                and isinstance(value, str)
-                and value.strip()
-            ):
+            rank = None if str(name).startswith("@") else _rank(name)
+            is_text = isinstance(value, str) and bool(value.strip())
+            if is_text and rank is not None and rank <= len(_TEXTS):
                 return str(name)
     return ""
 

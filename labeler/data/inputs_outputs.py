@@ -113,16 +113,14 @@ def answer_of(outputs: object) -> str | None:
     value = parsed(outputs)
     named = isinstance(value, Mapping) and value.get("messages")
     messages, given = messages_of(value) if named or isinstance(value, list) else ([], [])
-    if len(messages) > 1 and all(map(_is_chunk, given)):  # of LangChain, a few letters each
-        contents = (message_content(one) for one in given if isinstance(one, Mapping))
+    chunks = [one for one in given if isinstance(one, Mapping)]
+    are_chunks = all(str(one.get("type")).endswith("MessageChunk") for one in chunks)
+    if len(messages) > 1 and are_chunks and len(chunks) == len(given):  # a few letters each
+        contents = map(message_content, chunks)
         return "".join(content.text for content in contents if content)
     if messages:
         return messages[-1].text if messages[-1].role == "assistant" else None
     return _text(value, _ANSWER)
-
-
-def _is_chunk(value: object) -> bool:
-    return isinstance(value, Mapping) and str(value.get("type")).endswith("MessageChunk")
 
 
 def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str | None:
@@ -179,9 +177,11 @@ def fields_of_turns(
     read = [message for _, message in found]
     said = [place for place, one in enumerate(read) if one.role == "assistant"]
     answer = len(read) if answered else max(said, default=None)
-    if answer is None:
+    later = [turn for turn, one in found[(answer or 0) + 1 :] if one.role == "user"]
+    if answer is None or (later and later[-1] is not turns[-1]):
         raise BadRow(
-            f"{where}: {field!r} has no turn of the assistant, which is the response",
+            f"{where}: {field!r} has no turn of the assistant with a text"
+            f"{' after the last question' if later else ''}, which is the response",
             reason="missing_field",
             lacks=["response"],
         )

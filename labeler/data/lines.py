@@ -298,7 +298,7 @@ def flush_directory(directory: Path) -> None:
             os.close(descriptor)
 
 
-_FORM = (
+LINES = (
     "write one JSON object a line (no CSV, no object or array over several lines; jq -c . writes "
     "each on one)"
 )
@@ -309,7 +309,7 @@ _WITH_COMMAS = (
 CUT_OFF = "the file ends within this line, so it was cut off: write it again, or remove the line"
 
 
-def parse_object(line: Line, form: str = _FORM, *, is_strict: bool = False) -> dict[str, Any]:
+def parse_object(line: Line, form: str = LINES, *, is_strict: bool = False) -> dict[str, Any]:
     """Parse a line as one JSON object.
 
     Args:
@@ -326,7 +326,7 @@ def parse_object(line: Line, form: str = _FORM, *, is_strict: bool = False) -> d
     except UnicodeDecodeError as error:
         raise not_utf8(line.where, error) from error
     except (ValueError, RecursionError) as error:
-        form = _remedy(line.content) if form == _FORM else form
+        form = _remedy(line.content) if form == LINES else form
         fault = f"{line.where}: not JSON: {error}; {form}"
         raise BadRow(fault, reason="invalid_json") from error
     if not isinstance(value, dict):
@@ -339,7 +339,7 @@ def _remedy(content: bytes) -> str:
     """Return what to do about a line that is not JSON."""
     if is_cut_off(content):
         return CUT_OFF
-    return _WITH_COMMAS if content.rstrip().endswith(b"},") else _FORM
+    return _WITH_COMMAS if content.rstrip().endswith(b"},") else LINES
 
 
 def is_cut_off(content: bytes) -> bool:

@@ -121,18 +121,14 @@ def check_value(field: "Field[Any]", value: object) -> None:
     elif int in kinds:
         count_of(field.name, value, least)
     elif get_origin(declared) is Literal:
-        _check_text(field.name, value, kinds)
+        if not isinstance(value, str) or value not in kinds:
+            listed = " or ".join(map(repr, kinds))
+            raise UsageError(f"{field.name} must be {listed}, got {value!r:.40}")
     elif list[str] in kinds:
         _check_texts(field.name, value, option.takes)
     elif str in kinds and not isinstance(value, (str, *option.takes)):
         named = " or ".join(["a text", *(f"a {one.__name__}" for one in option.takes)])
         raise UsageError(f"{field.name} must be {named}, got {value!r:.40}")
-
-
-def _check_text(name: str, value: object, allowed: Sequence[object]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        listed = " or ".join(map(repr, allowed))
-        raise UsageError(f"{name} must be {listed}, got {value!r:.40}")
 
 
 def _check_texts(name: str, value: object, others: tuple[type, ...]) -> None:

@@ -21,7 +21,7 @@ from labeler.data.documents import documents_in, empty_remedy, missing_field, un
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
-from labeler.sentences.conversation import media_of, names_speaker, read_content
+from labeler.sentences.conversation import UNKNOWN_PART, media_of, names_speaker, read_content
 from labeler.sentences.example import Example
 
 REQUIRED = ("question", "documents", "response")
@@ -113,7 +113,8 @@ def _media(value: object) -> str:
     if not isinstance(value, list | tuple):
         return ""
     found = media_of(value) or media_of([{"role": "user", "content": [*value]}])
-    return f" without a text ({', '.join(sorted(set(found)))}); judges read texts" if found else ""
+    kinds = ", ".join(sorted({*found} - {UNKNOWN_PART}))  # objects of any kind have unknown parts
+    return f" without a text ({kinds}); judges read texts" if kinds else ""
 
 
 def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> tuple[Any, ...]:

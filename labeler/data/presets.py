@@ -17,6 +17,7 @@ from typing import Any
 
 from labeler.catalog import Catalog, snake_case
 from labeler.data.columns import AMBIGUOUS, Choice, ColumnPath, Columns
+from labeler.data.documents import empty_remedy
 from labeler.data.parsing import REQUIRED, is_native
 from labeler.data.written_values import is_missing
 from labeler.errors import BadRow, UsageError
@@ -78,9 +79,9 @@ for _name, _columns_of_system in {
     ),
     "langchain": _preset(
         "LangChain: what retrieval chains return",
-        question="input query question",
+        question="question input query",
         documents="context[] source_documents[]",
-        response="answer answer.content result result.content",
+        response="response answer answer.content result result.content",
         reference="reference ground_truth",
     ),
     "llamaindex": _preset(
@@ -301,7 +302,17 @@ _NOUNS = {
 }
 """The last words of names, in singular, the clearest first."""
 _EXPECTED = frozenset(_NOUNS["reference"]) | frozenset(
-    ("ground", "erwartete", "erwarteter", "esperada", "attendue", "attesa", "human", "true")
+    (
+        "ground",
+        "erwartete",
+        "erwarteter",
+        "esperada",
+        "attendue",
+        "attesa",
+        "human",
+        "true",
+        "right",
+    )
 )
 """Words that make a reference of an answer."""
 _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
@@ -401,6 +412,12 @@ def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:
 
 def remedy_of(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
     """Return the mappings that rows need, by the names of their columns."""
+    for name in PRESETS:
+        turns, used = PRESETS[name].turns, _columns(name).used(columns)
+        if turns and turns == used.get("question") and "response" in used:
+            path = mappings(columns).get("documents", "COLUMN")
+            remedy = empty_remedy("documents")
+            return f". Pass --preset {name} --map {shlex.quote(f'documents={path}')}{remedy}"
     empty = [name for name, value in columns.items() if is_missing(value)]
     meant = {field[0]: name for name in empty if (field := meaning_of(str(name)))}
     unknown = {

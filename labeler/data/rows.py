@@ -31,7 +31,7 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.data.written_values import is_missing, is_printed
+from labeler.data.written_values import ROUNDED, garbled, is_missing, is_printed
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -48,7 +48,6 @@ _MOST_COLUMNS = 1_000
 """Columns of all rows whose names are kept for the remedy."""
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
-_WRITTEN = "a list or object written as text, which is judged as it is; a path reads its texts:"
 
 
 class Row(NamedTuple):
@@ -189,6 +188,9 @@ class _RowConverter:
             fields = self._read(fields, where, columns)
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
+                if ROUNDED.fullmatch(fields.get("id") or ""):
+                    text = "such as '1.0' or '1.2E+17'; programs write numbers so, and round them"
+                    self._note("rounded", f"an id {text}")
             self._note_shown(given, fields, columns)
             fields = self._without_thoughts(fields)
             if self._id_from:
@@ -219,16 +221,23 @@ class _RowConverter:
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
             self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
-        if is_printed((fields.get("documents") or ("",))[0]):
-            paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
-            self._note("written", f"a document that is {_WRITTEN} --map {paths}")
+        document = (fields.get("documents") or ("",))[0]
+        paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
+        self._note_printed("document", document, paths)
         rests = () if "documents" in columns.named else columns.rests(given, fields)
         if other := further_text(rests):
             self._note("further", f"documents with another text ({other}), which is not judged")
         for name in ("question", "response", "reference"):
-            text, path = fields.get(name), f"--map {name}=COLUMN.FIELD"
-            if isinstance(text, str) and is_printed(text):
-                self._note(f"printed {name}", f"a {name} that is {_WRITTEN} {path}")
+            self._note_printed(name, fields.get(name), f"{name}=COLUMN.FIELD")
+        shown = (fields.get("question"), *(fields.get("documents") or ()), fields.get("response"))
+        if mark := garbled(one for one in shown if isinstance(one, str)):
+            text = f"a text with {mark!r} or the like, as of a wrong encoding or a tokenizer"
+            self._note("garbled", text)
+
+    def _note_printed(self, name: str, text: object, path: str) -> None:
+        if isinstance(text, str) and is_printed(text):
+            text = "a list or object written as text, which is judged as it is; a path reads its"
+            self._note(f"printed {name}", f"a {name} that is {text} texts: --map {path}")
 
     def _without_thoughts(self, fields: dict[str, Any]) -> dict[str, Any]:
         response = fields.get("response")
@@ -376,8 +385,13 @@ def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
         own = row.content.metadata if isinstance(row.content, Example) else row.columns or {}
         if len(columns) < _MOST_COLUMNS:
             columns |= {n: v for n, v in own.items() if is_missing(columns.get(n))}
-    first = read[0][0]
-    is_wrong = getattr(first.content, "reason", "") == "wrong_type"  # there in a wrong form
+    first = read[0][0].content
+    is_wrong = getattr(first, "reason", "") == "wrong_type"  # there in a wrong form
+    if isinstance(first, Example):
+        fields = [name for name in Example.model_fields if getattr(first, name)]
+        fault = f"{read[0][0].where} has {', '.join([*fields, *first.metadata])}"
+    else:
+        fault = first.message
     remedy = ""
     if not is_wrong and field != "id":
         from labeler.data.presets import remedy_of  # noqa: PLC0415 - rare
@@ -387,8 +401,7 @@ def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
     which = f"{'the first ' * (len(read) == FIRST_ROWS)}{len(read):,}"
     count = f"none of {which} rows has" if len(read) > 1 else "the row has no"
     raise BadRows(
-        f"{count} {field!r}{more}, so nothing was asked: "
-        f"{_columns_found(first):.{_LONGEST_MESSAGE}}{remedy}"
+        f"{count} {field!r}{more}, so nothing was asked: {fault:.{_LONGEST_MESSAGE}}{remedy}"
     )
 
 
@@ -397,14 +410,6 @@ def _lacks(row: Row, needed: Collection[str]) -> frozenset[str]:
     if isinstance(example, Example):
         return frozenset(name for name in needed if not (getattr(example, name) or "").strip())
     return row.lacks
-
-
-def _columns_found(row: Row) -> str:
-    """Return the error of a row, or the columns of a readable one."""
-    if isinstance(row.content, LabelFailure):
-        return row.content.message
-    fields = [name for name in Example.model_fields if getattr(row.content, name)]
-    return f"{row.where} has {', '.join([*fields, *row.content.metadata])}"
 
 
 def identified(rows: Iterable[Row]) -> Iterator[Row]:
@@ -417,23 +422,18 @@ def identified(rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
             example = row.content
             first = seen.add(row.where, example) if isinstance(example, Example) else None
-            if not isinstance(example, Example) or first is None:
+            if not isinstance(example, Example) or first is None or (row.is_named and first[1]):
                 yield row
             elif not row.is_named:
                 yield Row(row.where, seen.numbered(row.where, example))
             else:
-                place, is_same = first
-                yield row if is_same else _conflict(row.where, example, place)
-
-
-def _conflict(where: str, row: Example, first: str) -> Row:
-    """Return the failure of a row whose id names another one, under its place."""
-    message = (
-        f"{where}: id {row.id!r} is already used at {first} with other content; "
-        "give each row its own, name rows by several columns (--id), or leave ids out"
-    )
-    error = BadRow(message, reason="id_conflict")
-    return Row(where, _failure({"metadata": row.metadata}, where, error))
+                fault = (
+                    f"{row.where}: id {example.id!r} is already used at {first[0]} with other "
+                    "content; give each row its own, name rows by several columns (--id), or leave "
+                    "ids out"
+                )
+                error = BadRow(fault, reason="id_conflict")
+                yield Row(row.where, _failure({"metadata": example.metadata}, row.where, error))
 
 
 class _SeenRows:

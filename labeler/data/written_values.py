@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from labeler.data.lines import has_too_many_parts, load_json
@@ -33,6 +34,9 @@ MISSING = HIDDEN | frozenset(
 )
 """Texts that Python, pandas, JavaScript and databases write for a missing value, and Excel for one
 that it cannot show."""
+ROUNDED = re.compile(r"\d+\.0|\d\.\d+E\+\d+")
+"""A number as data frames write whole ones next to missing ones, or as Excel writes long ones."""
+_GARBLED = ("\ufffd", "â€", "Ã©", "Ã¼", "Ġthe", "▁the")
 _CONSTANTS = {
     **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
     "True": True,
@@ -104,6 +108,11 @@ def written_or_same(value: object) -> object:
 def is_printed(text: str) -> bool:
     """Return True for the text of a list or an object, or of the fields of a model's message."""
     return text.startswith(_FIELDS_OF_MESSAGE) or written_or_same(text) != text
+
+
+def garbled(texts: Iterable[str]) -> str:
+    """Return a mark of a wrong encoding or of a tokenizer's pieces in some texts; else empty."""
+    return next((mark for text in texts for mark in _GARBLED if mark in text), "")
 
 
 def _printed(text: str) -> Any:  # noqa: ANN401 - any JSON

@@ -113,12 +113,9 @@ def read_messages(value: object, name: str, where: str) -> list[Message]:
     Raises:
         BadRow: it has another form (``wrong_type``).
     """
-    if (
-        isinstance(value, list | tuple)
-        and len(value) == _PAIR
-        and all(isinstance(one, str) for one in value)
-    ):
-        value = {"role": value[0], "content": value[1]}
+    match value:
+        case [str() as speaking, str() as text]:  # as LangChain writes a message
+            value = {"role": speaking, "content": text}
     if not isinstance(value, Mapping):
         raise _wrong(f"{where}: {name} must be a turn, got {kind_of(value)}; {_TURNS}")
     value = _unwrapped(value)
@@ -157,10 +154,6 @@ def media_of(values: Iterable[object]) -> list[str]:
 
 
 _TURNS = "turns are objects with role (user or assistant) and text"
-
-
-_PAIR = 2
-"""Parts of a message of LangChain that is written as a pair: its role and its text."""
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -228,14 +221,14 @@ _UNTYPED = frozenset(
 """Fields that are types of parts without a ``type``, next to the types of media."""
 _CONTENT = (
     *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),
-    *("value", "message_content", "message_content.text"),
+    *("value", "message_content", "message_content.text", "refusal"),
 )
 """Names of a content, in their order."""
-_KINDS = ("type", "part_kind", "message_content.type")
+_KINDS = ("type", "part_kind", "block_type", "message_content.type")
 """Names of a part's type."""
 _OUTPUT = ("output", "outputs", "result", "results")
 _RESULT = ("content", *_OUTPUT, "response", "source", "json", "data", "text")
-_UNKNOWN = "part"
+UNKNOWN_PART = "part"
 """The type of a part that has none and no text."""
 _NAMES = ("title", "name", "tool_name", "toolName")
 
@@ -312,12 +305,13 @@ def _part(part: object, levels: int) -> Content | None:
     if kind.endswith(_SILENT):
         return Content()
     if kind == "json":
-        return Content(json.dumps(part["json"], ensure_ascii=False, default=str))
+        value = part.get("json", part.get("value"))
+        return Content(json.dumps(value, ensure_ascii=False, default=str))
     inner = _first(part, (*_CONTENT, "data") if kind in _TEXTS else _CONTENT)
     if inner is None and not kind and len(part) == 1:  # as in Bedrock's citationsContent
         inner = next((one for one in part.values() if isinstance(one, Mapping)), None)
     if kind in _MEDIA or (inner is None and kind not in _TEXTS):
-        return Content(media=(kind or _UNKNOWN,))
+        return Content(media=(kind or UNKNOWN_PART,))
     return read_content(inner, levels)
 
 
@@ -355,7 +349,7 @@ def _result(part: Mapping[str, Any], kind: str, levels: int) -> Content:
     name = next((fields[one] for one in _NAMES if isinstance(fields.get(one), str)), None)
     inner = _first(fields, _RESULT)
     read = read_content(inner, levels)
-    if read is None or (not (read.text or read.results) and set(read.media) == {_UNKNOWN}):
+    if read is None or (not (read.text or read.results) and set(read.media) == {UNKNOWN_PART}):
         read = Content(_as_text(inner))
     body = "\n".join(filter(str.strip, (read.text, *(result.text for result in read.results))))
     text = f"{name}\n{body}" if name and body and kind in _EVIDENCE else body

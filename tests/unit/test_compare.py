@@ -34,7 +34,7 @@ def row(
     number: int,
     *,
     question: str | None = None,
-    domain: str | None = "law",
+    domain: str | bool | None = "law",
     model: str = "test-1",
     trial: int = 0,
     **facts: Any,
@@ -203,7 +203,8 @@ def test_equal_retrieval_is_about_the_judge() -> None:
     assert inconsistency.pairs == 12
     assert inconsistency.mean_absolute_difference == found.difference
     assert (inconsistency.flipped, inconsistency.lean) == (12 / inconsistency.sentences, 1.0)
-    assert compared(a, b, "utilization").judge_inconsistency is None
+    for name in ("utilization", "context_utilization_precision"):
+        assert compared(a, b, name).judge_inconsistency is None
     later = compared(rows(20), rows(20, relevant=("0a", "0b"), turns=1), "relevance")
     assert (later.judge_inconsistency, later.verdict) == (None, "better")
 
@@ -297,6 +298,25 @@ def test_pairs_are_compared_within_a_column() -> None:
         ("health", 1),
         ("law", 1),
     ]
+
+
+def test_a_value_has_one_name_on_both_sides() -> None:
+    """A text that looks like another value stands in quotes, even if one side has only it."""
+    a = [row(1, domain="(differs)"), row(2, domain="x"), row(3, domain="true")]
+    b = [row(1, domain="(differs)"), row(2, domain="y"), row(3, domain="true")]
+    found = compare(a, [*b, row(4, domain=True)], "adherence", by="domain").rows
+    assert [one.group for one in found] == ['"(differs)"', '"true"', "(differs)"]
+
+
+def test_equal_means_without_an_interval_are_no_change() -> None:
+    """Of one pair nothing is certain, but its change is known."""
+    (found,) = compare([row(1)], [row(1)], "adherence").rows
+    assert found.change_in_words == "0"
+
+
+def test_a_column_that_no_row_has() -> None:
+    """The error names the columns."""
+    a = b = [row(1)]
     with pytest.raises(UsageError, match=r"no row has a column 'kind'.*columns: domain"):
         compare(a, b, by="kind")
     with pytest.raises(UsageError, match="one metadata column"):

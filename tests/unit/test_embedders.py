@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import UnknownName, UsageError
+from labeler.judges.openai.address import NO_KEY
 from labeler.judges.options import JudgeOptions
 from labeler.plugins.similarity.embedders import (
     EMBEDDERS,
@@ -19,6 +20,7 @@ from labeler.plugins.similarity.embedders import (
     Vector,
     WordLlamaEmbedder,
     cosine,
+    key_of_embedder,
     server_of_embedder,
 )
 
@@ -162,3 +164,7 @@ def test_credentials_of_the_judges_host_go_to_no_other(
     kept = (["x-team=@TEAM"], "print-key") if is_same else (None, None)
     assert (found.header, found.api_key_command) == kept
     assert (found.base_url, found.ca_file) == (url or base_url, "ca.pem")
+    key = key_of_embedder(found, given, None)
+    assert key == (NO_KEY if url == "https://b.test/v1" else None)
+    with pytest.raises(UsageError, match="UNSET"):
+        key_of_embedder(found, given, "UNSET")

@@ -349,6 +349,7 @@ TALK = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": "R."
         {"question": "Q?", "contexts": [{"text": "D."}], "response": "R.", "task_id": "7"},
         {"query": "Q?", "documents": [{"content": "D."}], "data": "R.", "result": None},
         {"Question": "Q?", "Documents": ["D."], "Response": "R."},
+        {"question": "Q?", "context": [{"text": "D."}], "response": "R.", "answer": "Right."},
         {"userInput": "Q?", "retrievedContexts": ["D."], "response": "R."},
         {"question": "Q?", "context": [{"page_content": "D."}], "answer": "R.", "messages": TALK},
     ],

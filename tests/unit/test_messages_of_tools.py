@@ -89,6 +89,12 @@ CALLS: dict[str, list[Any]] = {
             "content": [{"type": "tool-result", "output": {"type": "text", "value": RESULT}}],
         }
     ],
+    "Vercel, JSON": [
+        {
+            "role": "tool",
+            "content": [{"type": "tool-result", "output": {"type": "json", "value": RESULT}}],
+        }
+    ],
     "LangChain, pairs": [["tool", RESULT]],
     "LangChain, wrapped": [{"type": "tool", "data": {"content": RESULT}}],
     "LangChain": [{"type": "tool", "content": RESULT, "tool_call_id": "1"}],
@@ -110,9 +116,40 @@ def test_tool_results_are_tool_outputs_and_no_question(system: str) -> None:
     found = read(ASKED, *CALLS[system], ANSWERED)
     assert isinstance(found, Example), found.message
     assert (found.question, found.response) == (QUESTION, ANSWER)
-    assert [output["text"] for output in found.tool_outputs] == [RESULT]
+    assert [output["text"].strip('"') for output in found.tool_outputs] == [RESULT]
     talk = read_conversation([ASKED, *CALLS[system]], None, "")
-    assert [output.text for output in talk.tool_outputs] == [RESULT]
+    assert [output.text.strip('"') for output in talk.tool_outputs] == [RESULT]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": None, "refusal": ANSWER},
+        {"content": [{"type": "refusal", "refusal": ANSWER}]},
+        {"blocks": [{"block_type": "thinking", "content": "Hm."}, {"text": ANSWER}]},
+    ],
+)
+def test_a_refusal_is_a_response_and_a_thought_is_none(answer: dict[str, Any]) -> None:
+    """As OpenAI and LlamaIndex write them."""
+    (row,) = open_rows([{"messages": [ASKED, {"role": "assistant", **answer}], "documents": ["D"]}])
+    assert isinstance(row.content, Example)
+    assert row.content.response == ANSWER
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        [{"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}],
+        [{"type": "function_call", "name": "measure"}, {"role": "tool", "content": RESULT}],
+    ],
+)
+def test_no_earlier_answer_stands_for_one_without_a_text(end: list[dict[str, Any]]) -> None:
+    """The last question has no answer: it is not judged by that of the first."""
+    turns = [ASKED, ANSWERED, {"role": "user", "content": "And how old?"}, *end]
+    given = {"messages": turns, "documents": ["D."]}
+    failed = next(iter(open_rows([given], preset="openai_messages"))).content
+    assert isinstance(failed, LabelFailure)
+    assert (failed.reason, "after the last question" in failed.message) == ("missing_field", True)
 
 
 def test_a_result_without_a_text_is_json() -> None:

@@ -182,6 +182,15 @@ def test_a_failure_counts_unless_its_row_has_a_label(summarized: Any, signed: bo
     assert (rows[0]["duplicates"], err) == (0, "")
 
 
+def test_a_failure_that_does_not_count_makes_no_group() -> None:
+    """The row has a label, and its failure another value in the column."""
+    label = lonely()[0].model_copy(deep=True)
+    label.example.metadata["topic"] = "a"
+    lost = [failed(label.id, signed=signed) for signed in (True, False)]
+    others = [one.model_copy(update={"metadata": {"topic": "b"}}) for one in lost]
+    assert {row.group for row in labeler.summary([label, *others], by="topic")} == {"a"}
+
+
 def test_records_of_one_question_are_drawn_together(summarized: Any) -> None:
     """Without an option; four equal answers are no four observations."""
     (row,), _ = summarized(labels(), "--metrics", "adherence")

@@ -120,6 +120,10 @@ SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "MCP": ({"content": [{"type": "text", "text": t} for t in PLAIN], "isError": False}, PLAIN),
     "columns": ({"title": ["Harbour", ""], "passage_text": list(PLAIN), "n": [0, 1]}, TITLED),
+    "HotpotQA": (
+        [["Harbour", ["A.", "B."]], ["Quay", ["C."]]],
+        ("Harbour\n\nA.\nB.", "Quay\n\nC."),
+    ),
     "sentences": ({"title": ["Harbour"], "sentences": [["A.", "B."]]}, ("Harbour\n\nA.\nB.",)),
 }
 
@@ -171,6 +175,11 @@ def test_what_stands_next_to_a_text_stays_metadata() -> None:
         ([{"text": "D."}, None], r"documents\[1\] must be a text, got null"),
         ({"error": "timeout"}, "must be a list of texts, got an object with error"),
         (7, "must be a list of texts, got a number"),
+        (
+            [[1, "D."]],
+            r"documents\[0\] must be a text, got a list; .*'documents': 'COLUMN\[\]\[0\]'",
+        ),
+        ({"hits": [{"id": "7", "overview": "D."}]}, r"it is an object with id, overview; name the"),
         # They would be one document, with the title of another.
         ({"text": ["D.", "E."], "title": ["T"]}, "of texts, got an object with text, title"),
         # A doubled quote stands for one in SQL, and for nothing in Python and numpy.
@@ -260,6 +269,8 @@ def test_the_command_says_how_far_the_judge_leans(tmp_path: Path, labeler_comman
     [
         ({"documents": [{"content": QUAY, "raw_content": OAK, "url": "u"}]}, "raw_content"),
         ({"documents": [{"text": QUAY, "context": OAK}]}, "context"),
+        ({"documents": {"results": [{"text": QUAY, "raw_content": OAK}]}}, "raw_content"),
+        ({"documents": {"@odata.context": "u", "value": [{"text": QUAY}]}}, ""),
         ({"documents": [{"page_content": QUAY, "metadata": {"text": OAK}, "id": "7"}]}, ""),
         ({"documents": [{"title": "Quay", "text": QUAY, "text_template": "{x}"}]}, ""),
         ({"source_documents": [{"content": QUAY, "chunk": OAK}], "query": "Q?"}, "chunk"),

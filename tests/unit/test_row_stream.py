@@ -191,6 +191,16 @@ def test_rows_that_all_lack_a_field_stop_python() -> None:
 
 
 MEANT: dict[str, dict[str, Any]] = {
+    "--preset openai_messages --map documents=sources": {
+        "messages": [["user", "Q?"], ["assistant", "D is E."]],
+        "sources": ["D is E."],
+    },
+    "--map documents=knowledge, --map response=answer --map reference=right_answer": {
+        "question": "Q?",
+        "knowledge": "D is E.",
+        "answer": "D is E.",
+        "right_answer": "Z.",
+    },
     "--map documents=context --map response=answer --map reference=ground_truth": {
         "question": "Q?",
         "context": ["D is E."],

@@ -242,5 +242,7 @@ def test_documents_that_are_written_values_are_counted(documents: list[str], pat
         ("[1] D.",),
         (*documents,),
     ]
-    assert rows.notices["written"].startswith("2 rows have a document that is a list or object")
+    assert rows.notices["printed document"].startswith(
+        "2 rows have a document that is a list or object"
+    )
     assert only([row], columns={"documents": path}).documents == ("D.", "E.")

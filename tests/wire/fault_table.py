@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from email.utils import format_datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -198,6 +199,11 @@ ANSWERS = {
     "bytes after the length": Row(sent(lambda wire, body: whole(wire, body) + b"}} more")),
     "a chunk's end after the length": Row(sent(lambda w, body: whole(w, body) + b"\r\n0\r\n\r\n")),
     "a longer length": Row(sent(stated(50), then_close=True)),
+    "a longer length, without an end": Row(sent(stated(50)), judge={"timeout": 0.5}),
+    **{
+        f"{name} that is stated only": Row(sent(partial(whole, content_encoding=name)))
+        for name in ("br", "deflate", "utf-8")
+    },
     "no last chunk": Row(sent(chunked(b""), then_close=True)),
     "a second value after the first": Row(raw_body(lambda body: body + b'{"error": "x"}')),
     "a byte order mark": Row(raw_body(lambda body: b"\xef\xbb\xbf" + body)),
@@ -307,7 +313,13 @@ ENDS = {
     "a deflated bomb": Row(responds(_DEFLATED, content_encoding="Deflate"), **_OVERSIZED),
     "a long body": Row(responds(b" " * 2 * LIMIT), **_OVERSIZED),
     "an endless body": Row(endless, **_OVERSIZED),
-    "a long error": Row(responds(b" " * 2 * LIMIT, 403), **_OVERSIZED),
+    "a long error": Row(
+        responds(b" " * 2 * LIMIT, 403), "permission", 1, "the API key may not use this model"
+    ),
+    "an error in another encoding": Row(
+        responds(b"\x1b", 401, content_encoding="br"), "stop authentication", 1,
+        "the API key was not accepted",
+    ),
     "very many parts": Row(responds(b"[" + b"{}," * 120_000 + b"{}]"), **_OVERSIZED),
     **{
         f"encoding {name}": Row(responds(b"{}", content_encoding=name), **_DAMAGED)

@@ -384,7 +384,7 @@ def test_a_key_function_that_raises_ends_the_run(
     [
         ("openai", "OPENAI_API_KEY is not set, so no key was sent: set it"),
         ("mistral", "MISTRAL_API_KEY is not set"),
-        ("ollama", "no key was sent, or give --api-key-command"),
+        ("ollama", "no key was sent: give --api-key-command"),
     ],
 )
 def test_a_server_that_wants_a_key_where_none_is_set_names_the_variable(
@@ -502,7 +502,10 @@ class Compressed(LentResponse):
     """A response that was made without a connection."""
 
     headers = CIMultiDictProxy(CIMultiDict({"content-encoding": "gzip"}))
-    _closed = True
+    status, _reader, _closed = 200, None, True
+
+    def __init__(self) -> None:
+        self._received = []
 
 
 @pytest.mark.usefixtures("_small")
@@ -518,7 +521,7 @@ def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
             yield body[start : start + (1 << 10)]
 
     async def get() -> None:
-        response = object.__new__(Compressed)
+        response = Compressed()
         response.content = SimpleNamespace(iter_chunked=pieces)  # type: ignore[assignment]
         with pytest.raises(OversizedBody):
             await response.read()

@@ -23,6 +23,7 @@ from uuid import UUID
 from labeler.catalog import Catalog
 from labeler.data.lines import (
     BOM,
+    LINES,
     Line,
     count_lines,
     file_errors,
@@ -74,11 +75,11 @@ def read_json_lines(name: str) -> Iterator[Raw]:
     return json_rows(read_lines(name))
 
 
-def json_rows(lines: Iterable[Line]) -> Iterator[Raw]:
-    """Parse each line as a JSON object."""
+def json_rows(lines: Iterable[Line], form: str = LINES) -> Iterator[Raw]:
+    """Parse each line as a JSON object; errors name the expected form."""
     for line in lines:
         try:
-            yield Raw(line.where, parse_object(line))
+            yield Raw(line.where, parse_object(line, form))
         except BadRow as error:
             yield Raw(line.where, error)
 

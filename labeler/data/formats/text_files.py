@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from labeler.data.formats import MOST_COLUMNS, Raw, read_json_lines, twice
+from labeler.data.formats import MOST_COLUMNS, Raw, json_rows, read_json_lines, twice
 from labeler.data.formats.objects import rows_within
 from labeler.data.lines import (
     BOM,
@@ -285,7 +285,9 @@ def read_json(name: str) -> Iterator[Raw]:
     with file_errors(name), open_bytes(name) as file:
         start = _start(file)
         if start == b"[":
-            yield from _numbered(name, _entries(name, file))
+            for number, entry in enumerate(_entries(name, file), start=1):
+                line = Line(f"{name}:row {number}", entry)
+                yield from json_rows([line], "write objects, with commas between")
             return
         is_lines = start != b"{" or _is_lines(start + file.readline(LONGEST_LINE), file)
     yield from read_json_lines(name) if is_lines else _document(name)
@@ -321,15 +323,6 @@ def _document(name: str) -> Iterator[Raw]:
     notice = f"{name}: rows are read from {place!r} ({len(rows):,})" if place else ""
     for number, row in enumerate(rows, start=1):
         yield Raw(f"{name}:row {number}", row, notice=notice)
-
-
-def _numbered(name: str, entries: Iterator[bytes]) -> Iterator[Raw]:
-    for number, entry in enumerate(entries, start=1):
-        where = f"{name}:row {number}"
-        try:
-            yield Raw(where, parse_object(Line(where, entry), "write objects, with commas between"))
-        except BadRow as error:
-            yield Raw(where, error)
 
 
 def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:

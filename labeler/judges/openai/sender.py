@@ -16,7 +16,7 @@ import math
 import re
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from io import BytesIO
 from ssl import SSLCertVerificationError
@@ -75,6 +75,8 @@ _ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 its first byte: proxies unpack it and leave the header, or drop the header."""
 _SLICE = 1 << 10
 """Compressed bytes that are decoded at once: at most 1 MB of content."""
+_PLAIN = re.compile(rb"\s*\{\s*\"")
+"""Begin of a JSON object: some servers name an encoding that the body does not have."""
 _GZIP = b"\x1f\x8b"
 """The first bytes of a member of gzip."""
 _HEADERS = frozenset({8, 15})
@@ -155,14 +157,13 @@ class DamagedBody(Exception):
 
 
 class LentResponse(ClientResponse):
-    """A response that closes its connection unless its status is one of success.
+    """A response that closes its connection unless its status is one of success."""
 
-    Attributes:
-        whole: its decoded body in UTF-8, once it was read.
-    """
-
-    whole = b""
     _is_read = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - of the base
+        super().__init__(*args, **kwargs)
+        self._received: list[bytes] = []
 
     @property
     def is_success(self) -> bool:
@@ -185,23 +186,34 @@ class LentResponse(ClientResponse):
     async def read(self) -> bytes:
         """Return the decoded body in UTF-8, up to the limits of a body.
 
-        A body whose end is lost or damaged counts if it begins with a complete JSON value.
+        A body whose end is lost or damaged counts, see :meth:`keep`.
 
         Raises:
             OversizedBody: as for :meth:`pieces`.
             DamagedBody: the same.
         """
         if not self._is_read:
-            pieces = list[bytes]()
             try:
                 async for piece in self.pieces(LARGEST_BODY):
-                    pieces.append(piece)
-            except (ClientPayloadError, DamagedBody):
-                if json_of(in_utf8(b"".join(pieces))) is None:
+                    self._received.append(piece)
+            except (ClientPayloadError, DamagedBody, OversizedBody):
+                if not self.keep():
                     raise
-                self.spoil()
-            self.whole, self._is_read = in_utf8(b"".join(pieces)), True
+            self._is_read = True
         return self.whole
+
+    @cached_property
+    def whole(self) -> bytes:
+        """The decoded body in UTF-8, once it was read or kept."""
+        return in_utf8(b"".join(self._received))
+
+    def keep(self) -> bool:
+        """Take what has arrived for the body; return False if it lacks a complete JSON value.
+
+        Of an error, the status says enough, whatever its body is.
+        """
+        self.spoil()
+        return not self.is_success or json_of(self.whole) is not None
 
     async def pieces(self, limit: int) -> AsyncIterator[bytes]:
         """Yield the decoded pieces of the body, up to a number of bytes.
@@ -225,13 +237,14 @@ class LentResponse(ClientResponse):
     async def _decoded(self) -> AsyncIterator[bytes]:
         """Yield decoded pieces; gzip may have several members, and padding after them."""
         name = ", ".join(self.headers.getall("content-encoding", ())).strip().lower()
-        if name not in _ENCODINGS:
-            raise DamagedBody("the body has an encoding that was not asked for")
         member: Any = None
         is_packed: bool | None = None
         async for piece in self.content.iter_chunked(_CHUNK):
             if is_packed is None:
-                is_packed = name == "deflate" or piece[:1] == _GZIP[:1]
+                is_plain = _PLAIN.match(piece) is not None
+                if name not in _ENCODINGS and not is_plain:
+                    raise DamagedBody("the body has an encoding that was not asked for")
+                is_packed = not is_plain and (name == "deflate" or piece[:1] == _GZIP[:1])
             if not is_packed:
                 yield piece
                 continue
@@ -399,6 +412,7 @@ class Sender:
             AttemptFailed: there is no response with a status of success.
         """
         headers = {} if content is None else {"content-type": "application/json"}
+        response: LentResponse | None = None
         try:
             # The session's own limits of time restart with every byte; this one does not.
             async with asyncio.timeout(self._timeout):
@@ -406,8 +420,12 @@ class Sender:
                 async with response:
                     await response.read()
         except WIRE_ERRORS as error:
+            # An answer may be whole, and paid for, although its end is not in sight.
+            is_whole = response is not None and isinstance(error, TimeoutError) and response.keep()
             failed = failed_request(error)
         else:
+            is_whole = True
+        if response is not None and is_whole:
             if response.is_success:
                 return response
             failed = _rejected(response.whole, response.status, response.headers)

@@ -6,6 +6,7 @@ Options are checked and read, and nothing is sent. An API key is fetched again w
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import ssl
 from asyncio.subprocess import DEVNULL
@@ -78,9 +79,10 @@ class Server:
         refused = reason in {"authentication", "permission"}
         if is_sent or self.headers or not refused or observed.status == _PROXY_ACCESS:
             return ""
+        if not self.key_variables or any(map(os.environ.get, self.key_variables)):
+            return "no key was sent: give --api-key-command, or --embedder-key for an embedder"
         named = " or ".join(self.key_variables)
-        unset = f"{named} is not set, so no key was sent: set it" if named else "no key was sent"
-        return f"{unset}, or give --api-key-command"
+        return f"{named} is not set, so no key was sent: set it, or give --api-key-command"
 
 
 def read_server(key: str | KeySource | None, **settings: Any) -> Server:  # noqa: ANN401 - checked here

@@ -35,6 +35,9 @@ def similarity(
     embedder_url: Annotated[
         str | None, typer.Option(help="Address of the embedding server; by default --base-url.")
     ] = None,
+    embedder_key: Annotated[
+        str | None, typer.Option(help="Variable of the environment with that server's key.")
+    ] = None,
     embedding_price: Annotated[
         str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")
     ] = None,
@@ -46,6 +49,7 @@ def similarity(
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
     from labeler.plugins.similarity.embedders import (
         flat_price,
+        key_of_embedder,
         open_embedder,
         server_of_embedder,
     )
@@ -57,7 +61,8 @@ def similarity(
     if stated is not None and stated < 0:
         raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
     price = None if stated is None else flat_price(stated, f"--embedding-price {stated}")
-    embedder = open_embedder(given.embedder, server, dimensions=dimensions, price=price)
+    key = key_of_embedder(server, given, embedder_key)
+    embedder = open_embedder(given.embedder, server, dimensions=dimensions, price=price, key=key)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
     with RunReport("writing questions", price_of_run([judge])) as progress:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import os
 import re
 import struct
 import unicodedata
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from labeler.catalog import Catalog
 from labeler.data.options import given
 from labeler.errors import JudgeError, UsageError
-from labeler.judges.openai.address import OFFICIAL_URL, host_of
+from labeler.judges.openai.address import NO_KEY, OFFICIAL_URL, host_of
 from labeler.judges.opening import OF_ONE_SERVER
 from labeler.judges.options import (
     PROVIDERS,
@@ -95,14 +96,16 @@ def open_embedder(
     *,
     dimensions: int | None = None,
     price: Price | None = None,
+    key: str | None = None,
 ) -> Embedder:
     """Return the embedder of a name, or the embedder itself.
 
     Args:
         embedder: such as ``lexical`` or ``openai:MODEL``.
-        server: how a hosted embedder is reached; its key comes from the environment.
+        server: how a hosted embedder is reached.
         dimensions: of a hosted embedder's vectors; by default those of the model.
         price: of a hosted embedder's tokens; by default from the price table.
+        key: of a hosted embedder's server; by default from the environment.
 
     Raises:
         UnknownName: no embedder has that name.
@@ -130,7 +133,7 @@ def open_embedder(
             "built in"
         )
     hosted: Embedder = EMBEDDERS[kind](
-        model, dimensions=dimensions, price=price, **given(server, ServerOptions)
+        model, api_key=key, dimensions=dimensions, price=price, **given(server, ServerOptions)
     )
     return hosted
 
@@ -149,6 +152,31 @@ def server_of_embedder(judging: JudgeOptions, url: str | None = None) -> ServerO
     if host_of(own) != host_of(judges):
         server = {name: value for name, value in server.items() if name not in OF_ONE_SERVER}
     return ServerOptions(**{**server, "base_url": url or judging.base_url})
+
+
+def key_of_embedder(
+    server: ServerOptions, judging: JudgeOptions, variable: str | None
+) -> str | None:
+    """Return the key of a hosted embedder; ``None`` for that of ``OPENAI_API_KEY``, if it is one.
+
+    That is OpenAI's, or of the judge that it is sent to: no third server gets it.
+
+    Args:
+        server: of the embedder.
+        judging: the judge and its server.
+        variable: the variable of the environment that holds the key, if the user names one.
+
+    Raises:
+        UsageError: the variable is not set.
+    """
+    if variable is not None:
+        if not (key := os.environ.get(variable)):
+            raise UsageError(
+                f"--embedder-key {variable}: there is no such variable, or it is empty"
+            )
+        return key
+    known = {host_of(url) for url in (OFFICIAL_URL, judging.base_url) if url}
+    return None if host_of(server.base_url or OFFICIAL_URL) in known else NO_KEY
 
 
 def flat_price(dollars: Decimal, source: str) -> Price:
