@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, groupby, repeat
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,23 +139,29 @@ def _opened(path: str) -> _Table:
 
 def _opened_texts(path: str) -> _Table:
     is_csv = format_of(path) == "csv"
-    rows = list(_text_rows(READERS[format_of(path)](path)))
-    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    columns, count = dict[str, list[Any]](), 0
+    for names, rows in groupby(_text_rows(READERS[format_of(path)](path)), tuple):
+        values = [tuple(row.values()) for row in rows]
+        for name, cells in zip(names, zip(*values, strict=True), strict=True):
+            column = columns.setdefault(from_cell(name), [])
+            column += (*repeat(None, count - len(column)), *cells)
+        count += len(values)
 
-    def column(name: str) -> Encoded:
-        found = _coded(row.get(name) for row in rows)
+    def encoded(name: str) -> Encoded:
+        cells = columns.get(name, [])
+        found = _coded([*cells, *repeat(None, count - len(cells))])
         if not is_csv:
             return found
         return found.mapped(lambda cell: from_cell(cell) if cell or name == "id" else None)
 
-    return _Table(path, names, column)
+    return _Table(path, list(columns), encoded)
 
 
-def _text_rows(rows: Iterable[Raw]) -> Iterator[dict[str, Any]]:
+def _text_rows(rows: Iterable[Raw]) -> Iterator[Mapping[str, Any]]:
     for row in rows:
         if isinstance(row.fields, BadRow):
             raise UsageError(str(row.fields)) from row.fields
-        yield {from_cell(name): value for name, value in row.fields.items()}
+        yield row.fields
 
 
 class Columns:
@@ -215,15 +222,17 @@ def joined(parts: Sequence[Encoded]) -> Encoded:
     """Return the column of several files, of distinct values."""
     if len(parts) == 1 and parts[0].is_distinct:
         return parts[0]
-    found, start, codes = _coded(chain.from_iterable(part.values for part in parts)), 0, []
+    found, start, codes = _coded([*chain.from_iterable(one.values for one in parts)]), 0, []
     for part in parts:
         codes.append(found.codes[start + part.codes])
         start += len(part.values)
     return Encoded.of(np.concatenate(codes), found.values)
 
 
-def _coded(cells: Iterable[Any]) -> Encoded:
+def _coded(cells: Sequence[Any]) -> Encoded:
     """Return cells as a column; the number 1 and True are two values."""
-    known: dict[tuple[type, Any], int] = {}
-    codes = [known.setdefault((type(one), one), len(known)) for one in cells]
-    return Encoded.of(np.array(codes, dtype=np.int32), [value for _, value in known])
+    is_mixed = len(set(map(type, cells)) - {NoneType}) > 1
+    keys = list(zip(map(type, cells), cells, strict=True)) if is_mixed else cells
+    known = {key: code for code, key in enumerate(dict.fromkeys(keys))}
+    codes = np.fromiter(map(known.__getitem__, keys), dtype=np.int32, count=len(keys))
+    return Encoded.of(codes, [value for _, value in known] if is_mixed else list(known))

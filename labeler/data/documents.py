@@ -326,13 +326,9 @@ def documents_in(
                 raise _bad(where, fault) from None
             parts = (part for part in text.split(split) if part.strip())
             return [one for part in parts for one in _part_of(part, where)], frozenset({text})
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        used = frozenset(value)
-        if any(map(is_missing, used)):
-            place = next(n for n, one in enumerate(value) if is_missing(one))
-            fault = f"documents[{place}] is {value[place]!r}, {_MISSING} it out"
-            raise _bad(where, fault)
-        return value, used
+    items: Sequence[Any] = value if isinstance(value, list | tuple) else [None]
+    if all(isinstance(one, str) and not is_missing(one) for one in items):
+        return items, frozenset(items)
     found = read_documents(value)
     if found is None:
         raise _bad(where, f"{_NO_LIST}, got {_shown(value)}; write a list")
@@ -378,10 +374,11 @@ def _textless(value: object, place: int) -> str:
             f"documents[{place}] has no text under a known name; it is {_shown(one)}; name the "
             "field: --map 'documents=COLUMN[].FIELD'"
         )
-    shown = repr(one) if isinstance(one, str) else kind_of(one)
+    if isinstance(one, str):
+        return f"documents[{place}] is {one!r}, {_MISSING} it out"
     path = "name the place of its text: --map 'documents=COLUMN[][0]'"
     remedy = path if isinstance(one, list | tuple) else "write its text, or leave it out"
-    return f"documents[{place}] must be a text, got {shown}; {remedy}"
+    return f"documents[{place}] must be a text, got {kind_of(one)}; {remedy}"
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -321,6 +321,7 @@ _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "li
 """Last words that say nothing of the meaning."""
 _NUMBERED = re.compile(r"([\w .-]*?[^\W\d_])[_ .-]?(\d{1,6})")
 _DEEPEST = 3
+_MOST_COLUMNS = 1_000
 _LIKE = 0.7
 """Likeness of a misspelled name, from 0 to 1."""
 
@@ -410,8 +411,12 @@ def with_numbered(row: Mapping[str, Any], own: Columns) -> Columns | None:
     return replace(own, choices={**own.choices, "documents": (Choice(paths, combined=True),)})
 
 
-def remedy_of(lacking: Sequence[str], columns: Mapping[str, Any]) -> str:
+def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the mappings that rows need, by the names of their columns."""
+    columns: dict[str, Any] = {}
+    for row in rows:
+        if len(columns) < _MOST_COLUMNS:
+            columns |= {n: v for n, v in row.items() if is_missing(columns.get(n))}
     for name in PRESETS:
         turns, used = PRESETS[name].turns, _columns(name).used(columns)
         if turns and turns == used.get("question") and "response" in used:

@@ -31,7 +31,7 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.data.written_values import ROUNDED, garbled, is_missing, is_printed
+from labeler.data.written_values import ROUNDED, garbled, is_printed
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -44,8 +44,11 @@ _MOST_MEMORY = 64 << 20
 """Bytes of first rows that are held, roughly."""
 _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in the error about all rows."""
-_MOST_COLUMNS = 1_000
-"""Columns of all rows whose names are kept for the remedy."""
+_UNREAD = {
+    **dict.fromkeys(("_id", "ID", "qid", "query_id", "question_id", "example_id"), "id"),
+    **dict.fromkeys(("chat_history", "conversation_history"), "history"),
+}
+"""Columns that may be meant as another field."""
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
 
@@ -188,20 +191,19 @@ class _RowConverter:
             fields = self._read(fields, where, columns)
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
-                if ROUNDED.fullmatch(fields.get("id") or ""):
-                    text = "such as '1.0' or '1.2E+17'; programs write numbers so, and round them"
-                    self._note("rounded", f"an id {text}")
+            if self._id_from:
+                fields["id"] = joined_id(given, self._id_from, where)
+            if raw.text_only and ROUNDED.fullmatch(str(fields.get("id"))):
+                text = "an id such as '1.0' or '1.2E+17'; programs write numbers so, and round them"
+                self._note("rounded", text)
             self._note_shown(given, fields, columns)
             fields = self._without_thoughts(fields)
-            if self._id_from:
-                fields = {**fields, "id": joined_id(given, self._id_from, where)}
-            is_named = fields.get("id") is not None
-            return Row(where, to_example(fields, where), is_named=is_named)
+            return Row(where, to_example(fields, where), is_named=fields.get("id") is not None)
         except BadRow as error:
             if self._is_early and error.reason == AMBIGUOUS:  # nothing is paid yet
                 raise UsageError(str(error)) from error
-            failure = _failure(fields, where, error)
-            return Row(where, failure, error.lacks, columns=given if error.lacks else None)
+            lacks = error.lacks
+            return Row(where, _failure(fields, where, error), lacks, given if lacks else None)
 
     def _read(self, fields: Mapping[str, Any], where: str, columns: Columns) -> dict[str, Any]:
         """Return fields by their values; a notice counts texts taken for missing values."""
@@ -221,9 +223,8 @@ class _RowConverter:
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
             self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
-        document = (fields.get("documents") or ("",))[0]
         paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
-        self._note_printed("document", document, paths)
+        self._note_printed("document", (fields.get("documents") or ("",))[0], paths)
         rests = () if "documents" in columns.named else columns.rests(given, fields)
         if other := further_text(rests):
             self._note("further", f"documents with another text ({other}), which is not judged")
@@ -233,6 +234,9 @@ class _RowConverter:
         if mark := garbled(one for one in shown if isinstance(one, str)):
             text = f"a text with {mark!r} or the like, as of a wrong encoding or a tokenizer"
             self._note("garbled", text)
+        for column, field in _UNREAD.items():
+            if fields.get(column) and fields.get(field) is None:
+                self._note(column, f"{column!r} and no {field!r}: --map {field}={column} reads it")
 
     def _note_printed(self, name: str, text: object, path: str) -> None:
         if isinstance(text, str) and is_printed(text):
@@ -380,11 +384,6 @@ def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
         return
     lacking = {name for _, lacks in read for name in lacks}
     field, *others = (name for name in Example.model_fields if name in lacking)
-    columns: dict[str, Any] = {}
-    for row, _ in read:
-        own = row.content.metadata if isinstance(row.content, Example) else row.columns or {}
-        if len(columns) < _MOST_COLUMNS:
-            columns |= {n: v for n, v in own.items() if is_missing(columns.get(n))}
     first = read[0][0].content
     is_wrong = getattr(first, "reason", "") == "wrong_type"  # there in a wrong form
     if isinstance(first, Example):
@@ -396,13 +395,14 @@ def _check_fields(rows: Sequence[Row], needed: Collection[str]) -> None:
     if not is_wrong and field != "id":
         from labeler.data.presets import remedy_of  # noqa: PLC0415 - rare
 
+        contents = ((row.content, row.columns or {}) for row, _ in read)
+        columns = (one.metadata if isinstance(one, Example) else own for one, own in contents)
         remedy = remedy_of([field, *others], columns)
     more = f" (nor {', '.join(map(repr, others))})" if others else ""
     which = f"{'the first ' * (len(read) == FIRST_ROWS)}{len(read):,}"
     count = f"none of {which} rows has" if len(read) > 1 else "the row has no"
-    raise BadRows(
-        f"{count} {field!r}{more}, so nothing was asked: {fault:.{_LONGEST_MESSAGE}}{remedy}"
-    )
+    fault = f"{fault:.{_LONGEST_MESSAGE}}{remedy}"
+    raise BadRows(f"{count} {field!r}{more}, so nothing was asked: {fault}")
 
 
 def _lacks(row: Row, needed: Collection[str]) -> frozenset[str]:

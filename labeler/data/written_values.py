@@ -22,6 +22,7 @@ _TEXT = re.compile(rf"""u?('(?:[^'\\]|{_ESCAPE})*+'|"(?:[^"\\]|{_ESCAPE})*+")(?!
 _NUMBER = re.compile(r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?(?![\w.-])")
 _NAME = re.compile(r"[^\W\d][\w.]{0,99}")
 _BARE = re.compile(r"[\w.-]{1,99}")
+_FIELD = re.compile(r"[a-z_]\w{0,99}=")
 _ENUM = re.compile(r"<[A-Za-z][^<>\r\n]{0,99}>")
 _SPACE = re.compile(r"\s*")
 HIDDEN = frozenset(("__REDACTED__", "<truncated due to size exceeding limit>"))
@@ -50,13 +51,14 @@ _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _OBJECT = re.compile(r"<[A-Za-z][\w.]*:\s*(?=[\[{])")
 """The beginning of an object that Haystack prints as ``<Document: {...}>``."""
 _CALL = r"[A-Za-z_][\w.]{0,99}\((?:\s*[\[({]|[a-z_]\w{0,99}[=:])"
-_OPENING = re.compile(rf'[\[{{(]|"\s*[\[{{]|{_CALL}|{_OBJECT.pattern}')
+_FIELDS = re.compile(r"(?:page_)?content=['\"]")
+"""The beginning of a document or message that LangChain prints as ``content='…' name='…'``."""
+_OPENING = re.compile(rf'[\[{{(]|"\s*[\[{{]|{_CALL}|{_OBJECT.pattern}|{_FIELDS.pattern}')
 _START = re.compile(
     r"""(?:[\[({]\s*+)++(?:[bru]?\\?['"]|&quot;|&\#(?:39|x27);|[\u2018\u201c\u201e«]|(?:None|null|nan|NaN)\s*[,\])}]"""
     rf"|[A-Za-z_][\w.]*\(|<[\w. ]+(?: at 0x|:))|{_CALL}"
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""
-_FIELDS_OF_MESSAGE = ("content='", 'content="')
 _ELIDED = "..."
 """The end of a text that was shortened when its object was printed."""
 
@@ -106,8 +108,9 @@ def written_or_same(value: object) -> object:
 
 
 def is_printed(text: str) -> bool:
-    """Return True for the text of a list or an object, or of the fields of a model's message."""
-    return text.startswith(_FIELDS_OF_MESSAGE) or written_or_same(text) != text
+    """Return True for the text of a list or an object; of a node, LlamaIndex prints the begin."""
+    is_known = text.startswith("Node ID: ") or _FIELDS.match(text) is not None
+    return is_known or written_or_same(text) != text
 
 
 def garbled(texts: Iterable[str]) -> str:
@@ -116,7 +119,7 @@ def garbled(texts: Iterable[str]) -> str:
 
 
 def _printed(text: str) -> Any:  # noqa: ANN401 - any JSON
-    reader = _Reader(text)
+    reader = _Reader(f"Fields({text})" if _FIELDS.match(text) else text)
     try:
         value = reader.value(_DEEPEST)
     except ValueError as error:
@@ -220,7 +223,8 @@ class _Reader:
             else:
                 self._place = start
                 first.append(self.value(levels))
-            if not self._skip(",") and not self._follows(")"):
+            is_named = _FIELD.match(self._text, self._next())
+            if not self._skip(",") and not self._follows(")") and not is_named:
                 raise self._fault()
         return first[0] if first else fields
 

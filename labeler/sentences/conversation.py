@@ -217,7 +217,10 @@ _MEDIA = frozenset(
 ) | {"input_file", "inline_data", "file_data", "media", "bytes"}
 _UNTYPED = frozenset(
     ("tool_result", "function_response", "tool_use", "function_call", "reasoning_content", "json")
-) | {"cache_point", "thought", "search_result", "document", "tool_call", "tool_call_result"}
+).union(
+    ("cache_point", "thought", "search_result", "document", "tool_call", "tool_call_result"),
+    ("reasoning",),
+)
 """Fields that are types of parts without a ``type``, next to the types of media."""
 _CONTENT = (
     *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),

@@ -824,6 +824,18 @@ def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:
     assert said == ["2 rows have an id", "1 row has a text with 'Ġthe'"]
 
 
+@pytest.mark.parametrize(
+    ("column", "field"), [("_id", "id"), ("question_id", "id"), ("chat_history", "history")]
+)
+def test_columns_that_may_be_a_field_are_counted(column: str, field: str) -> None:
+    """They stay metadata: a question has several responses, and a history several forms."""
+    plain = {name: value for name, value in GOOD.items() if name != "id"}
+    rows = open_rows([plain | {column: "7"}, plain | {column: "7", field: "8"}])
+    assert [row.content.metadata[column] for row in rows] == ["7", "7"]
+    said = f"1 row has {column!r} and no {field!r}: --map {field}={column} reads it"
+    assert list(rows.notices.values()) == [said]
+
+
 def test_a_text_that_holds_an_object_is_counted() -> None:
     """Judges are shown it as it is; a missing value has a remedy of its own."""
     texts = {"question": '{"text": "Q?"}', "response": "['R.']", "reference": "A."}

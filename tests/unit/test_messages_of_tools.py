@@ -127,12 +127,16 @@ def test_tool_results_are_tool_outputs_and_no_question(system: str) -> None:
         {"content": None, "refusal": ANSWER},
         {"content": [{"type": "refusal", "refusal": ANSWER}]},
         {"blocks": [{"block_type": "thinking", "content": "Hm."}, {"text": ANSWER}]},
+        {"content": [{"reasoning": {"reasoning_text": "Hm."}}, {"text": ANSWER}]},
     ],
 )
 def test_a_refusal_is_a_response_and_a_thought_is_none(answer: dict[str, Any]) -> None:
-    """As OpenAI and LlamaIndex write them."""
-    (row,) = open_rows([{"messages": [ASKED, {"role": "assistant", **answer}], "documents": ["D"]}])
+    """As OpenAI, LlamaIndex and Haystack write them."""
+    turns = [ASKED, {"role": "assistant", **answer}]
+    rows = open_rows([{"messages": turns, "documents": ["D."]}])
+    (row,) = rows
     assert isinstance(row.content, Example)
+    assert "media" not in rows.notices
     assert row.content.response == ANSWER
 
 

@@ -166,6 +166,7 @@ def test_a_text_that_merely_begins_with_a_bracket_stays_a_text(text: str) -> Non
         ("deque(['a', 'b'])", ["a", "b"]),
         ("Index(['a'], dtype='object')", ["a"]),
         ("Document(page_content='a', metadata={})", {"page_content": "a", "metadata": {}}),
+        ("page_content='a' metadata={'n': 1}", {"page_content": "a", "metadata": {"n": 1}}),
     ],
 )
 def test_values_are_those_that_were_written(text: str, value: object) -> None:
@@ -231,6 +232,7 @@ def test_lists_with_escaped_quotes_are_refused(text: str) -> None:
     [
         (['["D.", "E."]'], "documents[][]"),
         ([str({"text": "D."}), '{"text": "E."}'], "documents[].text"),
+        (["page_content='D.' metadata={}", "page_content='E.'"], "documents[].page_content"),
     ],
 )
 def test_documents_that_are_written_values_are_counted(documents: list[str], path: str) -> None:

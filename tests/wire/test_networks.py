@@ -96,7 +96,7 @@ def test_a_private_authority_is_trusted_where_it_is_named(trusted: Authority) ->
     """Next to the usual ones; without it, the message names the option."""
     with Provider() as provider, Relay(provider.port, trusted.context) as server:
         url = f"https://{HOST}:{server.port}/v1"
-        with pytest.raises(FatalJudgeError, match=r"certificate is not trusted.*ca_file=FILE"):
+        with pytest.raises(FatalJudgeError, match=r"not trusted: .*issuer.*ca_file=FILE"):
             label(url)
         assert label(url, ca_file=str(trusted.ca_file)) == ["label"] * 2
 

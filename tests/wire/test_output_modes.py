@@ -95,6 +95,8 @@ LABEL = '{"a": "b } ``` c"}'
 WRITTEN = {
     LABEL: (),
     f"\ufeff{LABEL}": ("bom",),
+    f"{LABEL}{LABEL}": ("twice",),
+    f"{LABEL}\n\n{LABEL}\n": ("twice",),
     f"```json\n{LABEL}\n```": ("fence",),
     f"```\n{LABEL}": ("fence",),
     f"Here it is:\n{LABEL}": ("preface",),
@@ -115,7 +117,14 @@ def test_the_object_is_found_in_what_models_write(written: str) -> None:
 @pytest.mark.parametrize(
     "written",
     [
-        *("", "No.", "}{", "<think>I wonder {", f"{LABEL} or {{"),
+        *(
+            "",
+            "No.",
+            "}{",
+            LABEL + LABEL.replace("a", "b", 1),
+            "<think>I wonder {",
+            f"{LABEL} or {{",
+        ),
         '{"a": "</think> {"',
     ],
 )

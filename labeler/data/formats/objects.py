@@ -52,18 +52,15 @@ def python_source(rows: Sequence[Any] | Table) -> Source:
     read, total = rows if isinstance(rows, Table) else (rows.__iter__, len(rows))
 
     def raws() -> Iterator[Raw]:
-        return (_raw(f"row {number}", row) for number, row in enumerate(read(), start=1))
+        for number, row in enumerate(read(), start=1):
+            where = f"row {number}"
+            try:
+                fields = row.model_dump() if isinstance(row, Example) else row_of(row, where)
+                yield Raw(where, fields)
+            except BadRow as error:
+                yield Raw(where, error)
 
     return Source(raws, lambda: total)
-
-
-def _raw(where: str, row: object) -> Raw:
-    if isinstance(row, Example):
-        return Raw(where, row.model_dump())
-    try:
-        return Raw(where, row_of(row, where))
-    except BadRow as error:
-        return Raw(where, error)
 
 
 def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Table:  # noqa: ANN401 - of any package

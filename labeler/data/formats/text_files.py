@@ -184,12 +184,14 @@ def _row(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str)
             "put cells that hold the separator into double quotes",
             reason="invalid_csv",
         )
-    if [cell.removeprefix("\ufeff").strip() for cell in cells] == names:
+    if all(c.removeprefix("\ufeff").strip() == n for c, n in zip(cells, names, strict=True)):
         raise BadRow(
             f"{where}: the column names again, as between files that were joined; remove the line",
             reason="invalid_csv",
         )
-    return {name: cell for name, cell in zip(names, cells, strict=True) if name}
+    row = dict(zip(names, cells, strict=True))
+    row.pop("", None)
+    return row
 
 
 def _lost(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str) -> str:
@@ -197,19 +199,19 @@ def _lost(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str
 
     The first column may lack its name, as an index does.
     """
-    unnamed = [n for n, name in enumerate(names) if n and not name and cells[n].strip()]
-    if unnamed:
-        return f"{where}: column {unnamed[0] + 1} has no name, so its cells are left out"
+    for place in range(1, len(names)) if "" in names[1:] else ():
+        if not names[place] and cells[place].strip():
+            return f"{where}: column {place + 1} has no name, so its cells are left out"
     within = len(names) - 1 if delimiter == "\t" else 0
-    for cell in cells:
-        breaks = cell.count("\n") if within else 0
+    for cell in cells if within else ():
+        breaks = cell.count("\n")
         if breaks and cell.count("\t") == breaks * within:
             return (
                 f"{where}: a quote begins a cell of {breaks + 1} lines with tabs; if quotes are "
                 "part of the texts, these lines are rows: write the file with quoted cells"
             )
-        if len(cell) == _LONGEST_OF_EXCEL:
-            return f"{where}: a cell has 32,767 characters, at which Excel cuts texts off"
+    if _LONGEST_OF_EXCEL in map(len, cells):
+        return f"{where}: a cell has 32,767 characters, at which Excel cuts texts off"
     return ""
 
 

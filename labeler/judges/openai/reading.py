@@ -4,7 +4,7 @@ A paid answer is lost with a body that cannot be read. So whatever follows the f
 left out, an event stream is joined, and of a field that stands twice the last one with a value
 counts. Models put an object into Markdown fences, think aloud before it, or add words: all of it is
 cut off, whatever the output mode, and each kind is named, so that it is counted as a repair. A text
-of two objects is not: the reader of the schema rejects it. Each step is one search by the
+of two different objects is not: the reader of the schema rejects it. Each step is one search by the
 interpreter, so that time grows with the length of the text alone.
 """
 
@@ -173,13 +173,16 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
         text: the answer as the model wrote it.
 
     Returns:
-        The text from the first brace to the last, and ``bom``, ``think``, ``fence``, ``preface``
-        and ``postscript`` for what stood around it; the whole text and nothing if there is no
-        object, or if something after the last brace begins another one.
+        The text from the first brace to the last, and ``bom``, ``twice``, ``think``, ``fence``,
+        ``preface`` and ``postscript`` for what stood around it; the whole text and nothing if it
+        lacks an object, or if something after the last brace begins another one.
     """
     rest, repairs = text.strip(), []
     if rest.startswith(_BOM):
         rest, repairs = rest.lstrip(_BOM).lstrip(), ["bom"]
+    half = rest[: -(-len(rest) // 2)].rstrip()
+    if half.endswith("}") and rest[len(rest) // 2 :].lstrip() == half:
+        rest, repairs = half, [*repairs, "twice"]
     if rest.startswith("{") and rest.endswith("}"):
         return (rest, tuple(repairs)) if repairs else (text, ())
     answer = _without_thought(rest)

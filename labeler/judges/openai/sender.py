@@ -364,7 +364,9 @@ def failed_request(error: Exception) -> AttemptFailed:
         (kind, one) for kind, types in _KINDS for one in causes if isinstance(one, types)
     )
     status = cause.status if isinstance(cause, ClientHttpProxyError) else 0
-    observed = ObservedError(kind, status=status, facts=str(cause) if kind == "no_key" else "")
+    why = getattr(cause, "certificate_error", cause)  # aiohttp's error holds ssl's
+    facts = str(cause) if kind == "no_key" else getattr(why, "verify_message", "").rstrip(".")
+    observed = ObservedError(kind, status=status, facts=facts)
     return AttemptFailed(observed, charged=kind not in _UNSENT)
 
 

@@ -127,7 +127,8 @@ def _parts(text: str, found: list[Line], labels: Mapping[str, int]) -> Iterator[
     """Yield the blocks of adjacent lines that are not blank, and each block of indented code."""
     done = 0
     if text.find("    ", found[0].start) >= 0 or text.find("\t", found[0].start) >= 0:
-        for is_indented, run in groupby(range(len(found)), lambda n: _is_indented(text, found[n])):
+        tabs = [one.kind in _CODE and text.startswith(("    ", "\t"), one.start) for one in found]
+        for is_indented, run in groupby(range(len(found)), tabs.__getitem__):
             places = list(run)
             first, end = places[0], places[-1] + 1
             if is_indented and _is_code(text, found[first - 1 : first], found[first:end]):
@@ -141,10 +142,6 @@ def _parts(text: str, found: list[Line], labels: Mapping[str, int]) -> Iterator[
                 )
                 done = end
     yield from _paragraph(text, found[done:], labels)
-
-
-def _is_indented(text: str, line: Line) -> bool:
-    return line.kind in _CODE and text.startswith(("    ", "\t"), line.start)
 
 
 def _is_code(text: str, above: list[Line], found: list[Line]) -> bool:
