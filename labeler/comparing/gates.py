@@ -201,8 +201,8 @@ class Demand:
 
         Raises:
             UnknownName: there is no such metric.
-            UsageError: the id names several metrics, or the threshold is no finite number or
-                none of its values.
+            UsageError: the id names several metrics, or the threshold is not a finite number,
+                or is none of its values.
         """
         chosen, threshold = _named(self.metric, own), number_in(self.metric, self.threshold)
         if len(chosen) != 1:
