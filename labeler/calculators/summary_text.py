@@ -216,12 +216,12 @@ def summary_sections(rows: Sequence[SummaryRow], view: View, source: str = "") -
     names = configuration_names(row.label for row in rows)
     for label, name in names.items():
         own = [row for row in rows if row.label == label]
-        measured = measured_rows(own)
-        shown = _shown(measured, view)
+        shown = _shown(measured := measured_rows(own), view)
         notes = [*_view_notes(own, shown, view)]
         if left := len({row.metric for row in measured} - {row.metric for row in shown}):
             command = f"labeler metrics {shlex.quote(source)} " if source else ""
-            notes.append(f"{left} more metrics: {command}--all (--details: counts and methods)")
+            more = f"{plural(left, 'more metric')}: {command}--all"
+            notes.append(f"{more} (--details: counts and methods)")
         if len(names) > 1:
             yield Section(f"{name}:")
         yield from _tables(shown, view)
@@ -403,7 +403,7 @@ def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
     """Return a sentence on the first metric with a value."""
     row = next((row for row in rows if row.defined), None)
     if row is None:
-        return f"No metric has a value for {labeled:,} labeled records."
+        return f"No metric has a value for {plural(labeled, 'labeled record')}."
     group = f" for {shortened(row.group, LONGEST_NAME)}" if row.group is not None else ""
     mean, interval = in_words(row)
     between = f" ({interval})" if interval else ""
