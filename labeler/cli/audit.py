@@ -387,7 +387,9 @@ def worst(
 
 def show(
     labels: Labels,
-    id: Annotated[str, typer.Argument(help="Record id.")],  # noqa: A002 - its name on the command line
+    id: Annotated[  # noqa: A002 - its name on the command line
+        str, typer.Argument(help="Record id, as labeler worst and audit list them.")
+    ],
     *,
     as_json: Json = False,
 ) -> None:

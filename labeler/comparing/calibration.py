@@ -389,22 +389,26 @@ class _Sums:
     def statistics(self, sums: Floats) -> dict[str, Floats]:
         """Return calibration error and thresholds, one for each row of sums."""
         bins = sums[:, 2 : 2 + 3 * BINS].reshape(-1, BINS, 3)
-        sensitivity, specificity, precision = self._rates(sums)
-        accuracy = (sensitivity + specificity)[:, self._nearest]
-        reaches = precision >= self._precision - _ROUNDING
+        yes, no, positive, right = self._counts(sums)
+        # Balanced accuracy, times a constant: whole numbers, so equal ones are equal.
+        accuracy = (right * no - (positive - right) * yes)[:, self._nearest]
+        reaches = self._rates(sums)[2] >= self._precision - _ROUNDING
         best = self._tried[self._nearest][np.argmax(accuracy, axis=1)]
         lowest = self._tried[np.argmax(reaches, axis=1)]
         return {
             "error": np.abs(bins[:, :, 1] - bins[:, :, 2]).sum(axis=1) / sums[:, 0],
-            "balanced": np.where(np.isfinite(accuracy).all(axis=1), best, np.nan),
+            "balanced": np.where((yes * no)[:, 0] > 0, best, np.nan),
             "precise": np.where(reaches.any(axis=1), lowest, 1.0),
         }
 
+    def _counts(self, sums: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return yeses and noes, and positives and right positives at each threshold."""
+        positive, right = np.split(sums[:, 2 + 3 * BINS :], 2, axis=1)
+        return sums[:, 1:2], sums[:, :1] - sums[:, 1:2], positive, right
+
     def _rates(self, sums: Floats) -> tuple[Floats, Floats, Floats]:
         """Return sensitivity, specificity and precision at each threshold."""
-        positive, right = np.split(sums[:, 2 + 3 * BINS :], 2, axis=1)
-        yes = sums[:, 1:2]
-        no = sums[:, :1] - yes
+        yes, no, positive, right = self._counts(sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             return right / yes, 1 - (positive - right) / no, right / positive
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -202,16 +201,12 @@ class Demand:
 
         Raises:
             UnknownName: there is no such metric.
-            UsageError: the id names several metrics, or the threshold is not finite or none of its
-                values.
+            UsageError: the id names several metrics, or the threshold is not a finite number,
+                or is none of its values.
         """
         chosen, threshold = _named(self.metric, own), number_in(self.metric, self.threshold)
         if len(chosen) != 1:
             raise UsageError(f"a gate is on one metric: {self.metric!r} names {len(chosen)}")
-        if not math.isfinite(threshold):
-            raise UsageError(
-                f"gate on {self.metric!r}: {threshold} is not a threshold; give a number"
-            )
         low, high = chosen[0].range or (threshold, threshold)
         if self.of_drop and chosen[0].range:
             low, high = 0, high - low

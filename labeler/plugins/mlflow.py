@@ -15,8 +15,10 @@ from labeler.labels.answering import ANSWERED
 from labeler.version import __version__, install_command
 
 _LOG = logging.getLogger("labeler")
-_NOT_IN_NAMES = re.compile(r"[^\w\-. /]", re.ASCII)
-"""Characters that some MLflow servers do not allow in names of metrics."""
+_NOT_IN_NAMES = re.compile(r"[^\w\-. ]|^\.+$")
+"""What MLflow allows in no name of a metric, or reads as a path."""
+_LONGEST = 72
+"""Characters of a name: three of them, and what is counted, fit into the 250 of MLflow."""
 
 
 def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None) -> None:
@@ -104,7 +106,7 @@ def _numbers(series: Iterable[tuple[SummaryRow, str]]) -> dict[str, float]:
         if found.keys() & numbers.keys():
             raise UsageError(
                 f"two groups, models or metrics have the name {name!r:.80}, where odd characters "
-                "count as _: rename a group"
+                f"count as _ and {_LONGEST} characters count: rename a group"
             )
         numbers |= found
     return numbers
@@ -122,7 +124,7 @@ def _counts(row: SummaryRow) -> dict[str, float]:
 
 
 def _name(text: str) -> str:
-    return _NOT_IN_NAMES.sub("_", text)
+    return _NOT_IN_NAMES.sub("_", text)[:_LONGEST]
 
 
 def _mlflow() -> Any:  # noqa: ANN401 - mlflow may be missing

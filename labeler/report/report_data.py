@@ -21,7 +21,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import QUESTION, Identities, Measurer
+from labeler.calculators.metrics_row import QUESTION, DistinctRows, Identities, Measurer
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import NO_GROUP, check_column, check_unit, group_key, group_names
 from labeler.calculators.tables import worst_records
@@ -208,7 +208,8 @@ class ReportData:
         intervals: settings of the confidence intervals; ``None`` for none.
 
     Attributes:
-        entries: the records, in the order of the outcomes; copies have none.
+        entries: the records, in the order of the outcomes; copies have none, nor have failures of
+            rows with a label.
         asked: the metrics of conclusions: those that were asked for, or the default ones.
         metrics: metrics that some row was measured with.
         signatures: distinct printed signatures with the models that answered, in the order of the
@@ -250,8 +251,10 @@ class ReportData:
         self._known = Identities()
         self._kept: dict[int, list[LabelRecord]] = {}
         self._signatures: dict[str, int] = {}
-        self._failed: list[tuple[Entry, str]] = []
-        """Failed rows with the signatures of their requests."""
+        self._failed: dict[int, tuple[Entry, MetricsRow]] = {}
+        """Failed rows, by the lines of their views."""
+        self._left_out: set[int] = set()
+        """Lines of views that are not shown."""
         self._ratios: dict[object, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
@@ -260,6 +263,7 @@ class ReportData:
             check_column(by, self._columns, "to part by")
             check_unit(self._unit, self._columns)
         self._add_findings()
+        self._leave_out_failed()
         self._sign_failed()
         self._name_groups()
         self.signatures = tuple(self._signatures)
@@ -276,7 +280,9 @@ class ReportData:
         """Read the views of the records from the file, and add the findings."""
         self._file.seek(0)
         audited = iter(self.audit.records)
-        for line in self._file:
+        for place, line in enumerate(self._file):
+            if place in self._left_out:
+                continue
             view: View = json.loads(line)
             if "failed" not in view:
                 record = next(audited)
@@ -341,8 +347,7 @@ class ReportData:
         if isinstance(outcome, LabelFailure):
             view = failure_view(outcome)
             entry.failed = view["failed"]["reason"]
-            if row.label is not None:
-                self._failed.append((entry, row.label))
+            self._failed[len(self.entries) - 1] = entry, light
         else:
             view = record_view(outcome, metrics=shown)
             self._fill(entry, outcome, metrics)
@@ -369,13 +374,22 @@ class ReportData:
     def _signature(self, printed: str) -> int:
         return self._signatures.setdefault(printed, len(self._signatures))
 
+    def _leave_out_failed(self) -> None:
+        """Leave out failures that summaries do not count."""
+        counted = set(map(id, DistinctRows(self._rows)))
+        self._left_out = {n for n, (_, row) in self._failed.items() if id(row) not in counted}
+        self.entries = [one for n, one in enumerate(self.entries) if n not in self._left_out]
+        self._rows = [row for row in self._rows if not row.failed or id(row) in counted]
+
     def _sign_failed(self) -> None:
         """Set the signature of failed rows, unless several models answered by it."""
         found: dict[str, list[str]] = {}
         for printed in self._signatures:
             found.setdefault(printed.partition(ANSWERED)[0], []).append(printed)
-        for entry, label in self._failed:
-            own = found.setdefault(label, [label])
+        for place, (entry, row) in self._failed.items():
+            if row.label is None or place in self._left_out:
+                continue
+            own = found.setdefault(row.label, [row.label])
             if len(own) == 1:
                 entry.signature = self._signature(own[0])
 

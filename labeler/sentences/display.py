@@ -227,7 +227,9 @@ def plural(count: int, noun: str) -> str:
 
 def number(value: object, form: str = ".4f") -> str:
     """Return a number as a cell; a dash if it is undefined."""
-    return format(float(value), form) if isinstance(value, int | float | Fraction) else NONE
+    if not isinstance(value, int | float | Fraction):
+        return NONE
+    return format(float(value), form.replace(".", "z."))  # z: no negative zero
 
 
 def figure(value: object, digits: int = 2, *, signed: bool = False) -> str:

@@ -262,6 +262,14 @@ def test_worked_numbers(base: list[LabelRecord]) -> None:
     assert (precise.value, precise.precision) == (0.5, 4 / 5)
 
 
+def test_of_equal_thresholds_the_one_nearest_one_half_is_best(base: list[LabelRecord]) -> None:
+    """Here .2 and .6 are equal, but not when rates are rounded before they are added."""
+    stated = [(0.6, 0.1), (0.5, 0.1), (0.3, 0.7)]
+    said = [(True, False), (False, False), (True, True)]
+    (found,) = calibrate(stating(base, stated), people(said)).kinds
+    assert found.best_balanced_accuracy.value == 0.6
+
+
 def test_a_calibrated_judge_has_a_small_error_and_a_known_threshold(
     base: list[LabelRecord],
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import threading
@@ -188,6 +189,19 @@ def test_a_job_that_wants_to_leave_is_a_failure(engine: Engine, error: type[Base
 
     with pytest.raises(RuntimeError, match="a job"):
         engine.wait(engine.submit(leave))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_does_not_wait_for_its_parents_engine(engine: Engine) -> None:
+    """It ends at once, though it has no thread to stop."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        engine.stop()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_an_engine_can_be_stopped_from_its_own_thread(farewells: list[str]) -> None:

@@ -456,6 +456,10 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
     (tmp_path / "anchors.jsonl").write_text("".join(lines[:-1]))
     with pytest.raises(UsageError, match="3 answers about 4 records"):
         Anchors.load(tmp_path / "anchors.jsonl")
+    fewer = lines[0].replace('"records":4', '"records":2')
+    (tmp_path / "anchors.jsonl").write_text("".join([fewer, *lines[1:]]))
+    with pytest.raises(UsageError, match="not all about one text"):
+        Anchors.load(tmp_path / "anchors.jsonl")
     with pytest.raises(UsageError, match="2 or more, got 1"):
         labels.anchors(n=1)
     other = labeler.label(rows_of_anchors(5, seed=2), judge="embedded", store=labeler.MemoryStore())

@@ -324,8 +324,11 @@ def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
     odd = replace(row, group="a:é\n=b", mean=None)
     log_summary([replace(row, group="east 1"), odd])
     assert run.metrics["relevance/east 1"] == row.mean
-    assert "relevance/a____b" not in run.metrics
-    assert run.metrics["relevance/a____b.defined"] == 12
+    assert "relevance/a_é__b" not in run.metrics
+    assert run.metrics["relevance/a_é__b.defined"] == 12
+    for path in ("..", "/a//b/", "x" * 400):
+        log_summary([replace(row, group=path)])
+    assert {"relevance/_", "relevance/_a__b_", f"relevance/{'x' * 72}"} <= run.metrics.keys()
 
 
 @pytest.mark.parametrize(

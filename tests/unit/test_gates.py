@@ -313,7 +313,7 @@ def test_the_command_gates_on_intervals(check: Check) -> None:
         (("--min", "adherence=.9", "--max", "adherence=.8"), "no mean is at least 0.9 and at most"),
         (("--min", "adherence=much"), "write METRIC=NUMBER"),
         (("--min", "adherance=1"), "did you mean 'adherence'"),
-        (("--min", "adherence=inf"), "inf is not a threshold"),
+        (("--min", "adherence=inf"), "adherence must be a number, got inf"),
         (("--min", "adherence=1", "--on", "mean"), "on must be 'point' or 'interval'"),
         (("--min", "adherence=1", "--by", "nothing"), "no row has a column 'nothing'"),
         *(

@@ -19,6 +19,7 @@ from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.report.report_data import ReportData
 from labeler.testing import assert_metric
 from support.command import Command
 from support.labeled import failure, record, relabeled, with_question
@@ -290,6 +291,8 @@ def test_rows_and_reports_have_the_failures_that_count(
     options = ("--min", "adherence=0.99", "--junit", "j.xml", "--junit-per-record")
     assert labeler_command("check", path, *options)[0] == 1
     assert Path("j.xml").read_text(encoding="utf-8").count("<testcase") == 1 + QUESTIONS + 1
+    data = ReportData(labeler.load(path), io.BytesIO(), list[int]().append)
+    assert len(list(data.views())) == len(data.entries) == QUESTIONS + 1
 
 
 def test_one_question_of_all_records_groups_nothing() -> None:

@@ -348,6 +348,9 @@ def test_a_file_says_all_of_a_criterion_or_has_defaults(tmp_path: Path) -> None:
         ('0 = "Rude."', '11 = "Rude."', "anchors are for scores of the scale"),
         ('0 = "Rude."', 'low = "Rude."', "anchors.low.*: .*integer"),
         ('0 = "Rude."', "0 = 1", "anchors.0: .*string; got 1"),
+        ('name = "tone"', 'name = ["tone"]', "name: .*string"),
+        ("high = 10", f"high = 1{'0' * 400}", "low must be below high"),
+        ('0 = "Rude."', '010 = "Rude."', "anchors describe a score twice"),
         ("low = 0", "loww = 0", "loww: .*; fields are name, criteria, steps"),
     ],
 )
@@ -373,6 +376,7 @@ def test_an_error_names_file_criterion_field_and_what_is_allowed(
             r"criterion 1 \(t\): criteria or steps are needed",
         ),
         (b"a = ", "is not a TOML file"),
+        (b"a = 1" + b"0" * 5000, "is not a TOML file"),
         (b"\xff\xfe", "is not a TOML file"),
         (None, r"cannot read criteria from .*mine\.toml"),
     ],
@@ -398,7 +402,7 @@ def test_names_files_and_criteria_may_stand_together(tmp_path: Path) -> None:
         choose_criteria([written(tmp_path, TONE), written(tmp_path, TONE, "again.toml")])
     with pytest.raises(UnknownName, match=r"'rubric_x'; .*FILE.toml, .*rubric_faithfulness"):
         choose_criteria("rubric_x")
-    for taken in ("adherence", "noncommittal", "all"):
+    for taken in ("adherence", "noncommittal", "all", "id", "label"):
         with pytest.raises(UsageError, match=f"'{taken}' has the name of another metric"):
             choose_criteria(criterion(name=taken))
     with pytest.raises(UsageError, match=r"no criterion is given; have: rubric_faithfulness, "):

@@ -399,7 +399,8 @@ def test_a_vector_has_single_precision_bit_by_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    "numbers", [[], ["1"], [None], [math.nan], [math.inf], [1e300], [10**400], [[1.0]]]
+    "numbers",
+    [[], ["1"], [None], [math.nan], [math.inf], [1e300], [10**400], [[1.0]], b"\0\0\0\0", {1.0}],
 )
 def test_what_is_no_finite_number_is_refused(numbers: list[object]) -> None:
     """Before it could enter a sum."""

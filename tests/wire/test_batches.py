@@ -299,6 +299,13 @@ def _with_status(line: bytes, status: int) -> bytes:
     return json.dumps(json.loads(line) | {"response": stated}).encode() + b"\n"
 
 
+def _with_text(line: bytes) -> bytes:
+    """Return a line whose body is a text."""
+    value = json.loads(line)
+    value["response"]["body"] = json.dumps(value["response"]["body"])
+    return json.dumps(value).encode() + b"\n"
+
+
 def _with_body(body: object) -> Change:
     """Put a body into the first line of an output file, and leave the others out."""
 
@@ -394,6 +401,7 @@ _CASES = [
     Case({}, _LABELED, change=lambda lines: [b"\xef\xbb\xbf\r\n", *lines]),
     Case({}, _LABELED, change=lambda lines: [one.replace(b'"status_code": 200, ', b"")
                                              for one in lines]),
+    Case({}, _LABELED, change=lambda lines: [*map(_with_text, lines)]),
     Case({"script": ["400"]}, _AGAIN, 2,
          change=lambda lines: [one for one in lines if b'"status_code": 400' not in one]),
     # A server may count failed requests as completed, and name the file of answers late.

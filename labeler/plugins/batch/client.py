@@ -6,15 +6,15 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
 from pydantic import BaseModel
 
-from labeler.data.lines import BOM, durable
+from labeler.data.lines import BOM, durable, read_lines
 from labeler.errors import (
     FatalJudgeError,
     JudgeError,
@@ -24,6 +24,7 @@ from labeler.errors import (
     number_in,
 )
 from labeler.judges.openai.client import open_client
+from labeler.judges.openai.completion import object_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -32,6 +33,7 @@ from labeler.judges.openai.error_rules import (
     find_rule,
 )
 from labeler.judges.openai.masking import MaskedBytes
+from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
@@ -48,6 +50,8 @@ _BEGIN = 1000
 _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
 _NOT_FOUND = 404
+OK = 200
+_STATUS_DIGITS = 3
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
 _LIST = "list batches"
 _UNCLEAR = (
@@ -258,6 +262,51 @@ class OpenAIBatches:
         if self._opened is None:
             self._opened = open_client(self._server, self.timeout)
         return self._opened
+
+
+class AnswerLine(NamedTuple):
+    """One line of an answer file."""
+
+    text: str
+    key: str
+    status: int
+    body: Mapping[str, Any] | None
+    is_sent: bool = True
+    """False if the request was not even sent, such as in a batch that expired."""
+
+    @property
+    def is_answer(self) -> bool:
+        """True if it holds the model's answer, of whatever use."""
+        return self.status == OK and bool(self.body and self.body.get("choices"))
+
+
+def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
+    """Yield the lines of answer files, answers first: no error hides one to the same request.
+
+    ``None`` stands for a line that cannot be read.
+    """
+    for wanted in (True, False):
+        for path in files:
+            for content in read_lines(path):
+                line = parse_line(content.content.decode(errors="replace"))
+                is_answer = line is not None and line.is_answer
+                if is_answer is wanted:
+                    yield line
+
+
+def parse_line(text: str) -> AnswerLine | None:
+    """Return what a line of an answer file holds; ``None`` if it cannot be read."""
+    line = object_of(json_of(text.encode()))
+    key, response = line.get("custom_id"), object_of(line.get("response"))
+    stated = response.get("body")  # some servers write it as a text
+    body = object_of(json_of(stated.encode()) if isinstance(stated, str) else stated) or None
+    status = str(response.get("status_code", OK if body else ""))  # some servers leave it out
+    if not isinstance(key, str):
+        return None
+    if status.isdecimal() and len(status) == _STATUS_DIGITS:
+        return AnswerLine(text, key, int(status), body)
+    is_error = isinstance(line.get("error"), dict)
+    return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
 
 
 async def _described(call: Awaitable[Any]) -> RemoteBatch:

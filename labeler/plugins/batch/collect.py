@@ -12,18 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.data.lines import read_lines
 from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.completion import Completion, object_of, read_completion, stated_error
+from labeler.judges.openai.completion import Completion, read_completion, stated_error
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
-from labeler.judges.openai.reading import json_of
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.openai.retries import final_error, settle_end
 from labeler.judges.pace import Pace
@@ -31,7 +29,15 @@ from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.plugins.batch.client import OpenAIBatches, require_client, run
+from labeler.plugins.batch.client import (
+    OK,
+    AnswerLine,
+    OpenAIBatches,
+    answer_lines,
+    parse_line,
+    require_client,
+    run,
+)
 from labeler.plugins.batch.folder import (
     ENDED,
     Batch,
@@ -49,8 +55,6 @@ from labeler.plugins.batch.submission import require_address, send, unsent
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 
-OK = 200
-_STATUS_DIGITS = 3
 MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
 _NEEDS_USER = frozenset({"not_found", "unclear"})
@@ -393,49 +397,6 @@ class _Answers:
         )
 
 
-class AnswerLine(NamedTuple):
-    """One line of an answer file."""
-
-    text: str
-    key: str
-    status: int
-    body: Mapping[str, Any] | None
-    is_sent: bool = True
-    """False if the request was not even sent, such as in a batch that expired."""
-
-    @property
-    def is_answer(self) -> bool:
-        """True if it holds the model's answer, of whatever use."""
-        return self.status == OK and bool(self.body and self.body.get("choices"))
-
-
-def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
-    """Yield the lines of answer files, answers first: no error hides one to the same request.
-
-    ``None`` stands for a line that cannot be read.
-    """
-    for wanted in (True, False):
-        for path in files:
-            for content in read_lines(path):
-                line = _parse_line(content.content.decode(errors="replace"))
-                is_answer = line is not None and line.is_answer
-                if is_answer is wanted:
-                    yield line
-
-
-def _parse_line(text: str) -> AnswerLine | None:
-    line = object_of(json_of(text.encode()))
-    key, response = line.get("custom_id"), object_of(line.get("response"))
-    body = object_of(response.get("body")) or None
-    status = str(response.get("status_code", OK if body else ""))  # some servers leave it out
-    if not isinstance(key, str):
-        return None
-    if status.isdecimal() and len(status) == _STATUS_DIGITS:
-        return AnswerLine(text, key, int(status), body)
-    is_error = isinstance(line.get("error"), dict)
-    return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
-
-
 @dataclass
 class Judged:
     """The state of a request after its answers, which mean the same as online.
@@ -460,7 +421,7 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
     task, host = request.task, host_of(spec.base_url)
     log = AttemptLog(task, cap=spec.max_output_tokens)
     state = Judged(log, [*task.messages])
-    for line in map(_parse_line, request.answers):
+    for line in map(parse_line, request.answers):
         before = Counter(log.broken_contracts())
         log.attempts, log.violations = log.attempts + 1, ()
         found, detail = _completion(line), ""

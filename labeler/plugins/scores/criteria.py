@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from labeler.calculators.export import COLUMNS
 from labeler.calculators.registry import ALL, METRICS
 from labeler.catalog import Catalog
 from labeler.errors import UsageError, describe_faults
@@ -156,7 +157,7 @@ def choose_criteria(
 
     Raises:
         UsageError: a name or file is unknown, a criterion is invalid, two have the same name, or
-            one has the name of another metric.
+            one has the name of another metric or column.
     """
     if not isinstance(wanted, str | Path | Criterion | Iterable):
         raise UsageError(
@@ -170,8 +171,8 @@ def choose_criteria(
             raise UsageError(f"criterion {criterion.name!r} is given twice; give each one once")
         if criterion.name in taken:
             raise UsageError(
-                f"criterion {criterion.name!r} has the name of another metric, with which its "
-                "scores would be mixed up; choose another"
+                f"criterion {criterion.name!r} has the name of another metric, or of a column of "
+                "numbers files, with which its scores would be mixed up; choose another"
             )
         chosen[criterion.name] = criterion
     if not chosen:
@@ -180,7 +181,7 @@ def choose_criteria(
 
 
 def _taken_names() -> set[str]:
-    return {ALL, *(name.partition(":")[0] for name in METRICS.names())} - CRITERIA.keys()
+    return {ALL, *COLUMNS, *(name.partition(":")[0] for name in METRICS.names())} - CRITERIA.keys()
 
 
 def _named(one: str | Path | Criterion) -> Iterable[Criterion]:
@@ -208,7 +209,7 @@ def read_criteria(path: str | Path) -> list[Criterion]:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"cannot read criteria from {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a TOML file: {error}") from error
     listed = content.get("criterion")
     strange = sorted(set(content) - {"criterion"})
@@ -228,12 +229,12 @@ def _parsed(path: str | Path, number: int, table: object) -> Criterion:
     if not isinstance(table, dict):
         raise UsageError(f"{where} is not a table [[criterion]]")
     where += f" ({table.get('name', 'without a name')!s:.80})"
-    if table.get("name") in CRITERIA:
+    if table.get("name") in tuple(CRITERIA):
         raise UsageError(
             f"{where}: name belongs to a criterion that ships with labeler; choose another"
         )
     ends = (table.get("low", 1), table.get("high", 5))
-    if all(isinstance(end, int) for end in ends):
+    if all(isinstance(end, int) and abs(end) <= FARTHEST for end in ends):
         middle = sum(ends) / 2
         table = {"threshold": int(middle) if middle.is_integer() else middle, **table}
     try:
@@ -246,4 +247,6 @@ def _parsed(path: str | Path, number: int, table: object) -> Criterion:
         else:
             more = f"; got {fault['input']!r:.80}" if fault["loc"] else ""
         raise UsageError(f"{where}: {describe_faults(error)}{more}") from error
+    if len(found.anchors) < len(table.get("anchors", ())):
+        raise UsageError(f"{where}: anchors describe a score twice, such as 5 and 05")
     return Criterion(**found.model_dump())

@@ -12,9 +12,9 @@ import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, FiniteFloat, StrictInt
+from pydantic import BeforeValidator, Field, FiniteFloat, StrictInt
 
 from labeler.judges.task import Token
 from labeler.labels.record import LabelFailure, Record, ReplyFacts
@@ -25,13 +25,20 @@ from labeler.sentences.example import Frozen, KeyedExample, Sentence
 ScoreMethod = Literal["answer", "logprobs"]
 
 
+def _whole(given: object) -> object:
+    """Return 4 for 4.0, which is an integer by JSON Schema."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
 class ScoreAnswer(Frozen):
     """The score of one record by one criterion."""
 
     reasoning: str = Field(
         description="Step by step: what the criterion asks for, and what the data say about it."
     )
-    score: StrictInt = Field(description="The score on the scale; it follows from the reasoning.")
+    score: Annotated[StrictInt, BeforeValidator(_whole)] = Field(
+        description="The score on the scale; it follows from the reasoning."
+    )
 
 
 class StepsAnswer(Frozen):

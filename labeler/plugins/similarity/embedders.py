@@ -206,7 +206,8 @@ def as_vector(given: str | Sequence[object]) -> Vector:
         if isinstance(given, str):
             data = base64.b64decode(given, validate=True)
         else:
-            data = struct.pack(f"<{len(given)}f", *given)
+            numbers = () if isinstance(given, bytes | set | dict) else given  # unlike lists
+            data = struct.pack(f"<{len(numbers)}f", *numbers)
     except (ValueError, struct.error, OverflowError) as error:
         raise ValueError("it is neither base64 nor numbers in single precision") from error
     count, rest = divmod(len(data), _BYTES)
