@@ -32,6 +32,7 @@ from labeler.sentences.display import (
     digits_for,
     display_of,
     figure,
+    have,
     percent,
     plural,
     shortened,
@@ -291,10 +292,6 @@ class MetricComparison(Brief):
         }
 
 
-def _have(count: int) -> str:
-    return "has" if count == 1 else "have"
-
-
 def _plain(value: object) -> object:
     """Return a JSON value: null for an undefined figure, an object of the fields of a result."""
     if isinstance(value, Undefined):
@@ -404,11 +401,11 @@ class Comparison(Displayed):
         total = counts.pairs + lost
         if lost > total * MOST_LACKING:
             found = plural(total, "record")
-            yield f"{lost:,} of {found} with a label in A {_have(lost)} none in {b}"
+            yield f"{lost:,} of {found} with a label in A {have(lost)} none in {b}"
         for row in self.every:
             pairs = row.pairs + row.undefined_pairs
             if (count := row.definedness.only_a) > pairs * MOST_LACKING:
-                found = f"{plural(pairs, 'record')} {_have(count)}"
+                found = f"{plural(pairs, 'record')} {have(count)}"
                 yield f"{count:,} of {found} no value of {row.name} in {b}, and one in A"
 
     def as_json(self) -> dict[str, Any]:

@@ -341,8 +341,8 @@ def _notes(rows: Rows, b: str) -> Iterator[str]:
         found = row.definedness
         if found.differs:
             yield (
-                f"{row.metric.id} has a value only in A for {plural(found.only_a, 'pair')}, only in "
-                f"{b} for {found.only_b:,}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
+                f"{row.metric.id} has a value only in A for {plural(found.only_a, 'pair')}, only "
+                f"in {b} for {found.only_b:,}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
             )
     if shared := {row.questions for row in rows if row.questions is not None}:
         yield question_groups(max(shared))
