@@ -318,9 +318,11 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     seen: set[tuple[str, str]] = set()
     kept: list[tuple[Rank, LabelRecord]] = []
     signatures: dict[str, None] = {}
-    lacking = unjudged = failed = 0
+    lost: set[tuple[str, str]] = set()
+    lacking = unjudged = 0
     for position, outcome in enumerate(outcomes):
-        failed += isinstance(outcome, LabelFailure)
+        if isinstance(outcome, LabelFailure):
+            lost.add((outcome.id, str(outcome.signature)))
         if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
             continue
         seen.add((outcome.id, outcome.key))
@@ -337,7 +339,7 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     described = (_described(record, tally(record)) for _, record in kept)
     ways = configuration_names(signatures)
     return WorstRecords(
-        described, lacking=lacking, unjudged=unjudged, total=len(seen), failed=failed, ways=ways
+        described, lacking=lacking, unjudged=unjudged, total=len(seen), failed=len(lost), ways=ways
     )
 
 
