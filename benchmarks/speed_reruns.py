@@ -105,7 +105,7 @@ def read_rows(count: str) -> None:
     from labeler.data.formats.objects import python_source  # noqa: PLC0415 - as above
     from labeler.data.rows import Rows, RowStream  # noqa: PLC0415 - as above
 
-    deque(RowStream(Rows([python_source(_Short(1000))])), maxlen=0)
+    deque(RowStream(Rows([python_source(_Short(1000).__iter__, 1000)])), maxlen=0)
     before, most, done = _memory(), [0], threading.Event()
 
     def watch() -> None:
@@ -114,7 +114,9 @@ def read_rows(count: str) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    counted = sum(1 for _ in RowStream(Rows([python_source(_Short(int(count)))])))
+    counted = sum(
+        1 for _ in RowStream(Rows([python_source(_Short(int(count)).__iter__, int(count))]))
+    )
     done.set()
     watcher.join()
     print((max(most[0], _memory()) - before) / counted)

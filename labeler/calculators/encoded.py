@@ -18,8 +18,6 @@ from labeler.sentences.characters import from_cell
 
 Codes = NDArray[np.int32]
 Places = NDArray[np.int64]
-_DENSE = 1 << 25
-"""Pairs of codes up to which a table finds the distinct ones faster than sorting."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +64,9 @@ def joint_codes(first: Encoded, *others: Encoded) -> tuple[Codes, int]:
     """Return codes that rows share whose codes are equal in each column, and their number."""
     codes, size = first.codes, first.size
     for other in others:
-        pairs = size * other.size
-        wide: NDArray[Any] = codes if pairs <= _DENSE else codes.astype(np.int64)
-        both = wide * other.size + other.codes
-        if pairs <= _DENSE:
-            present = np.zeros(pairs, dtype=bool)
-            present[both] = True
-            codes = (np.cumsum(present, dtype=np.int32) - 1)[both]
-            size = int(np.count_nonzero(present))
-        else:
-            distinct, inverse = np.unique(both, return_inverse=True)
-            codes, size = inverse.astype(np.int32), len(distinct)
+        both = codes.astype(np.int64) * other.size + other.codes
+        distinct, inverse = np.unique(both, return_inverse=True)
+        codes, size = inverse.astype(np.int32), len(distinct)
     return codes, size
 
 

@@ -29,6 +29,7 @@ from labeler.calculators.encoded import (
     numbered,
     split,
 )
+from labeler.calculators.export import COLUMNS
 from labeler.calculators.metrics_row import (
     QUESTION,
     Identities,
@@ -53,9 +54,6 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.answers import PROFILES, VerbatimLabel
 
-_ABOUT_ROW = "id failed metadata label versions judge model answered host key question_group"
-REQUIRED = (*_ABOUT_ROW.split(), *RowFacts._fields)
-"""Columns that a numbers file needs: without one, rows are counted, grouped or paired otherwise."""
 _FILLED = ("versions", "label")
 """Columns that are empty in no row with a label."""
 _ROUNDED = 1e-9
@@ -99,7 +97,8 @@ class NumbersFile:
             UsageError: a file is damaged or was written by another program.
         """
         columns = Columns(paths)
-        if missing := [name for name in REQUIRED if name not in columns.names]:
+        # Without one of them, rows are counted, grouped or paired otherwise.
+        if missing := [name for name in COLUMNS if name not in columns.names]:
             raise columns.fault(f"it has no column {missing[0]!r}")
         found = cls(columns, (), is_asked=False)
         found._check_facts()

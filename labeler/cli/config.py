@@ -41,7 +41,6 @@ _EXPLICIT_ONLY = {
     "extra_body",
     "api_key_command",
     "embedder_url",
-    "embedder_key",
 }
 _MODULE = re.compile(r"\w+(\.\w+)*")
 """What stands before the colon of ``package.module:name``."""

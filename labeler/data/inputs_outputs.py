@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from labeler.catalog import snake_case
 from labeler.data.written_values import is_missing
 from labeler.errors import BadRow
 from labeler.sentences.conversation import (
@@ -31,7 +32,9 @@ _NESTED = ("text", "content", "message")
 _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
 _QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
 _REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
-_ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "outputs", "return_values")
+_ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "candidates", "outputs", "return_values")
+_ASIDES = frozenset({"error", "detail", "status", "id", "reason", "reasoning", "thinking"})
+"""Words in the names of fields that hold no question and no answer."""
 
 
 class Talk(NamedTuple):
@@ -126,7 +129,7 @@ def answer_of(outputs: object) -> str | None:
 def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str | None:
     """Return the text of a value: itself, or the text of the first named field that has one.
 
-    An object without a named field has the text of its only field, if that is a text.
+    An object without a named field has the text of its only field, if that is a text and no error.
     """
     value = parsed(value)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
@@ -139,14 +142,20 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
         return "\n".join(one.text for one in read_messages(value, "", "")) or None
     fields = [_unlisted(name, value[name]) for name in names if name in value]
     if not fields and len(value) == 1:
-        fields = [field for field in value.values() if isinstance(field, str)]
+        ((name, field),) = value.items()
+        is_aside = not _ASIDES.isdisjoint(snake_case(str(name)).split("_"))
+        fields = [field] if isinstance(field, str) and not is_aside else []
     texts = (_text(field, names, depth - 1) for field in fields)
     return next((text for text in texts if text), None)
 
 
 def _unlisted(name: str, value: object) -> object:
     """Return the first choice of a model; the text of a list of contents."""
-    while name in {"choices", "generations", "args"} and isinstance(value, list) and value:
+    while (
+        name in {"choices", "candidates", "generations", "args"}
+        and isinstance(value, list)
+        and value
+    ):
         value = value[0]
     if name in {"content", "output"} and isinstance(value, list):
         content = read_content(value)

@@ -286,7 +286,8 @@ class RowsOptions:
             return self._rows(file_sources(rows), names=[str(path) for path in rows])
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        return self._rows([python_source(rows)])
+        source = python_source(rows.__iter__, len(rows)) if isinstance(rows, list) else rows
+        return self._rows([source])
 
     def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
         """Open some rows of a file, which a function reads, with ids as in the whole file."""

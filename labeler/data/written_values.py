@@ -203,7 +203,7 @@ class _Reader:
         together = len(values) + len(fields)
         if together > commas + 1:  # numpy writes no commas; elsewhere Python would join two texts
             is_array = opening == "[" and levels == _DEEPEST - 1
-            if commas or not is_array or not all(isinstance(one, str) for one in values):
+            if commas or not is_array or not all(isinstance(one, str | dict) for one in values):
                 raise ValueError("values without a comma between them")
         if values and fields:
             raise ValueError("a mapping with a value that has no name")

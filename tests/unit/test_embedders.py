@@ -150,7 +150,11 @@ def test_a_missing_package_is_named_with_its_extra(
     ],
 )
 def test_credentials_of_the_judges_host_go_to_no_other(
-    judge: object, base_url: str | None, url: str | None, is_same: bool
+    judge: object,
+    base_url: str | None,
+    url: str | None,
+    is_same: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The embedder has an address of its own, or OpenAI's."""
     given = JudgeOptions(
@@ -164,7 +168,7 @@ def test_credentials_of_the_judges_host_go_to_no_other(
     kept = (["x-team=@TEAM"], "print-key") if is_same else (None, None)
     assert (found.header, found.api_key_command) == kept
     assert (found.base_url, found.ca_file) == (url or base_url, "ca.pem")
-    key = key_of_embedder(found, given, None)
-    assert key == (NO_KEY if url == "https://b.test/v1" else None)
-    with pytest.raises(UsageError, match="UNSET"):
-        key_of_embedder(found, given, "UNSET")
+    keys = [key_of_embedder(found, given)]
+    monkeypatch.setenv("EMBEDDER_API_KEY", "own")
+    keys.append(key_of_embedder(found, given))
+    assert keys == ([NO_KEY, "own"] if url == "https://b.test/v1" else [None, None])

@@ -153,7 +153,7 @@ def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> N
 @pytest.mark.parametrize(
     ("outcomes", "conclusion"),
     [
-        ([FAILED], "No labels. 1 row failed."),
+        ([FAILED, FAILED], "No labels. 1 row failed."),
         (labels({}), "No answer has a verdict."),
         (labels({}, SUPPORTED), "None of 2 answers has an unsupported sentence; 1 has no verdict."),
         (labels(HALF), "1 of 1 answer has an unsupported sentence:"),

@@ -352,6 +352,25 @@ def test_a_response_that_is_an_object_as_text_is_noted(response: str, is_noted: 
     assert any("response that is a list" in text for text in rows.notices.values()) is is_noted
 
 
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        ({"candidates": [{"content": {"role": "model", "parts": [{"text": "R."}]}}]}, "R."),
+        ({"candidates": [{"finishReason": "SAFETY"}]}, None),
+        ({"generated_text": "R."}, "R."),
+        ({"error": "Rate limit exceeded"}, None),
+        ({"reasoning_content": "Hm."}, None),
+    ],
+)
+def test_an_error_or_a_thought_is_no_response(response: Any, text: str | None) -> None:
+    """The failure of such a row says how to read another field."""
+    (row,) = open_rows([{"question": "Q?", "documents": ["D."], "response": response}])
+    if isinstance(row.content, Example):
+        assert row.content.response == text
+    else:
+        assert (text, "columns={'response': 'COLUMN.FIELD'}" in row.content.message) == (None, True)
+
+
 def test_answers_in_an_object_with_documents_are_no_rows(tmp_path: Path) -> None:
     """The documents are those of the question, not those that an answer quotes."""
     answer = {"data": "R.", "query": "Q?", "documents": []}

@@ -11,6 +11,7 @@ import pytest
 
 from import_rows import AGENT_ROW, import_rows
 from labeler.api import open_rows
+from labeler.data.lines import read_lines
 from labeler.sentences.example import Example
 from support.command import Command
 from support.trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
@@ -463,6 +464,14 @@ def test_traces_have_their_users_and_models() -> None:
     assert found["openinference"]["user"] == found["langfuse_observations"]["user"] == "7"
     assert (found["genai"]["model"], found["genai"]["response_id"]) == ("small", "r1")
     assert found["mlflow"]["trace_id"].startswith("tr-")
+
+
+def test_one_trace_of_mlflow_in_a_json_file_keeps_its_id(tmp_path: Path) -> None:
+    """As ``Trace.to_json`` writes it, in one line or several."""
+    (line, *_) = read_lines(FILES[0].parent / "mlflow.jsonl.gz")
+    (tmp_path / "trace.json").write_text(json.dumps(json.loads(line.content), indent=2))
+    rows, counts = joined(str(tmp_path / "trace.json"))
+    assert (len(rows), rows[0]["id"][:3], counts.faults) == (1, "tr-", {})
 
 
 def test_ids_of_langfuse_are_texts_of_any_kind(file: Path) -> None:

@@ -166,6 +166,7 @@ def test_a_text_that_merely_begins_with_a_bracket_stays_a_text(text: str) -> Non
         ("deque(['a', 'b'])", ["a", "b"]),
         ("Index(['a'], dtype='object')", ["a"]),
         ("Document(page_content='a', metadata={})", {"page_content": "a", "metadata": {}}),
+        ("[{'text': 'a'}\n {'text': None}]", [{"text": "a"}, {"text": None}]),
         ("page_content='a' metadata={'n': 1}", {"page_content": "a", "metadata": {"n": 1}}),
     ],
 )

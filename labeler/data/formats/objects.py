@@ -14,7 +14,7 @@ from functools import partial
 from io import IOBase
 from itertools import chain
 from types import ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from labeler.data.columns import Columns
 from labeler.data.documents import read_document
@@ -38,18 +38,13 @@ _MOST_PARTS = 1_000_000
 """Lists, objects and other values in a row that are neither text nor whole numbers."""
 
 
-class Table(NamedTuple):
-    """The rows of a table."""
+def python_source(read: Callable[[], Iterable[Any]], total: int | None) -> Source:
+    """Return the source of examples, mappings with the same fields, or objects with them.
 
-    read: Callable[[], Iterable[Any]]
-    """Starts an iteration over the rows."""
-    total: int | None
-    """Their number; ``None`` if the object does not know it."""
-
-
-def python_source(rows: Sequence[Any] | Table) -> Source:
-    """Return the source of examples, mappings with the same fields, or objects with them."""
-    read, total = rows if isinstance(rows, Table) else (rows.__iter__, len(rows))
+    Args:
+        read: starts an iteration over the rows.
+        total: their number; ``None`` if it is unknown.
+    """
 
     def raws() -> Iterator[Raw]:
         for number, row in enumerate(read(), start=1):
@@ -63,7 +58,7 @@ def python_source(rows: Sequence[Any] | Table) -> Source:
     return Source(raws, lambda: total)
 
 
-def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Table:  # noqa: ANN401 - of any package
+def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source:  # noqa: ANN401 - of any package
     """Return the rows in an object from Python.
 
     They are those of a table, of a data set of another package, or of a mapping of columns, the
@@ -254,7 +249,9 @@ def rows_within(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
         return "", _joined(**{one: value[one] for one in _EVALUATIONS})
     if value and all(isinstance(row, dict) and has_fields(row) for row in value.values()):
         return "", [{"id": name, **row} for name, row in value.items()]
-    if has_fields(value):
+    data = value.get("data")
+    is_trace = isinstance(data, Mapping) and "spans" in data  # of MLflow: its id is next to them
+    if is_trace or has_fields(value):
         return "", rows_of_columns(value) or list[Any]([value])
     return _list_of_rows(name, value)
 
@@ -362,7 +359,7 @@ _ROWS = 1024
 """Rows of a data frame that are converted to Python objects at once."""
 
 
-def _table(given: Any) -> Table | None:  # noqa: ANN401 - of any package
+def _table(given: Any) -> Source | None:  # noqa: ANN401 - of any package
     """Return the rows of a table; ``None`` if the object is not a known kind of table."""
     library = type(given).__module__.partition(".")[0]
     read: Callable[[], Iterable[Any]]
@@ -390,7 +387,8 @@ def _table(given: Any) -> Table | None:  # noqa: ANN401 - of any package
         read = partial(table_rows, given)
     else:
         return None
-    return Table(lambda: map(plain_row, read()), len(given) if isinstance(given, Sized) else None)
+    total = len(given) if isinstance(given, Sized) else None
+    return python_source(lambda: map(plain_row, read()), total)
 
 
 def _of_series(series: Any) -> list[Any]:  # noqa: ANN401 - pandas may be missing

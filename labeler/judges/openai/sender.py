@@ -16,7 +16,7 @@ import math
 import re
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from functools import cached_property, partial
+from functools import partial
 from http import HTTPStatus
 from io import BytesIO
 from ssl import SSLCertVerificationError
@@ -27,7 +27,6 @@ from aiohttp import (
     ClientConnectorError,
     ClientError,
     ClientHttpProxyError,
-    ClientPayloadError,
     ClientResponse,
     ClientResponseError,
     ClientSession,
@@ -157,13 +156,14 @@ class DamagedBody(Exception):
 
 
 class LentResponse(ClientResponse):
-    """A response that closes its connection unless its status is one of success."""
+    """A response that closes its connection unless its status is one of success.
 
+    Attributes:
+        whole: its decoded body in UTF-8, as far as :meth:`read` has come.
+    """
+
+    whole = b""
     _is_read = False
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - of the base
-        super().__init__(*args, **kwargs)
-        self._received: list[bytes] = []
 
     @property
     def is_success(self) -> bool:
@@ -186,32 +186,21 @@ class LentResponse(ClientResponse):
     async def read(self) -> bytes:
         """Return the decoded body in UTF-8, up to the limits of a body.
 
-        A body whose end is lost or damaged counts, see :meth:`keep`.
-
         Raises:
             OversizedBody: as for :meth:`pieces`.
             DamagedBody: the same.
         """
-        if not self._is_read:
-            try:
-                async for piece in self.pieces(LARGEST_BODY):
-                    self._received.append(piece)
-            except (ClientPayloadError, DamagedBody, OversizedBody):
-                if not self.keep():
-                    raise
+        pieces = list[bytes]()
+        try:
+            async for piece in self.pieces(LARGEST_BODY):
+                pieces.append(piece)
             self._is_read = True
+        finally:
+            self.whole = in_utf8(b"".join(pieces))
         return self.whole
 
-    @cached_property
-    def whole(self) -> bytes:
-        """The decoded body in UTF-8, once it was read or kept."""
-        return in_utf8(b"".join(self._received))
-
     def keep(self) -> bool:
-        """Take what has arrived for the body; return False if it lacks a complete JSON value.
-
-        Of an error, the status says enough, whatever its body is.
-        """
+        """Return True if what was read suffices: a complete JSON value, or any error's status."""
         self.spoil()
         return not self.is_success or json_of(self.whole) is not None
 
@@ -415,6 +404,7 @@ class Sender:
         """
         headers = {} if content is None else {"content-type": "application/json"}
         response: LentResponse | None = None
+        failed: AttemptFailed | None = None
         try:
             # The session's own limits of time restart with every byte; this one does not.
             async with asyncio.timeout(self._timeout):
@@ -422,17 +412,14 @@ class Sender:
                 async with response:
                     await response.read()
         except WIRE_ERRORS as error:
-            # An answer may be whole, and paid for, although its end is not in sight.
-            is_whole = response is not None and isinstance(error, TimeoutError) and response.keep()
             failed = failed_request(error)
-        else:
-            is_whole = True
-        if response is not None and is_whole:
+        # An answer is paid for, also if its end is lost, damaged or late.
+        if response is not None and (failed is None or response.keep()):
             if response.is_success:
                 return response
             failed = _rejected(response.whole, response.status, response.headers)
         # Raised here, so that no exception that holds the key or documents is chained to it.
-        raise failed
+        raise cast("AttemptFailed", failed)
 
     async def open(
         self,

@@ -32,10 +32,11 @@ def similarity(
         typer.Option(min=1, help="Dimensions of openai embeddings; by default those of the model."),
     ] = None,
     embedder_url: Annotated[
-        str | None, typer.Option(help="Address of the embedding server; by default --base-url.")
-    ] = None,
-    embedder_key: Annotated[
-        str | None, typer.Option(help="Variable of the environment with that server's key.")
+        str | None,
+        typer.Option(
+            help="Address of the embedding server, its key in EMBEDDER_API_KEY; by default "
+            "--base-url."
+        ),
     ] = None,
     embedding_price: Annotated[
         str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")
@@ -59,7 +60,7 @@ def similarity(
     if stated is not None and stated < 0:
         raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
     price = None if stated is None else flat_price(stated, f"--embedding-price {stated}")
-    key = key_of_embedder(server, given, embedder_key)
+    key = key_of_embedder(server, given)
     embedder = open_embedder(given.embedder, server, dimensions=dimensions, price=price, key=key)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()

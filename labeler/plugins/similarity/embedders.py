@@ -154,29 +154,14 @@ def server_of_embedder(judging: JudgeOptions, url: str | None = None) -> ServerO
     return ServerOptions(**{**server, "base_url": url or judging.base_url})
 
 
-def key_of_embedder(
-    server: ServerOptions, judging: JudgeOptions, variable: str | None
-) -> str | None:
-    """Return the key of a hosted embedder; ``None`` for that of ``OPENAI_API_KEY``, if it is one.
+def key_of_embedder(server: ServerOptions, judging: JudgeOptions) -> str | None:
+    """Return the key of a hosted embedder; ``None`` for that of ``OPENAI_API_KEY``.
 
-    That is OpenAI's, or of the judge that it is sent to: no third server gets it.
-
-    Args:
-        server: of the embedder.
-        judging: the judge and its server.
-        variable: the variable of the environment that holds the key, if the user names one.
-
-    Raises:
-        UsageError: the variable is not set.
+    That is OpenAI's, or the judge's: a third host gets the one in ``EMBEDDER_API_KEY``, or none.
     """
-    if variable is not None:
-        if not (key := os.environ.get(variable)):
-            raise UsageError(
-                f"--embedder-key {variable}: there is no such variable, or it is empty"
-            )
-        return key
     known = {host_of(url) for url in (OFFICIAL_URL, judging.base_url) if url}
-    return None if host_of(server.base_url or OFFICIAL_URL) in known else NO_KEY
+    is_third = host_of(server.base_url or OFFICIAL_URL) not in known
+    return os.environ.get("EMBEDDER_API_KEY", NO_KEY) if is_third else None
 
 
 def flat_price(dollars: Decimal, source: str) -> Price:

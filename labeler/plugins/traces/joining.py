@@ -60,11 +60,6 @@ class _Node:
     talk: Talk = _SILENT
     response: str | None = None
 
-    @property
-    def question(self) -> str | None:
-        """The question, if it is known."""
-        return self.talk.question
-
 
 def rows_of(spans: Sequence[Span]) -> list[dict[str, Any]]:
     """Return the rows of a trace.
@@ -125,12 +120,12 @@ def _fault(top: _Node, spans: Iterable[Span]) -> str:
     """Return why a trace has no answer."""
     if not any(span.inputs or span.outputs or span.documents for span in spans):
         return "no_texts"
-    return "no_question" if top.question is None else "no_response"
+    return "no_question" if top.talk.question is None else "no_response"
 
 
 def _answers(node: _Node) -> list[_Node]:
     """Return the nodes of a subtree that become rows; a joined node is completed."""
-    if node.question is not None and node.response is not None:
+    if node.talk.question is not None and node.response is not None:
         return [node]
     inside = (inner for inner in node.below if inner.span and inner.span.kind == "other")
     found = [one for inner in inside for one in _answers(inner)]
@@ -138,9 +133,9 @@ def _answers(node: _Node) -> list[_Node]:
     kept = [span for one in found for span in _retrievals(one)]
     if found and len(kept) == len(list(_retrievals(node))):
         return found
-    if node.span is None or node.question is not None:
+    if node.span is None or node.talk.question is not None:
         _complete(node)
-    return [node] if node.question is not None and node.response is not None else []
+    return [node] if node.talk.question is not None and node.response is not None else []
 
 
 def _retrievals(node: _Node) -> Iterator[Span]:
@@ -161,8 +156,8 @@ def _complete(node: _Node) -> None:
     """Take a question and a response from the spans below, where the node lacks them."""
     inner = list(_nodes(node))
     spans = [one.span for one in inner if one.span]
-    if node.question is None:
-        asked = next((one for one in inner if one.question is not None), None)
+    if node.talk.question is None:
+        asked = next((one for one in inner if one.talk.question is not None), None)
         if asked:
             node.talk = asked.talk
         for kind in ("retriever", "llm") if not asked else ():
@@ -204,7 +199,7 @@ def _row(node: _Node) -> dict[str, Any]:
         raise Unjoinable("no_retrieval")
     row: dict[str, Any] = {
         "id": "",
-        "question": node.question,
+        "question": node.talk.question,
         "documents": documents,
         "response": node.response,
         "history": [turn.as_value() for turn in node.talk.history],

@@ -367,12 +367,7 @@ def _is_clear(flat: str, stop: re.Match[str], end: int) -> bool:
     if flat[at : at + 1] != " " or not flat[at : min(at + 3, end)].lstrip()[:1].isupper():
         return False
     last = flat[max(0, begin - _LONGEST_WORD) : begin].rsplit(" ", 1)[-1]
-    return len(last) > _SHORT and _is_word(last)
-
-
-def _is_word(text: str) -> bool:
-    """Return True for letters that are not an abbreviation."""
-    return text.isalpha() and text.lower() not in _ABBREVIATIONS
+    return len(last) > _SHORT and last.isalpha() and last.lower() not in _ABBREVIATIONS
 
 
 def _bare_citation(flat: str, at: int, end: int) -> int | None:
