@@ -51,7 +51,7 @@ _NEGATIONS = (
     (r"\b(sont|peut|peuvent|était|étaient)\b(?! pas)", r"ne \1 pas"),
     (r"(?<!non )\b(è|sono|può|possono|erano)\b", r"non \1"),
     (
-        r"\b(is|are|was|were|can|will|(?:c|w|sh)ould|must|has|have|had|does|do)\b(?! not|[^\s\w]\w)",
+        r"\b(is|are|was|were|can|will|(?:c|w|sh)ould|must|has|have|had|does|do)\b(?! not|\S\w)",
         r"\1 not",
     ),
 )
