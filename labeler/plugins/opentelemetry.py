@@ -66,7 +66,8 @@ class JudgeSpans:
                 stack = ExitStack()
                 stack.callback(_quietly, span.end)
                 with suppress(Exception):
-                    stack.enter_context(_current(trace, span))
+                    quiet = {"record_exception": False, "set_status_on_exception": False}
+                    stack.enter_context(trace.use_span(span, **quiet))
                 self._open[call.task.key] = span, stack
         elif call.task.key in self._open:
             span, stack = self._open.pop(call.task.key)
@@ -91,12 +92,6 @@ def _begun(trace: Any, spec: JudgeSpec, request: Task) -> Any:  # noqa: ANN401 -
         )
         return span if span.is_recording() else None
     return None
-
-
-def _current(trace: Any, span: Any) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
-    return trace.use_span(
-        span, end_on_exit=False, record_exception=False, set_status_on_exception=False
-    )
 
 
 def _quietly(call: Callable[..., object], *given: object) -> None:
