@@ -21,7 +21,7 @@ from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.answers import Profile
 from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
-from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
+from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number, plural
 
 
 class MetricsRowJSON(TypedDict):
@@ -142,7 +142,8 @@ class MetricsTable(Displayed, list[MetricsRow]):
             for row in self
         ]
         failed = sum(row.failed is not None for row in self)
-        return Display(f"metrics of {len(self):,} rows, {failed:,} failed", Grid(columns, cells))
+        title = f"metrics of {plural(len(self), 'row')}, {failed:,} failed"
+        return Display(title, Grid(columns, cells))
 
 
 def measure(outcome: AnyOutcome, metrics: Sequence[Metric] | None = None) -> MetricsRow:

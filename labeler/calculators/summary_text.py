@@ -21,6 +21,7 @@ from labeler.sentences.display import (
     Grid,
     Section,
     arrow,
+    have,
     in_percent,
     number,
     percent,
@@ -216,12 +217,12 @@ def summary_sections(rows: Sequence[SummaryRow], view: View, source: str = "") -
     names = configuration_names(row.label for row in rows)
     for label, name in names.items():
         own = [row for row in rows if row.label == label]
-        measured = measured_rows(own)
-        shown = _shown(measured, view)
+        shown = _shown(measured := measured_rows(own), view)
         notes = [*_view_notes(own, shown, view)]
         if left := len({row.metric for row in measured} - {row.metric for row in shown}):
             command = f"labeler metrics {shlex.quote(source)} " if source else ""
-            notes.append(f"{left} more metrics: {command}--all (--details: counts and methods)")
+            more = plural(left, "more metric")
+            notes.append(f"{more}: {command}--all (--details: counts and methods)")
         if len(names) > 1:
             yield Section(f"{name}:")
         yield from _tables(shown, view)
@@ -352,7 +353,7 @@ class Headline:
         lacking = f"{self.unsupported:,} {'is' if self.unsupported == 1 else 'are'} not"
         if names:
             lacking += f": {names}" if self.unsupported == 1 else f"; worst: {names}"
-        unjudged = f"{self.unjudged:,} {'has' if self.unjudged == 1 else 'have'} no verdict."
+        unjudged = f"{self.unjudged:,} {have(self.unjudged)} no verdict."
         failed = f"{self.failed:,} {'row' if self.failed == 1 else 'rows'} failed."
         counted = ((self.unsupported, f"{lacking}."), (self.unjudged, unjudged))
         return " ".join(text for count, text in (*counted, (self.failed, failed)) if count)
@@ -386,9 +387,8 @@ def headline(
     if not judged:
         return Headline(_mean_of_first(rows, labeled), failed=failed)
     supported = sum(round((row.mean or 0) * row.defined) for row in support)
-    noun = "answer" if judged == 1 else "answers"
     share = percent(supported / judged) if len(support) > 1 else _joined(support[0])
-    finding = f"{supported:,} of {judged:,} {noun} fully supported ({share})"
+    finding = f"{supported:,} of {plural(judged, 'answer')} fully supported ({share})"
     grouped = [row for row in groups if row.metric.id == SUPPORTED] or support
     return Headline(
         f"{finding}{_lowest_group(grouped)}.",
@@ -403,7 +403,7 @@ def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
     """Return a sentence on the first metric with a value."""
     row = next((row for row in rows if row.defined), None)
     if row is None:
-        return f"No metric has a value for {labeled:,} labeled records."
+        return f"No metric has a value for {plural(labeled, 'labeled record')}."
     group = f" for {shortened(row.group, LONGEST_NAME)}" if row.group is not None else ""
     mean, interval = in_words(row)
     between = f" ({interval})" if interval else ""

@@ -36,6 +36,7 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
+    have,
     plural,
     reason_counts,
     shortened,
@@ -272,10 +273,9 @@ class WorstRecords(Displayed, list[WorstRecord]):
         if len(self.ways) > 1:
             noun = f"{plural(self.total, 'label')} of {len(self.ways)} judge configurations"
         counted = f"{self.lacking:,}" if self.lacking else "None"
-        have = "have" if self.lacking > 1 else "has"
-        found = f"{counted} of {noun} {have} an unsupported sentence"
+        found = f"{counted} of {noun} {have(self.lacking or 1)} an unsupported sentence"
         if self.unjudged:
-            found += f"; {self.unjudged:,} {'has' if self.unjudged == 1 else 'have'} no verdict"
+            found += f"; {self.unjudged:,} {have(self.unjudged)} no verdict"
         if len(self) < self.lacking:
             found += f"; the {len(self) if len(self) > 1 else 'one'} with the least support"
         return f"{found}{':' if self.lacking else '.'}"

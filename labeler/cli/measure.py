@@ -125,7 +125,8 @@ def _write_rows(request: _Request, output: str | None, otel_events: str | None) 
     elif output is not None:
         from labeler.calculators.export import write_numbers
 
-        notify(f"{write_numbers(noted, measured.copies, output)} rows written to {output}")
+        written = plural(write_numbers(noted, measured.copies, output), "row")
+        notify(f"{written} written to {output}")
     else:
         for row in noted:
             print_json(row.as_json(__version__))

@@ -42,6 +42,7 @@ from labeler.sentences.display import (
     Grid,
     Section,
     number,
+    plural,
     shortened,
 )
 
@@ -222,9 +223,8 @@ def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
         )
     if people.matched.ties:
         yield (
-            f"ties between annotators: {people.matched.ties} verdicts on records and sentences "
-            "have as many yeses as noes; they count one half in people's and PPI++ means and not "
-            "at all elsewhere"
+            f"{plural(people.matched.ties, 'tie')} between annotators, with as many yeses as noes "
+            "on a record or sentence: one half in people's and PPI++ means, not counted elsewhere"
         )
     if people.derived:
         named = ", ".join(f"{metric} of {count}" for metric, count in people.derived.items())

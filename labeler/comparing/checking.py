@@ -143,9 +143,8 @@ def _verdicts(
     notes: dict[str | None, list[Note]] = {}
     for row in rows:
         if row.label in unasked and row.group in checked:
-            counts = {**row.undefined, **row.failed}
-            full = f"not gated: {listed(counts)} by {ways[row.label]}"
-            total = plural(sum(counts.values()), "record")
+            full = f"not gated: {listed(row.undefined | row.failed)} by {ways[row.label]}"
+            total = plural(row.rows, "record")
             brief = f"not checked: {total} whose judge was not asked for it"
             notes.setdefault(row.group, []).append(Note(full, brief))
     for row in rows:

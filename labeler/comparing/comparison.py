@@ -32,7 +32,9 @@ from labeler.sentences.display import (
     digits_for,
     display_of,
     figure,
+    have,
     percent,
+    plural,
     shortened,
 )
 from labeler.version import __version__
@@ -100,12 +102,12 @@ class JudgeInconsistency:
 
     def __str__(self) -> str:
         found = (
-            f"{self.pairs} pairs with the same question and documents, no evidence about "
+            f"{plural(self.pairs, 'pair')} with the same question and documents, no evidence about "
             f"retrieval; mean absolute difference {self.mean_absolute_difference:.4f}, "
-            f"{self.one_sided} with a value on one side only"
+            f"{self.one_sided:,} with a value on one side only"
         )
         if self.flipped:
-            found += f", {percent(self.flipped, 1)} of {self.sentences} sentences flipped"
+            found += f", {percent(self.flipped, 1)} of {plural(self.sentences, 'sentence')} flipped"
             found += "" if self.lean is None else f", lean to sentences used {self.lean:+.3f}"
         return found
 
@@ -398,11 +400,13 @@ class Comparison(Displayed):
         lost = len(self.a.labels.keys() & self.b.failed.keys()) + counts.only_a
         total = counts.pairs + lost
         if lost > total * MOST_LACKING:
-            yield f"{lost} of {total} records with a label in A have none in {b}"
+            found = plural(total, "record")
+            yield f"{lost:,} of {found} with a label in A {have(lost)} none in {b}"
         for row in self.every:
             pairs = row.pairs + row.undefined_pairs
             if (count := row.definedness.only_a) > pairs * MOST_LACKING:
-                yield f"{count} of {pairs} records have no value of {row.name} in {b}, and one in A"
+                found = f"{plural(pairs, 'record')} {have(count)}"
+                yield f"{count:,} of {found} no value of {row.name} in {b}, and one in A"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

@@ -96,8 +96,8 @@ def _clauses(rows: Rows, kind: str) -> str:
     """Return the first difference of one direction, and the number of further ones."""
     own = [row for row in rows if row.verdict == kind]
     more = len({row.metric for row in own}) - 1
-    several = "1 more metric" if more == 1 else f"{more} more metrics"
-    return " and ".join([*(row.described for row in own[:1]), *([several] if more > 0 else [])])
+    several = [plural(more, "more metric")] if more > 0 else []
+    return " and ".join([*(row.described for row in own[:1]), *several])
 
 
 def _open(found: Comparison) -> Conclusion:
@@ -203,7 +203,7 @@ def sections(
             name = "metric_name" if every or one.by is None else "group_name"
             grid = figures(one, rows, attrgetter(name))
             yield Section(heading, [grid], [*_moved(rows, one.letter)])
-    more = f"{left_out} more metrics: --all. " if left_out else ""
+    more = f"{plural(left_out, 'more metric')}: --all. " if left_out else ""
     more += "Tests, settings and missing values: --details. A page: --html FILE."
     yield Section(lines=["", *(_reading_aid(found) if details else (*found.records, more))])
 
@@ -341,8 +341,8 @@ def _notes(rows: Rows, b: str) -> Iterator[str]:
         found = row.definedness
         if found.differs:
             yield (
-                f"{row.metric.id} has a value only in A for {found.only_a} pairs, only in {b} for "
-                f"{found.only_b}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
+                f"{row.metric.id} has a value only in A for {plural(found.only_a, 'pair')}, only "
+                f"in {b} for {found.only_b:,}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
             )
     if shared := {row.questions for row in rows if row.questions is not None}:
         yield question_groups(max(shared))

@@ -45,6 +45,7 @@ from labeler.sentences.display import (
     Section,
     arrow,
     figure,
+    have,
     number,
     plural,
     shortened,
@@ -224,8 +225,8 @@ class LabelDiff(Displayed):
         total = self.counts.pairs
         found = [count for count in self._flips_of(None) if count.flipped]
         first = "; ".join(map(str, found[:2]))
-        have = "has" if self.flipped == 1 else "have"
-        verdicts = f"{self.flipped:,} of {total:,} records {have} a verdict that differs: {first}"
+        verdicts = f"{self.flipped:,} of {plural(total, 'record')} {have(self.flipped)} a verdict "
+        verdicts += f"that differs: {first}"
         if not self.flipped:
             verdicts = f"no verdict differs in {plural(total, 'record')} with the same sentences"
         parts = self.counts.left_out

@@ -16,7 +16,7 @@ from labeler.calculators.registry import Collected
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UnknownName, UsageError, for_caller, number_in
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import plural
+from labeler.sentences.display import have, plural
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""
@@ -117,12 +117,12 @@ class Excess(NamedTuple):
     def __str__(self) -> str:
         """Return the share in plain words, and the option that sets it."""
         count = sum(self.counts.values())
-        what = "failed" if self.name == "failed" else "have no value"
+        what = "failed" if self.name == "failed" else f"{have(count)} no value"
         unpaired = {UNPAIRED[one]: n for one, n in self.counts.items() if one in UNPAIRED}
         if unpaired:
             others = count - sum(unpaired.values())
             reasons = unpaired | ({"failed on a side": others} if others else {})
-            what = f"have no pair ({listed(reasons)})"
+            what = f"{have(count)} no pair ({listed(reasons)})"
         return for_caller(
             f"{count:,} of {plural(self.rows, 'record')} {what}, "
             f"at most {100 * self.most:.15g} % may (--max-{self.name})"

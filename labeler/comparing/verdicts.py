@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -387,7 +387,7 @@ def _checked_value(gate: Gate, row: SummaryRow, on: str) -> float | None:
 
 def _why_without_value(metric: Metric, row: SummaryRow) -> tuple[str, ...]:
     others = definitions_with_values(metric, row.undefined)
-    why = f"no record has a value: {listed({**row.undefined, **row.failed})}"
+    why = f"no record has a value: {listed(Counter(row.undefined) + Counter(row.failed))}"
     return (why, *others, *metric.remedies(row.undefined))
 
 

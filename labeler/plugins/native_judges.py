@@ -104,7 +104,9 @@ class _Answers(NamedTuple):
             "tool_calls": [{"function": {"arguments": arguments}}],
         }
         choice = {"message": message, "finish_reason": finish}
-        has_choice = isinstance(blocks, list) or unfinished(finish)
+        # Gemini leaves the parts of an empty answer out.
+        has_end = finish if self.candidates else unfinished(finish)
+        has_choice = isinstance(blocks, list) or has_end
         return read_completion(
             {
                 "choices": [choice, *[{}] * (len(listed) - 1)] if has_choice else [],

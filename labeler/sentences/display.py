@@ -225,6 +225,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def have(count: int) -> str:
+    """Return the verb after a count: ``has`` after 1, else ``have``."""
+    return "has" if count == 1 else "have"
+
+
 def number(value: object, form: str = ".4f") -> str:
     """Return a number as a cell; a dash if it is undefined."""
     if not isinstance(value, int | float | Fraction):

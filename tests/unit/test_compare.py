@@ -308,10 +308,14 @@ def test_a_value_has_one_name_on_both_sides() -> None:
     assert [one.group for one in found] == ['"(differs)"', '"true"', "(differs)"]
 
 
-def test_equal_means_without_an_interval_are_no_change() -> None:
-    """Of one pair nothing is certain, but its change is known."""
+def test_one_pair_in_words() -> None:
+    """Nothing is certain of it, but its change is known; every noun is singular."""
     (found,) = compare([row(1)], [row(1)], "adherence").rows
     assert found.change_in_words == "0"
+    (alike,) = compare([row(1)], [row(1, relevant=())], "relevance").rows
+    assert str(alike.judge_inconsistency).startswith("1 pair with the same question")
+    (lost,) = compare([row(1), row(2)], [row(1), failure("row-2")], "adherence").losses()
+    assert lost == "1 of 2 records with a label in A has none in B"
 
 
 def test_a_column_that_no_row_has() -> None:
@@ -568,7 +572,7 @@ def test_the_command_fails_where_something_is_worse(command: Command) -> None:
     assert "B is" in out
     assert err.splitlines() == [
         "B (b.jsonl): worse: 7 fewer of 7 answers fully supported, -1 (-1 to -.18)",
-        "B (b.jsonl): 1 of 8 records with a label in A have none in B",
+        "B (b.jsonl): 1 of 8 records with a label in A has none in B",
     ]
 
 

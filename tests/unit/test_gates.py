@@ -101,6 +101,12 @@ ONE = [record(support={"a": ["0a"], "b": []})]
             [False],
             "no record has a value: 1 refusal",
         ),
+        (
+            [record(support={}), failure("f", "empty_response")],  # a reason of both kinds of rows
+            {"at_least": 0.0},
+            [False],
+            "no record has a value: 2 empty_response",
+        ),
         ([], {"at_least": 0.0}, [False], "no record has a value: there are"),
         ([], {"at_least": 0.0, "by": "topic"}, [False], "there are no records"),
         (

@@ -338,6 +338,16 @@ def test_an_error_of_status_200_is_one(name: str, stated: dict[str, Any]) -> Non
     assert (error.kind, error.status, error.message) == ("status", 500, "Busy")
 
 
+@pytest.mark.parametrize(
+    ("finish", "kind"), [("STOP", None), ("MALFORMED_FUNCTION_CALL", "slipped")]
+)
+def test_an_answer_of_gemini_without_parts_is_a_broken_one(finish: str, kind: str | None) -> None:
+    """It is paid for, so it is not a failure of the server, which would be asked again often."""
+    answer = {"candidates": [{"content": {"role": "model"}, "finishReason": finish}]}
+    read = read_of("gemini", answer)
+    assert (read.content, read.error and read.error.kind) == ("", kind)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_further_candidates_are_counted(first: int) -> None:
     """The one with index 0 is the answer, wherever it stands."""
