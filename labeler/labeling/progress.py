@@ -320,35 +320,23 @@ class _TerminalBar:
         from rich import progress  # noqa: PLC0415 - for terminals only
 
         self._bar: progress.Progress = progress.Progress(
-            progress.TextColumn(doing),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TextColumn("{task.fields[rate]:.0f}/s"),
-            progress.TextColumn("{task.fields[stored]} stored"),
-            progress.TextColumn("{task.fields[failed]} failed"),
-            progress.TextColumn("{task.fields[dollars]}"),
-            progress.TimeRemainingColumn(),
+            progress.BarColumn(bar_width=10),  # the line is what a narrow terminal needs
+            progress.TextColumn("{task.description}"),
             console=console(stderr=True),
             # rich would redirect standard output to the bar's terminal.
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._bar.add_task("", total=None, rate=0.0, stored=0, failed=0, dollars="")
+        self._doing, self._began = doing, time.monotonic()
+        self._task = self._bar.add_task(doing, total=None)
 
     def start(self) -> None:
         self._bar.start()
 
     def draw(self, counts: RunCounts) -> None:
-        rate = self._bar.tasks[self._task].speed or 0.0
-        self._bar.update(
-            self._task,
-            total=counts.total,
-            completed=counts.reached,
-            rate=rate,
-            stored=counts.origins["store"],
-            failed=counts.failed,
-            dollars=counts.dollars,
-        )
+        line = counts.line(self._doing, time.monotonic() - self._began)
+        total, reached = counts.total, counts.reached
+        self._bar.update(self._task, total=total, completed=reached, description=line)
 
     def notice(self, text: str) -> None:
         self._bar.console.print(visible(text))

@@ -264,7 +264,7 @@ def test_a_progress_bar_keeps_its_hands_off_standard_output(tmp_path: Path) -> N
     assert json.loads((tmp_path / "summary.json").read_text())[0]["defined"] == 14
     assert '"kind"' not in shown
     assert "labeling" in shown
-    assert "14/14" in shown
+    assert "14 of 14" in shown
 
 
 def test_a_terminal_shows_labels_without_obeying_them(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_terminal_shows_progress_unless_it_is_off(
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     labeler.label(ROWS, judge="embedded", store=labeler.MemoryStore(), progress=progress)
     out, err = capsys.readouterr()
-    assert ("5/5" in err, "labeling" in err) == (is_terminal and progress,) * 2
+    assert ("5 of 5" in err, "labeling" in err) == (is_terminal and progress,) * 2
     assert (out, bool(err)) == ("", is_terminal and progress)
 
 
