@@ -34,6 +34,8 @@ _SAMPLING = {
     "seed": "gen_ai.request.seed",
 }
 
+_ENDS_HERE = dict.fromkeys(("end_on_exit", "record_exception", "set_status_on_exception"), False)
+"""Options of a current span that is ended, and marked as failed, here."""
 Attributes = Mapping[str, str | int | float]
 
 
@@ -66,8 +68,7 @@ class JudgeSpans:
                 stack = ExitStack()
                 stack.callback(_quietly, span.end)
                 with suppress(Exception):
-                    quiet = {"record_exception": False, "set_status_on_exception": False}
-                    stack.enter_context(trace.use_span(span, **quiet))
+                    stack.enter_context(trace.use_span(span, **_ENDS_HERE))
                 self._open[call.task.key] = span, stack
         elif call.task.key in self._open:
             span, stack = self._open.pop(call.task.key)
