@@ -392,7 +392,7 @@ class _Sums:
         yes, no, positive, right = self._counts(sums)
         # Balanced accuracy, times a constant: whole numbers, so equal ones are equal.
         accuracy = (right * no - (positive - right) * yes)[:, self._nearest]
-        reaches = self._rates(sums)[2] >= self._precision - _ROUNDING
+        reaches = right >= (self._precision - _ROUNDING) * np.maximum(positive, _ROUNDING)
         best = self._tried[self._nearest][np.argmax(accuracy, axis=1)]
         lowest = self._tried[np.argmax(reaches, axis=1)]
         return {
@@ -406,12 +406,6 @@ class _Sums:
         positive, right = np.split(sums[:, 2 + 3 * BINS :], 2, axis=1)
         return sums[:, 1:2], sums[:, :1] - sums[:, 1:2], positive, right
 
-    def _rates(self, sums: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return sensitivity, specificity and precision at each threshold."""
-        yes, no, positive, right = self._counts(sums)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return right / yes, 1 - (positive - right) / no, right / positive
-
     def threshold(
         self, whole: Floats, name: str, found: Mapping[str, float], drawn: Mapping[str, Interval]
     ) -> Threshold:
@@ -419,13 +413,14 @@ class _Sums:
         value = found[name]
         if not math.isfinite(value):
             return Threshold(undefined="one_class")
-        rates = self._rates(whole)
-        if name == "precise" and not (rates[2] >= self._precision - _ROUNDING).any():
+        place = min(int(np.searchsorted(self._tried, value)), len(self._tried) - 1)
+        counts = np.broadcast_arrays(*self._counts(whole))
+        yes, no, positive, right = (float(one[0, place]) for one in counts)
+        precision = right / positive  # every threshold that is tried has a positive verdict
+        if name == "precise" and precision < self._precision - _ROUNDING:
             return Threshold(undefined="not_reached")
-        place = int(np.searchsorted(self._tried, value))
-        sensitivity, specificity, precision = (
-            None if math.isnan(rate[0, place]) else float(rate[0, place]) for rate in rates
-        )
+        sensitivity = right / yes if yes else None
+        specificity = 1 - (positive - right) / no if no else None
         accuracy = None
         if sensitivity is not None and specificity is not None:
             accuracy = (sensitivity + specificity) / 2
