@@ -272,15 +272,9 @@ class Columns:
                 rest = choice.paths[0].without(rest)
             fields[field] = value
         others = {name: value for name, value in rest.items() if name not in fields}
-        displaced = {
-            name: rest[name]
-            for name in fields
-            if name not in id_columns and rest.get(name) not in (None, "")
-        }
-        whole = {**others, **fields}
-        if displaced:
-            whole["metadata"] = with_metadata(whole.get("metadata"), displaced)
-        return whole
+        own = {name: rest.get(name) for name in fields if name not in id_columns}
+        displaced = {name: value for name, value in own.items() if value not in (None, "")}
+        return _with_displaced({**others, **fields}, displaced)
 
     def _found(
         self, field: str, row: Mapping[str, Any], where: str
@@ -345,7 +339,10 @@ class Columns:
             found.pop("documents", None)
         elif found.get("tool_outputs"):
             found.setdefault("documents", [])
-        return {**others, **found}
+        displaced = {
+            n: v for n, v in others.items() if n in found and v not in (None, "", found[n])
+        }
+        return _with_displaced({**others, **found}, displaced)
 
     def reads(self, field: str, row: Mapping[str, Any]) -> bool:
         """Return True if a row has a value in a column of a field."""
@@ -391,6 +388,12 @@ class Columns:
                         made = str(choice) in whole and str(choice) not in row
                         columns[field] = self.turns.text if self.turns and made else str(choice)
         return columns
+
+
+def _with_displaced(row: dict[str, Any], displaced: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with columns in its metadata whose names now stand for other values."""
+    metadata = {"metadata": with_metadata(row.get("metadata"), displaced)} if displaced else {}
+    return row | metadata
 
 
 def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: ANN401 - any JSON

@@ -31,7 +31,7 @@ from labeler.data.parsing import (
     reject_surrogates,
     to_example,
 )
-from labeler.data.written_values import ROUNDED, garbled, is_printed
+from labeler.data.written_values import ALTERED, garbled, is_printed
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -193,9 +193,9 @@ class _RowConverter:
                 fields = {name: value for name, value in fields.items() if value is not None}
             if self._id_from:
                 fields["id"] = joined_id(given, self._id_from, where)
-            if raw.text_only and ROUNDED.fullmatch(str(fields.get("id"))):
-                text = "an id such as '1.0' or '1.2E+17'; programs write numbers so, and round them"
-                self._note("rounded", text)
+            if raw.text_only and ALTERED.fullmatch(name := str(fields.get("id"))):
+                text = f"an id such as {name!r:.40}, as data frames and Excel alter numbers"
+                self._note("altered", text)
             self._note_shown(given, fields, columns)
             fields = self._without_thoughts(fields)
             return Row(where, to_example(fields, where), is_named=fields.get("id") is not None)
@@ -235,7 +235,7 @@ class _RowConverter:
             text = f"a text with {mark!r} or the like, as of a wrong encoding or a tokenizer"
             self._note("garbled", text)
         for column, field in _UNREAD.items():
-            if fields.get(column) and fields.get(field) is None:
+            if isinstance(fields.get(column), str | int | list) and fields.get(field) is None:
                 self._note(column, f"{column!r} and no {field!r}: --map {field}={column} reads it")
 
     def _note_printed(self, name: str, text: object, path: str) -> None:

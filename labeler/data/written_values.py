@@ -35,9 +35,9 @@ MISSING = HIDDEN | frozenset(
 )
 """Texts that Python, pandas, JavaScript and databases write for a missing value, and Excel for one
 that it cannot show."""
-ROUNDED = re.compile(r"\d+\.0|\d\.\d+E\+\d+")
-"""A number as data frames write whole ones next to missing ones, or as Excel writes long ones."""
-_GARBLED = ("\ufffd", "â€", "Ã©", "Ã¼", "Ġthe", "▁the")
+ALTERED = re.compile(r'\d+\.0|\d\.\d+E\+\d+|="\d+"')
+"""A number as data frames write whole ones next to missing ones, or as Excel shows long ones."""
+_GARBLED = ("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", "<|im_end|>", "<|eot_id|>")
 _CONSTANTS = {
     **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
     "True": True,

@@ -45,16 +45,18 @@ _LIST_NUMBER = re.compile(
 )
 """The number of a list item, which a splitter may leave at the end of the sentence before."""
 _NEGATIONS = (
+    (r"\b(ist|sind|wird|werden|kann|können|wurde|wurden)\b(?! nicht)", r"\1 nicht"),
+    (r"(?<!no )(?<!gibt )\b(es|está|están|fue|fueron|puede|pueden|tiene|tienen)\b", r"no \1"),
+    (r"(?<=[eo]s )(?<!no )\b(son)\b|\b(son)(?= (?:un|el|l[ao]|muy|más))", r"no son"),
+    (r"\b(sont|peut|peuvent|était|étaient)\b(?! pas)", r"ne \1 pas"),
+    (r"(?<!non )\b(è|sono|può|possono|erano)\b", r"non \1"),
     (
-        r"\b(is|are|was|were|can|could|will|would|should|must|has|have|had|does|do)\b(?! not|n't)",
+        r"\b(is|are|was|were|can|will|(?:c|w|sh)ould|must|has|have|had|does|do)\b(?! not|\S\w)",
         r"\1 not",
     ),
-    (r"\b(ist|sind|wird|werden|kann|können|wurde|wurden)\b(?! nicht)", r"\1 nicht"),
-    (r"\b(es|son|está|están|fue|fueron|puede|pueden|tiene|tienen)\b", r"no \1"),
-    (r"\b(sont|peut|peuvent|était|étaient)\b(?! pas)", r"ne \1 pas"),
-    (r"\b(è|sono|può|possono|era|erano)\b", r"non \1"),
 )
-"""The first one that fits is used: English, German, Spanish, French, Italian."""
+"""The first one that fits is used: German, Spanish, French, Italian, English. English comes last,
+as German has a *was* and a *will*; *es* and *son* must look Spanish, as others have those too."""
 _STEPS = (3, 7, 11, 19, 40)
 """Differences from a number to those that may replace it."""
 _DETAILS = (

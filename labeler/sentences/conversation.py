@@ -385,7 +385,7 @@ _MARK = re.compile(
     r"|(?P<code>`+|(?:^|(?<=\n))[ ]{0,3}~{3,})",
     re.IGNORECASE,
 )
-_FIRST = ("</", "<|", "<think", "<thought", "<reason", "<seed", "<antth", "[think]", "◁think")
+_FIRST = ("</", "<|", "<think", "<thought", "<reason", "<seed", "<antth", "think]", "think▷")
 """A text without any of these, in small letters, has no thoughts."""
 
 

@@ -291,6 +291,15 @@ def test_a_list_of_messages_is_question_response_and_history(preset: str) -> Non
     assert f"reading by --preset {preset}" in notice
 
 
+def test_columns_that_messages_replace_stay_metadata() -> None:
+    """A question and a history of the row's own, next to its messages."""
+    own = {"question": "Rewritten?", "history": "none", "documents": ["x"]}
+    [read] = [one.content for one in labeler.open_rows([{**SHAPES["openai_messages"], **own}])]
+    assert isinstance(read, Example)
+    assert read.question == ASKED["content"]
+    assert read.metadata == {"question": "Rewritten?", "history": "none"}
+
+
 def test_tool_outputs_alone_are_enough_to_judge_a_response() -> None:
     """Nothing was retrieved, so nothing is measured of it."""
     turns = SHAPES["openai_messages"]["messages"]

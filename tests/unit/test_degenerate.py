@@ -191,6 +191,7 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
         ("<THINK time=3>Hm.</Think> It is 90 m.", "It is 90 m."),
         ("Hm, 80 m?\n</think>\nIt is 90 m.", "It is 90 m."),
         ("[THINK]Hm.[/THINK]It is 90 m.", "It is 90 m."),
+        ("Hm.[/THINK]It is 90 m.", "It is 90 m."),
         ("◁think▷Hm.◁/think▷It is 90 m.", "It is 90 m."),
         (
             "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>It",

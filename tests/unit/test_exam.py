@@ -166,7 +166,13 @@ def test_every_kind_changes_what_it_says() -> None:
     ("text", "changed"),
     [
         ("Der Turm ist hoch.", "Der Turm ist nicht hoch."),
+        ("Was er will, ist ein Boot.", "Was er will, ist nicht ein Boot."),
+        ("Im Hafen gibt es Tore.", None),
         ("La torre es alta.", "La torre no es alta."),
+        ("Las torres son altas.", "Las torres no son altas."),
+        ("El faro no puede verse.", None),
+        ("The lamp is red.", "The lamp is not red."),
+        ("The son of the Roman era can't see.", None),
         ("塔は高い。", None),
         ("1. Press the red knob twice.", None),
         ("Press the red knob twice. 2.", None),
@@ -174,7 +180,7 @@ def test_every_kind_changes_what_it_says() -> None:
     ],
 )
 def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -> None:
-    """Negation follows rules of some languages; the number of a list is no number."""
+    """Negation follows rules of its language, and no other; the number of a list is no number."""
     row = labeler.Example(
         id="r",
         question="What?",

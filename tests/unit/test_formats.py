@@ -815,13 +815,18 @@ def test_a_text_of_a_missing_value_in_an_optional_field_is_counted() -> None:
 def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:
     """Data frames, Excel, tokenizers and wrong encodings write them; they are read as they are."""
     path = tmp_path / "rows.csv"
-    texts = {"1.0": "It\u00e2\u0080\u0099s", "1.2E+17": "Ça.", "1.01": "Over \u0120the lazy"}
+    texts = {
+        "1.0": "It\u00e2\u0080\u0099s",
+        "1.2E+17": "Ça.",
+        "1.01": "Over \u0120the lazy",
+        '="007"': "A.",
+    }
     lines = [f"{name},Q?,[],{text}\n" for name, text in texts.items()]
-    path.write_text("".join(["id,question,documents,response\n", *lines]))
+    path.write_text("".join(["id,question,documents,response\n", *lines]), encoding="utf-8")
     rows = open_rows(path)
     assert [row.content.id for row in rows] == list(texts)
-    said = [text.partition(" such as")[0].partition(" or the")[0] for text in rows.notices.values()]
-    assert said == ["2 rows have an id", "1 row has a text with 'Ġthe'"]
+    said = [text.partition(", as")[0].partition(" or the")[0] for text in rows.notices.values()]
+    assert said == ["3 rows have an id such as '=\"007\"'", "2 rows have a text with 'Ġthe'"]
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,6 @@ def test_the_command_has_several_judges_score_and_says_how_far_they_agree(
     ("options", "message"),
     [
         (("--judges", "openai:a,embedded"), "judge 'embedded' can label but not score"),
-        (("--judge", "replay"), "use a language model: --judge PROVIDER:MODEL"),
         (("--judges", "openai:a,openai:a"), "twice"),
         (("--judges", "openai:a", "--judge", "openai"), "give one of the two"),
     ],

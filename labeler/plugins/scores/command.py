@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
 def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:
     """Score rows by rubrics or by criteria of your own."""
-    from labeler.cli.label import RunReport
     from labeler.judges.opening import open_judge, open_judges, price_of_run
     from labeler.plugins.scores.api import iter_scores
     from labeler.plugins.scores.collected import Scores
 
-    _require_scorers(str(given.judges or given.judge or "openai"))
     if given.judges is not None:
         judges = open_judges(given.judges, given)
     else:
@@ -88,13 +86,3 @@ def length(
         print_json([one.as_json(__version__) for one in found])
     else:
         print_length(found, __version__)
-
-
-def _require_scorers(judges: str) -> None:
-    """Reject a judge that gives labels only, before anything is read."""
-    for judge in (name.strip() for name in judges.split(",")):
-        if judge in {"embedded", "replay"}:
-            raise UsageError(
-                f"judge {judge!r} can label but not score; use a language model: "
-                "--judge PROVIDER:MODEL, or --model NAME with --base-url for a server of your own"
-            )

@@ -159,14 +159,11 @@ def choose_criteria(
         UsageError: a name or file is unknown, a criterion is invalid, two have the same name, or
             one has the name of another metric or column.
     """
-    if not isinstance(wanted, str | Path | Criterion | Iterable):
-        raise UsageError(
-            f"criteria must be names, files or criteria, one or a list, got {wanted!r:.40}"
-        )
-    listed = [wanted] if isinstance(wanted, str | Path | Criterion) else list(wanted)
+    if isinstance(wanted, str | Path | Criterion) or not isinstance(wanted, Iterable):
+        wanted = [wanted]
     chosen: dict[str, Criterion] = {}
     taken = _taken_names()
-    for criterion in (found for one in listed for found in _named(one)):
+    for criterion in (found for one in wanted for found in _named(one)):
         if criterion.name in chosen:
             raise UsageError(f"criterion {criterion.name!r} is given twice; give each one once")
         if criterion.name in taken:

@@ -17,7 +17,6 @@ from labeler.judges.options import JudgeOptions
 from labeler.plugins.similarity import SimilarityOptions
 
 if TYPE_CHECKING:
-    from labeler.cli.label import RunReport
     from labeler.judges.judge import Judge
     from labeler.plugins.similarity.comparing import EmbeddingWork
     from labeler.plugins.similarity.embedders import Embedder
@@ -44,7 +43,6 @@ def similarity(
     ] = None,
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
-    from labeler.cli.label import RunReport
     from labeler.judges.opening import open_judge, price_of_run
     from labeler.labeling.options import dollars
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
