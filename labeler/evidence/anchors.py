@@ -355,10 +355,13 @@ class Anchors(Displayed):
             raise UsageError(
                 f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
             )
-        for first, *later in zip(*rounds, strict=True):
-            if not all(_is_about(first, one) for one in (first, *later)):
+        for own in zip(*rounds, strict=True):
+            labels = (one for one in own if isinstance(one, LabelRecord))
+            texts = [shown(one.example, reference=True) for one in labels]
+            is_label, ids = isinstance(own[0], LabelRecord), {one.id for one in own}
+            if not is_label or len(ids) > 1 or texts.count(texts[0]) < len(texts):
                 raise UsageError(
-                    f"{path}: the answers about {first.id!r} are not all about one text: lines "
+                    f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
         return cls(rounds, path, header.pending)
@@ -409,14 +412,6 @@ def answers_of(outcome: Outcome) -> _Answer:
     if None in found["supported"] or not found["supported"]:
         return None
     return {kind: [bool(one) for one in found[field]] for kind, field in FIELDS.items()}
-
-
-def _is_about(first: Outcome, later: Outcome) -> bool:
-    """Return whether the first answer about a record is a label, and a later one of its texts."""
-    if not isinstance(first, LabelRecord) or first.id != later.id:
-        return False
-    one, other = first.example, later.example if isinstance(later, LabelRecord) else first.example
-    return shown(one, reference=True) == shown(other, reference=True)
 
 
 def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
