@@ -38,7 +38,7 @@ from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import headline_metrics, plain_name, select_metrics
 from labeler.comparing.calibration import FIELDS
-from labeler.data.label_files import outcome_of, replaced, to_line
+from labeler.data.label_files import outcome_of, replaced
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
 from labeler.evidence.copies import (
@@ -330,7 +330,8 @@ class Anchors(Displayed):
         if self.path is not None:
             size = len(self.records)
             header = _Header(kind="anchors", version=1, records=size, pending=self.pending)
-            lines = (with_checksum(to_line(one).encode()).decode() for one in chain(*self.rounds))
+            texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
+            lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
                 file.writelines(f"{line}\n" for line in (header.model_dump_json(), *lines))
 
@@ -354,10 +355,13 @@ class Anchors(Displayed):
             raise UsageError(
                 f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
             )
-        for first, *later in zip(*rounds, strict=True):
-            if not all(_is_about(first, one) for one in (first, *later)):
+        for own in zip(*rounds, strict=True):
+            labels = (one for one in own if isinstance(one, LabelRecord))
+            texts = [shown(one.example, reference=True) for one in labels]
+            is_label, ids = isinstance(own[0], LabelRecord), {one.id for one in own}
+            if not is_label or len(ids) > 1 or texts.count(texts[0]) < len(texts):
                 raise UsageError(
-                    f"{path}: the answers about {first.id!r} are not all about one text: lines "
+                    f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
         return cls(rounds, path, header.pending)
@@ -408,14 +412,6 @@ def answers_of(outcome: Outcome) -> _Answer:
     if None in found["supported"] or not found["supported"]:
         return None
     return {kind: [bool(one) for one in found[field]] for kind, field in FIELDS.items()}
-
-
-def _is_about(first: Outcome, later: Outcome) -> bool:
-    """Return whether the first answer about a record is a label, and a later one of its texts."""
-    if not isinstance(first, LabelRecord) or first.id != later.id:
-        return False
-    one, other = first.example, later.example if isinstance(later, LabelRecord) else first.example
-    return shown(one, reference=True) == shown(other, reference=True)
 
 
 def _kind_of(record: LabelRecord) -> tuple[bool, bool]:

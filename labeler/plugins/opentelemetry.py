@@ -34,6 +34,8 @@ _SAMPLING = {
     "seed": "gen_ai.request.seed",
 }
 
+_ENDS_HERE = dict.fromkeys(("end_on_exit", "record_exception", "set_status_on_exception"), False)
+"""Options of a current span that is ended, and marked as failed, here."""
 Attributes = Mapping[str, str | int | float]
 
 
@@ -66,7 +68,7 @@ class JudgeSpans:
                 stack = ExitStack()
                 stack.callback(_quietly, span.end)
                 with suppress(Exception):
-                    stack.enter_context(_current(trace, span))
+                    stack.enter_context(trace.use_span(span, **_ENDS_HERE))
                 self._open[call.task.key] = span, stack
         elif call.task.key in self._open:
             span, stack = self._open.pop(call.task.key)
@@ -91,12 +93,6 @@ def _begun(trace: Any, spec: JudgeSpec, request: Task) -> Any:  # noqa: ANN401 -
         )
         return span if span.is_recording() else None
     return None
-
-
-def _current(trace: Any, span: Any) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
-    return trace.use_span(
-        span, end_on_exit=False, record_exception=False, set_status_on_exception=False
-    )
 
 
 def _quietly(call: Callable[..., object], *given: object) -> None:

@@ -284,6 +284,8 @@ def test_scores_are_one_object_with_table_and_gates(tmp_path: Path) -> None:
     assert "<h1>" in page.read_text(encoding="utf-8")
     with pytest.raises(UnknownName, match=f"unknown criterion 'tome'; did you mean '{name}'"):
         found.metrics("tome")
+    assert repr(found[:0]) == "0 scores, 0 failed"
+    assert found[:0].to_polars().columns == ["id", "failed"]
 
 
 TONE = """

@@ -107,11 +107,11 @@ class ScoreRun(Outcomes[ScoreOutcome]):
         return [Path(path)]
 
     def _chosen(self, ids: str | Iterable[str] | None) -> list[Metric]:
-        named = ids.split(",") if isinstance(ids, str) else ids
-        found = self._collected.metrics(None if named is None else [*named])
-        if not found:
+        named = None if ids is None else ids.split(",") if isinstance(ids, str) else [*ids]
+        found = self._collected.metrics(named)
+        if not found and named is not None:
             every = [name for one in self._collected.metrics() for name in one.names]
-            raise UnknownName(unknown("criterion", str(ids), every))
+            raise UnknownName(unknown("criterion", ",".join(named), every))
         return found
 
     @cached_property
