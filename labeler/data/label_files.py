@@ -275,11 +275,6 @@ _REPORTED: set[str] = set()
 """Files whose first changed line was reported."""
 
 
-def to_line(outcome: AnyOutcome) -> str:
-    """Return an outcome as one line of JSON, without a line break."""
-    return outcome.model_dump_json()
-
-
 def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     """Write outcomes as JSON Lines, or as Parquet by the file's name, and yield each.
 
@@ -293,7 +288,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     if str(path) == STDIO:
         for outcome in outcomes:
             # The reader may be a terminal; escaped text is the same JSON.
-            line = with_checksum(plain_json(to_line(outcome)).encode())
+            line = with_checksum(plain_json(outcome.model_dump_json()).encode())
             sys.stdout.write(line.decode() + "\n")
             yield outcome
         sys.stdout.flush()
@@ -303,7 +298,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         return
     with replaced(Path(path)) as file:
         for outcome in outcomes:
-            file.buffer.write(with_checksum(to_line(outcome).encode()) + b"\n")
+            file.buffer.write(with_checksum(outcome.model_dump_json().encode()) + b"\n")
             yield outcome
 
 

@@ -420,9 +420,8 @@ def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     for name in PRESETS:
         turns, used = PRESETS[name].turns, _columns(name).used(columns)
         if turns and turns == used.get("question") and "response" in used:
-            path = mappings(columns).get("documents", "COLUMN")
-            remedy = empty_remedy("documents")
-            return f". Pass --preset {name} --map {shlex.quote(f'documents={path}')}{remedy}"
+            path = shlex.quote(f"documents={mappings(columns).get('documents', 'COLUMN')}")
+            return f". Pass --preset {name} --map {path}{empty_remedy('documents')}"
     empty = [name for name, value in columns.items() if is_missing(value)]
     meant = {field[0]: name for name in empty if (field := meaning_of(str(name)))}
     unknown = {

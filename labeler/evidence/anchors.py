@@ -38,7 +38,7 @@ from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import headline_metrics, plain_name, select_metrics
 from labeler.comparing.calibration import FIELDS
-from labeler.data.label_files import outcome_of, replaced, to_line
+from labeler.data.label_files import outcome_of, replaced
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import UsageError, count_of
 from labeler.evidence.copies import (
@@ -330,7 +330,8 @@ class Anchors(Displayed):
         if self.path is not None:
             size = len(self.records)
             header = _Header(kind="anchors", version=1, records=size, pending=self.pending)
-            lines = (with_checksum(to_line(one).encode()).decode() for one in chain(*self.rounds))
+            texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
+            lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
                 file.writelines(f"{line}\n" for line in (header.model_dump_json(), *lines))
 

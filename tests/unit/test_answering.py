@@ -11,7 +11,6 @@ import pytest
 import labeler
 from labeler.cli import measure
 from labeler.comparing.compare import compare
-from labeler.data.label_files import to_line
 from labeler.labels.answering import is_version, joined
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from support.labeled import record
@@ -34,7 +33,7 @@ def failed(name: str) -> LabelFailure:
 def written(folder: Path, *outcomes: LabelRecord | LabelFailure) -> str:
     """A label file."""
     path = folder / "labels.jsonl"
-    path.write_text("".join(to_line(one) + "\n" for one in outcomes), encoding="utf-8")
+    path.write_text("".join(one.model_dump_json() + "\n" for one in outcomes), encoding="utf-8")
     return str(path)
 
 

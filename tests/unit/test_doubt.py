@@ -15,7 +15,6 @@ import labeler
 from labeler.audit import examine, findings_of, suspicion_score
 from labeler.comparing.calibration import Threshold, calibrate
 from labeler.comparing.human_labels import HumanLabel, HumanLabels
-from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import MEANS, PRIORS, Doubt, fit_doubt
@@ -414,7 +413,7 @@ def test_an_audit_has_one_on_request_and_writes_nothing(
         labeler.label([{"id": "r", "question": "Q?", "documents": ["A."], "response": "A."}],
                       judge="embedded", store=path, progress=False)  # fmt: skip
     else:
-        path.write_text(to_line(ODD) + "\n", encoding="utf-8")
+        path.write_text(ODD.model_dump_json() + "\n", encoding="utf-8")
     before = files(tmp_path)
     code, out, _ = labeler_command("audit", path, "--json", "--second-opinion")
     checks = {row["check"]: row["flagged"] for row in json.loads(out)["checks"]}

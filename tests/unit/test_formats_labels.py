@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import labeler
 from labeler import api
 from labeler.data.formats import parquet_files
-from labeler.data.label_files import parts_of, read_outcomes, to_line, write_outcomes
+from labeler.data.label_files import parts_of, read_outcomes, write_outcomes
 from labeler.errors import UsageError
 from labeler.labels.record import RECORDS, AnyOutcome, LabelFailure
 from labeler.plugins.scores.records import StepsAnswer, StepsRecord, steps_key
@@ -71,7 +71,7 @@ def test_records_of_every_kind_are_the_same_again(name: str, tmp_path: Path) -> 
     """Line for line what JSON Lines would hold."""
     found = round_trip(KINDS, tmp_path / name)
     assert found == KINDS
-    assert [to_line(one) for one in found] == [to_line(one) for one in KINDS]
+    assert [one.model_dump_json() for one in found] == [one.model_dump_json() for one in KINDS]
 
 
 JSON = st.recursive(
@@ -102,7 +102,7 @@ def test_any_columns_and_names_are_the_same_again(
         LabelFailure(id=name, reason="refusal", message=name, metadata=metadata),
     ]
     found = round_trip(outcomes, tmp_path_factory.mktemp("labels") / "labels.parquet")
-    assert [to_line(one) for one in found] == [to_line(one) for one in outcomes]
+    assert [one.model_dump_json() for one in found] == [one.model_dump_json() for one in outcomes]
 
 
 def test_the_table_says_what_each_record_is(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from labeler.api import open_rows
-from labeler.data.label_files import read_outcomes, to_line
+from labeler.data.label_files import read_outcomes
 from labeler.data.parsing import to_example
 from labeler.data.rows import Rows, RowStream, identified
 from labeler.errors import BadRow, UsageError
@@ -213,7 +213,7 @@ def test_rows_from_python() -> None:
 def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None:
     """The message never repeats the line itself."""
     path = tmp_path / "labels.jsonl"
-    path.write_text(to_line(record()) + '\n{"kind": "label", "secret": "hidden"}\n')
+    path.write_text(record().model_dump_json() + '\n{"kind": "label", "secret": "hidden"}\n')
     with pytest.raises(UsageError, match=r"labels\.jsonl:2: not a label record: key") as error:
         list(read_outcomes(path))
     assert "hidden" not in str(error.value)
@@ -222,7 +222,7 @@ def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None
 def test_a_label_file_that_was_cut_off_says_so(tmp_path: Path) -> None:
     """As a full disk or a stopped copy leaves it."""
     path = tmp_path / "labels.jsonl"
-    path.write_text(to_line(record()) + "\n" + to_line(record())[:-30])
+    path.write_text(record().model_dump_json() + "\n" + record().model_dump_json()[:-30])
     with pytest.raises(UsageError, match=r"labels\.jsonl:2: the file ends within this line"):
         list(read_outcomes(path))
 
@@ -232,7 +232,7 @@ def test_a_label_file_that_was_cut_off_says_so(tmp_path: Path) -> None:
 def test_a_label_that_is_no_object_is_no_label(tmp_path: Path, field: str, value: object) -> None:
     """Whatever stands there; only an answer in its own words may be missing."""
     path = tmp_path / "labels.jsonl"
-    line = {**json.loads(to_line(record())), field: value}
+    line = {**json.loads(record().model_dump_json()), field: value}
     path.write_text(json.dumps(line) + "\n")
     if (field, value) == ("verbatim", None):
         assert len(list(read_outcomes(path))) == 1
@@ -269,7 +269,7 @@ def test_an_edited_record_is_refused(tmp_path: Path, edit: str) -> None:
     """It would be measured by what nobody asked for."""
     made, changes, says_so = EDITED[edit]
     path = tmp_path / "labels.jsonl"
-    path.write_text(to_line(made.model_copy(update=changes)) + "\n")
+    path.write_text(made.model_copy(update=changes).model_dump_json() + "\n")
     with pytest.raises(UsageError, match=says_so):
         list(read_outcomes(path))
 
@@ -277,11 +277,11 @@ def test_an_edited_record_is_refused(tmp_path: Path, edit: str) -> None:
 def test_a_label_file_with_a_nan_is_refused(tmp_path: Path) -> None:
     """Python would read it, JSON does not know it, and a store would make null of it."""
     path = tmp_path / "labels.jsonl"
-    text = to_line(record(metadata={"score": 0.25})).replace('"score":0.25', '"score":NaN')
+    text = record(metadata={"score": 0.25}).model_dump_json().replace('"score":0.25', '"score":NaN')
     path.write_text(text)
     with pytest.raises(UsageError, match="NaN is not JSON"):
         list(read_outcomes(path))
-    path.write_text(to_line(record(metadata={"text": "NaN, Infinity"})))
+    path.write_text(record(metadata={"text": "NaN, Infinity"}).model_dump_json())
     assert len(list(read_outcomes(path))) == 1
 
 

@@ -351,7 +351,7 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
             elif depth + _STEPS.get(token, -depth):  # neither a comma nor the last bracket
                 depth += _STEPS[token]
             elif depth == 1:
-                _extend(entry, piece[start : match.start()])
+                entry += piece[start : match.start()][: LONGEST_LINE + 1 - len(entry)]
                 if token == b"," or entry.strip():  # nothing follows a comma before the end
                     yield bytes(entry)
                 if token != b",":
@@ -359,13 +359,8 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
                     return
                 entry.clear()
                 start = position
-        _extend(entry, piece[start:])
+        entry += piece[start:][: LONGEST_LINE + 1 - len(entry)]  # one byte over the limit
     raise UsageError(f"{name} ends before its array does: it may be cut off; write it again")
-
-
-def _extend(entry: bytearray, part: bytes) -> None:
-    """Append to an entry, up to one byte over the limit."""
-    entry += part[: LONGEST_LINE + 1 - len(entry)]
 
 
 def _expect_end(name: str, token: bytes, piece: bytes, file: IO[bytes]) -> None:

@@ -17,7 +17,6 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, cast
 
-from labeler.data.label_files import to_line
 from labeler.data.options import keywords
 from labeler.data.rows import Rows
 from labeler.errors import BadRow, JudgeError, LabelerError, UsageError
@@ -209,7 +208,7 @@ def _compared(
         )
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as written:
         outcomes = run_tasks(run, rows, [factory])
-        written.writelines(to_line(outcome) + "\n" for outcome in outcomes)
+        written.writelines(outcome.model_dump_json() + "\n" for outcome in outcomes)
         written.seek(0)
         work.spent = run.budget.remaining()
         traffic = run.traffic_for(embedder, _REQUESTS, work.spent)
