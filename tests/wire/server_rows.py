@@ -459,7 +459,8 @@ PASSING = {
     },
     **{
         f"ended by {reason}": Row(
-            ended(reason), "malformed", 2, "the model wrote no valid call", (0.0,)
+            ended(reason), "malformed", 2,
+            "the model wrote nothing that its provider passes on", (0.0,),
         )
         for reason in ("OTHER", "function_call_filter: MALFORMED_FUNCTION_CALL")
     },

@@ -385,7 +385,7 @@ RULES: tuple[Rule, ...] = (
         kind="no_choices",
     ),
     Rule(
-        "malformed", _P.RETRY, "the model wrote no valid call",
+        "malformed", _P.RETRY, "the model wrote nothing that its provider passes on",
         "try another --output-mode, such as prompt, or another model", kind="slipped", repeats=1,
     ),
     Rule(

@@ -161,7 +161,7 @@ def key_of_embedder(server: ServerOptions, judging: JudgeOptions) -> str | None:
     """
     known = {host_of(url) for url in (OFFICIAL_URL, judging.base_url) if url}
     is_third = host_of(server.base_url or OFFICIAL_URL) not in known
-    return os.environ.get("EMBEDDER_API_KEY", NO_KEY) if is_third else None
+    return (os.environ.get("EMBEDDER_API_KEY") or NO_KEY) if is_third else None
 
 
 def flat_price(dollars: Decimal, source: str) -> Price:
