@@ -286,6 +286,9 @@ class Columns:
         for choice in self.choices.get(field, ()):
             with contextlib.suppress(NoValue):
                 value = choice.read(field, row, where)
+                if value == [] and field in self.named and len(choice.paths) == 1:
+                    whole = choice.paths[0].find(row)  # no value, or an empty list
+                    value = None if whole == "" else whole
                 if value is not None and (field in self.named or choice.takes(field, value)):
                     return value, choice
         return None, None
@@ -299,7 +302,7 @@ class Columns:
             except NoValue as error:
                 faults.append(str(error))
                 continue
-            if value is None:
+            if value is None or value == []:
                 faults.insert(0, f"{str(choice)!r} has no value{empty_remedy(field)}")
             elif field == "documents":
                 faults.insert(0, "that holds texts, not objects")

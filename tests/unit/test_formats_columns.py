@@ -193,7 +193,8 @@ def test_a_row_without_retrieved_documents_says_how_to_write_that(name: str) -> 
     """An empty cell is no list: it may be a fault of the export."""
     row = {"question": "Q?", "response": "R.", name: None}
     found = failure(row, documents=name)
-    assert found.reason == "missing_field"
+    assert {found.reason, failure(row, documents=f"{name},").reason} == {"missing_field"}
+    assert only({**row, name: []}, documents=f"{name},").documents == ()
     assert "write [] where nothing was retrieved" in found.message
     assert repr(name) in found.message
     assert "did you mean" not in found.message

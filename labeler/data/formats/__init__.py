@@ -12,6 +12,7 @@ import importlib.util
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -285,13 +286,8 @@ def read_source(name: str) -> Iterator[Raw]:
 
 
 def twice(names: Iterable[str]) -> str | None:
-    """Return the first name that repeats an earlier one, if any."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+    """Return the first name that stands there more than once, if any."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 _PANDAS_MISSING = frozenset({"NAType", "NaTType"})
