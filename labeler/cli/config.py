@@ -170,7 +170,7 @@ def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
         tables = tomllib.loads(text.decode())
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
-    except ValueError as error:  # of the decoder, too
+    except (ValueError, RecursionError) as error:  # of the decoder, too
         raise UsageError(f"{file}: cannot be read as TOML: {error}") from error
     if file.name != "pyproject.toml":
         return str(file), tables

@@ -204,7 +204,7 @@ def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = Fals
     chosen = sample_rows(rows, asked)
     most = (len(chosen) + given.n * len(KINDS)) * (1 if given.against is None else 2)
     most *= 2 if given.relevance == BLIND else 1  # relevance may take a request of its own
-    notify(f"at most {most:,} requests; stored answers are free")
+    notify(f"at most {plural(most, 'request')}; stored answers are free")
     _print(take_exam(chosen, asked), as_json=as_json)
 
 
@@ -229,7 +229,7 @@ def make_anchors(
     anchors = choose_anchors(api.read_labels(labels), number)
     anchors.save(output)
     notify(
-        f"{output}: {len(anchors.records)} records of {labels}; "
+        f"{output}: {plural(len(anchors.records), 'record')} of {labels}; "
         f"'labeler anchors check {output} --judge …' asks the judge again"
     )
 
@@ -253,7 +253,7 @@ def check_anchors(
     of_relevance = {one.retrieval.key for one in anchors.records if one.retrieval}
     rounds = 2 if len(anchors.rounds) == 1 else 1
     asked = rounds * (len(anchors.records) + len(of_relevance))
-    notify(f"{asked} requests, if none of them is stored")
+    notify(f"{plural(asked, 'request')}, if none of them is stored")
     found = anchors.check(**_asked(given))
     _print(found, as_json=as_json)
     return SOME_FAILED if found.changed else 0

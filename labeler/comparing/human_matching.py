@@ -29,7 +29,7 @@ from labeler.comparing.human_labels import (
 from labeler.comparing.sides import Side
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
-from labeler.sentences.display import Brief, figure
+from labeler.sentences.display import Brief, figure, plural
 
 _DERIVED: Mapping[str, tuple[str, ...]] = {
     "relevant": ("relevance",),
@@ -233,17 +233,17 @@ def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged])
     if matched.unknown:
         named = ", ".join(f"{name!r:.80}" for name in matched.unknown_ids)
         causes.append(
-            f"{matched.unknown} speak of ids that {side.name} does not have ({named}); it has "
-            f"{side.summary()}"
+            f"{plural(matched.unknown, 'judgment')} of ids that {side.name} does not have "
+            f"({named}); it has {side.summary()}"
         )
     if matched.failed:
-        causes.append(f"{matched.failed} speak of records that failed in {side.name}")
+        causes.append(f"{plural(matched.failed, 'judgment')} of records that failed in {side.name}")
     if matched.unknown_sentences:
         keys = list(dict.fromkeys((label.id, label.sentence) for label in strange))[:_LISTED]
         named = ", ".join(f"{key!r:.40} of {name!r:.80}" for name, key in keys)
         causes.append(
-            f"{matched.unknown_sentences} speak of sentences that the record does not have "
-            f"({named}); labeler show prints the keys"
+            f"{plural(matched.unknown_sentences, 'judgment')} of sentences that the record does "
+            f"not have ({named}); labeler show prints the keys"
         )
     if not causes:
         return "nothing is judged there: every row is missing or without a value"

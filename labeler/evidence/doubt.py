@@ -174,13 +174,14 @@ class Doubt(Displayed):
     def _display(self) -> Display:
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
         notes = [f"fewer than {_FEW} corrections: an order to read in, no probability"]
-        title = f"{len(ranked):,} verdicts by what the audit found in them; nobody corrected any"
+        counted = plural(len(ranked), "verdict")
+        title = f"{counted} by what the audit found in them; nobody corrected any"
         if self.corrections >= _FEW:
             wrong, notes = sum(one.doubt for one in ranked), []
             title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
             title += f", by {self.corrections:,} corrections"
         elif self.corrections:
-            title = f"{len(ranked):,} verdicts, the most doubtful first, by "
+            title = f"{counted}, the most doubtful first, by "
             title += f"{plural(self.corrections, 'correction')}: too few to say how many are wrong"
         columns = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
         rows = [(one.id, one.sentence, one.said, number(one.doubt, ".3f")) for one in ranked]

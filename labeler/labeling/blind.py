@@ -20,6 +20,7 @@ from labeler.labels.contract import CheckedAnswer, check_retrieval
 from labeler.labels.record import LabelFailure
 from labeler.labels.retrieval_record import RetrievalRecord, without_documents
 from labeler.labels.signature import Signature, retrieval_key
+from labeler.sentences.display import plural
 from labeler.sentences.example import KeyedExample
 
 
@@ -117,7 +118,7 @@ class BlindRelevance:
     def report(self, rows: int) -> None:
         """Report the numbers of rows and retrieval labels."""
         self.run.notice(
-            f"relevance: {len(self._asked):,} retrieval labels for {rows:,} rows, "
+            f"relevance: {plural(len(self._asked), 'retrieval label')} for {plural(rows, 'row')}, "
             f"{len(self._failed):,} failed"
         )
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from labeler.labels.record import AnyOutcome, AnyRecord, Record, ReplyFacts, Usage
 from labeler.labels.signature import Signature, escaped
+from labeler.sentences.display import plural
 
 _VERSION = re.compile(r"([-@:](\d+|v\d+|latest|preview|exp))*")
 """What may follow the name that was asked for, such as a date: ``-2026-01-01``."""
@@ -205,7 +206,7 @@ class RunCost:
         )
         if not usage.prompt_tokens and self.unmetered:
             unknown, tokens = "", UNKNOWN_TOKENS
-        return f"{price}{self.requests:,} requests{unknown}, {tokens}"
+        return f"{price}{plural(self.requests, 'request')}{unknown}, {tokens}"
 
 
 class LabelFacts:

@@ -272,7 +272,7 @@ def reliability_plot(
         rows.append((f"{low:g} to {high:g}", f"{stated:.3f}", f"{observed:.3f}", count))
     tenths = [Bin(place / BINS, (place + 1) / BINS) for place in range(BINS)]
     drawn += _axes(tenths, tenths, "stated probability", "share confirmed by people")
-    words = f"{sum(counts):,} verdicts; on the diagonal, people confirm as many as stated."
+    words = f"{plural(sum(counts), 'verdict')}; on the diagonal, people confirm as many as stated."
     title = f"{kind}: stated probability and people"
     head = ("stated", "mean stated", "people: yes", "verdicts")
     return Chart(title, head, rows, _drawing(name, title, words, _PLANE_SIZE, drawn))

@@ -162,15 +162,13 @@ def _print_submission(done: Submission, store: str, server: ServerOptions) -> No
     if done.batch is None:
         notify(f"nothing to hand in{left_out}")
     else:
-        files = plural(done.parts, "file")
-        notify(
-            f"{done.lines} requests handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}"
-        )
+        lines, files = plural(done.lines, "request"), plural(done.parts, "file")
+        notify(f"{lines} handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}")
         notify(f"look on: {command('status', store=store, server=server)}")
         notify(f"fetch:   {command('collect', store=store, server=server)}")
         sys.stdout.write(f"{done.batch}\n")
     if done.bad:
-        notify(f"{len(done.bad)} rows cannot be asked about:")
+        notify(f"{plural(len(done.bad), 'row')} cannot be asked about:")
     for failure in done.bad[:_SHOWN_BAD]:
         notify(f"  {failure.message}")
     if len(done.bad) > _SHOWN_BAD:
@@ -180,7 +178,7 @@ def _print_submission(done: Submission, store: str, server: ServerOptions) -> No
 def _print_collection(done: Collection) -> None:
     results = done.results
     parts = [
-        f"{results.labeled} labels stored",
+        f"{plural(results.labeled, 'label')} stored",
         f"{results.failed.total()} failed{counted(results.failed)}",
     ]
     if results.again:
@@ -193,7 +191,7 @@ def _print_collection(done: Collection) -> None:
         usage, unmetered = results.usage, results.unmetered
         unknown = "cost unknown: no price"
         notify(
-            f"{results.answered} answers: {usage.prompt_tokens} prompt tokens "
+            f"{plural(results.answered, 'answer')}: {usage.prompt_tokens} prompt tokens "
             f"({usage.cached_tokens} cached), {usage.completion_tokens} completion tokens, "
             f"{unknown if results.cost is None else f'${results.cost:.4f} in batches'}"
             f"{f', {unmetered} of unknown usage' if unmetered else ''}"

@@ -15,6 +15,7 @@ from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, notify
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.plugins.similarity import SimilarityOptions
+from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge
@@ -78,7 +79,8 @@ def similarity(
     notify(_embedding(embedder, work))
     failed, counts = kinds["failure"], progress.counts
     if failed > counts.failed:
-        notify(f"{failed - counts.failed} rows could not be embedded: each says why in its line")
+        lost = plural(failed - counts.failed, "row")
+        notify(f"{lost} could not be embedded: each says why in its line")
     if counts.reasons["budget"] or (failed > counts.failed and work.spent.closed):
         return BUDGET_REACHED
     return SOME_FAILED if failed else 0
@@ -101,4 +103,4 @@ def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:
         return ", ".join(parts)
     price = embedder.price
     cost = "price unknown" if price is None else f"${work.spent.known:.6f} by {price.source}"
-    return f"{', '.join(parts)}; {work.requests} requests; {work.tokens} tokens; {cost}"
+    return f"{', '.join(parts)}; {plural(work.requests, 'request')}; {work.tokens} tokens; {cost}"
