@@ -397,8 +397,14 @@ def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["nobody,,adherence,1"], "1 judgment of ids that a.jsonl does not have ('nobody'); it has 1"),
-        (["r1,z,supported,yes"], "1 judgment of sentences that the record does not have ('z' of 'r1'"),
+        (
+            ["nobody,,adherence,1"],
+            "1 judgment of ids that a.jsonl does not have ('nobody'); it has 1",
+        ),
+        (
+            ["r1,z,supported,yes"],
+            "1 judgment of sentences that the record does not have ('z' of 'r1'",
+        ),
         (["r2,a,supported,yes"], "1 judgment of records that failed in a.jsonl"),
         ([], "nothing is judged there"),
     ],
