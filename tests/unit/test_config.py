@@ -72,6 +72,7 @@ def test_labeler_toml_comes_before_pyproject(
         ("[gates]\njunit = 'x'", "files to write are named on the command line"),
         ("judge = 'embedded'", "'judge' must be a table: write [judge]"),
         ("[judge", "cannot be read as TOML"),
+        ("a = " + "[" * 50_000, "cannot be read as TOML"),
         ("[run]\nconcurrency = 'many'", "Invalid value for '--concurrency'"),
     ],
 )
