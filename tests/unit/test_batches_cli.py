@@ -87,7 +87,7 @@ def test_a_batch_is_handed_in_looked_at_and_collected(command: BatchCommand) -> 
     assert all(word in out for word in (name.strip()[:8], "in_progress", "wait"))
     code, out, err = command("collect", "--price", "2,20")
     assert (code, out) == (75, "")
-    assert "1 labels stored, 0 failed, 1 asked again (expired 1)" in err
+    assert "1 label stored, 0 failed, 1 asked again (expired 1)" in err
     assert "10000 prompt tokens (40 cached), 10 completion tokens, $0.0101 in batches" in err
     codes = [command("collect")[0] for _ in range(3)]
     assert codes == [75, 0, 0]
@@ -113,7 +113,7 @@ def test_bad_rows_are_told_and_end_in_1(command: BatchCommand) -> None:
     write_rows(*rows(1), {**rows(1, 2)[0], "response": ""}, 7)
     code, _, err = command("submit", "rows.jsonl", "--model", "m")
     assert code == 1
-    assert "1 requests handed in" in err
+    assert "1 request handed in" in err
     assert "2 rows cannot be asked about" in err
     assert "empty response" in err
 

@@ -202,7 +202,7 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
         command = asking(provider, rows, "--price", "100,400,10", output="-")
         code, err = unread(command, tmp_path)
     assert code == 141
-    assert "1 requests; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err
+    assert "1 request; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err
 
 
 def test_who_leaves_a_pipe_is_told_what_is_missing(labeled: Path) -> None:

@@ -368,7 +368,7 @@ def test_the_command_says_what_it_took(tmp_path: Path, labeler_command: Command)
         (code, _, first), (again, _, second) = labeler_command(*asking), labeler_command(*asking)
     assert (code, again) == (0, 0)
     assert "2 written by openai/m, 0 from the store" in first
-    assert "2 compared by openai/e, 0 from the store; 1 requests;" in first
+    assert "2 compared by openai/e, 0 from the store; 1 request;" in first
     assert "by --embedding-price 0.02" in first
     assert "0 written by openai/m, 2 from the store" in second
     assert "0 compared by openai/e, 2 from the store\n" in second

@@ -3,9 +3,8 @@
 The table knows no client library. A judge describes an error as an :class:`ObservedError`;
 :func:`find_rule` returns the first rule that matches. To handle a new error, add a rule.
 
-A provider's messages are matched and not shown for a record, because they may quote the request.
-Only its short codes are shown, if they look like codes. The message of a run that stops quotes the
-server once.
+A provider's messages are matched and not shown for a record, because they may quote the request:
+texts that look like short codes are. The message of a run that stops quotes the server once.
 """
 
 from __future__ import annotations
@@ -411,8 +410,8 @@ RULES: tuple[Rule, ...] = (
         "off", kind="empty",
     ),
     Rule(
-        "malformed", _P.RECORD, "the answer does not fit the label's schema",
-        _STRICT, kind="malformed",
+        "malformed", _P.RECORD, "the answer does not fit the label's schema", _STRICT,
+        kind="malformed",
     ),
     Rule(
         "malformed", _P.RETRY, "the answers do not fit the questions",
@@ -485,11 +484,8 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
         detail: additional information of ours.
     """
     rule = find_rule(observed)
-    values = {
-        "option": OPTION_OF_PARAMETER.get(_root(observed.param), "a parameter"),
-        "timeout": timeout,
-        "longer": 2 * timeout,
-    }
+    option = OPTION_OF_PARAMETER.get(_root(observed.param), "a parameter")
+    values = {"option": option, "timeout": timeout, "longer": 2 * timeout}
     unknown = _UNKNOWN.search(observed.message) if rule.reason == "parameter" else None
     param = plain_code(observed.param or (unknown["field"] if unknown else ""))
     codes = {"status": observed.status, "code": plain_code(observed.code), "parameter": param}
