@@ -130,7 +130,7 @@ def test_a_run_that_the_store_answers_reports_no_spending(label: Label) -> None:
     assert again.line("0 labeled").startswith(
         "0 labeled by openai/m, 3 from the store, 1 failed (refusal"
     )
-    assert further.line("1 requests").startswith("1 requests; 10000 prompt tokens (40 cached)")
+    assert further.line("1 request").startswith("1 request; 10000 prompt tokens (40 cached)")
 
 
 def test_more_than_one_model_that_answered_is_told(label: Label) -> None:
