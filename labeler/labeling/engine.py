@@ -175,7 +175,7 @@ class Engine:
 
         An interrupt while waiting cancels running jobs at once.
         """
-        if self._stopped or not self._thread.is_alive():  # in a forked process, there is no thread
+        if self._stopped or not self._thread.is_alive():  # a forked process lacks it
             return
         if threading.current_thread() is self._thread:
             # The garbage collector may close an abandoned run in this thread, which cannot wait

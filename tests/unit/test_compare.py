@@ -312,8 +312,8 @@ def test_one_pair_in_words() -> None:
     """Nothing is certain of it, but its change is known; every noun is singular."""
     (found,) = compare([row(1)], [row(1)], "adherence").rows
     assert found.change_in_words == "0"
-    (alike,) = compare([row(1)], [row(1, relevant=())], "relevance").rows
-    assert str(alike.judge_inconsistency).startswith("1 pair with the same question")
+    (found,) = compare([row(1)], [row(1, relevant=())], "relevance").rows
+    assert str(found.judge_inconsistency).startswith("1 pair with the same question")
     (lost,) = compare([row(1), row(2)], [row(1), failure("row-2")], "adherence").losses()
     assert lost == "1 of 2 records with a label in A has none in B"
 

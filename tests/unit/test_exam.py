@@ -180,7 +180,7 @@ def test_every_kind_changes_what_it_says() -> None:
     ],
 )
 def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -> None:
-    """Negation follows rules of its language, and no other; the number of a list is no number."""
+    """Negation follows rules of its language, and no other; a number of a list stays."""
     row = labeler.Example(
         id="r",
         question="What?",

@@ -148,7 +148,7 @@ def test_a_refusal_is_a_response_and_a_thought_is_none(answer: dict[str, Any]) -
     ],
 )
 def test_no_earlier_answer_stands_for_one_without_a_text(end: list[dict[str, Any]]) -> None:
-    """The last question has no answer: it is not judged by that of the first."""
+    """The last question has no answer: it is not judged by the first one's."""
     turns = [ASKED, ANSWERED, {"role": "user", "content": "And how old?"}, *end]
     given = {"messages": turns, "documents": ["D."]}
     failed = next(iter(open_rows([given], preset="openai_messages"))).content

@@ -34,10 +34,10 @@ from labeler.plugins.batch.client import OpenAIBatches
 from support import samples
 from support.command import Command
 from support.watching import Watch
-from wire.behaviors import Behavior, answers
+from wire.behaviors import Behavior, answers, error_body
 from wire.calls import Call
 from wire.clients import comes_true, request_of
-from wire.connections import Wire
+from wire.connections import Connection, Wire
 from wire.fault_table import responds
 from wire.provider import Provider, error
 from wire.relays import Authority, Proxy, Relay, authority
@@ -279,14 +279,27 @@ def test_extra_parameters_are_sent_and_part_of_the_key(tmp_path: Path) -> None:
 # Keys
 
 
-def expiring(uses: int) -> tuple[Callable[[Call], Behavior | None], list[str]]:
+async def cut_refusal(_: Call, wire: Wire) -> None:
+    """Only the text says that the key is the fault, and the connection ends before the body."""
+    assert isinstance(wire, Connection)
+    body = json.dumps(error_body(None, "API key expired")).encode()
+    await wire.send(wire.head(403, len(body) + 9) + body)
+    wire.close()
+
+
+REFUSALS = {"401": error(401, "invalid_api_key"), "403, cut short": cut_refusal}
+
+
+def expiring(
+    uses: int, refusal: Behavior = REFUSALS["401"]
+) -> tuple[Callable[[Call], Behavior | None], list[str]]:
     """A server whose keys end after a number of uses; and the keys that were used up."""
     used: list[str] = []
 
     def answer(call: Call) -> Behavior | None:
         key = call.headers["authorization"]
         if used.count(key) == uses:
-            return error(401, "invalid_api_key")
+            return refusal
         used.append(key)
         return None
 
@@ -306,9 +319,12 @@ def key_command(tmp_path: Path) -> str:
     return f"{sys.executable} '{program}'"
 
 
-def test_a_key_that_expires_is_fetched_again_once_for_all_rows(key_command: str) -> None:
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_a_key_that_expires_is_fetched_again_once_for_all_rows(
+    key_command: str, refusal: Behavior
+) -> None:
     """Rows that were refused are asked again with the new key; nothing fails."""
-    script, used = expiring(8)
+    script, used = expiring(8, refusal)
     with Provider(script) as provider:
         assert label(provider.url, 20, api_key=None, api_key_command=key_command) == ["label"] * 20
     assert {key: used.count(key) for key in used} == {

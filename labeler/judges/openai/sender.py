@@ -27,6 +27,7 @@ from aiohttp import (
     ClientConnectorError,
     ClientError,
     ClientHttpProxyError,
+    ClientPayloadError,
     ClientResponse,
     ClientResponseError,
     ClientSession,
@@ -186,18 +187,28 @@ class LentResponse(ClientResponse):
     async def read(self) -> bytes:
         """Return the decoded body in UTF-8, up to the limits of a body.
 
+        A body whose end is lost or damaged counts if it suffices, see :meth:`keep`.
+
         Raises:
             OversizedBody: as for :meth:`pieces`.
             DamagedBody: the same.
         """
+        try:
+            await self._receive()
+        except (ClientPayloadError, DamagedBody, OversizedBody):
+            if not self.keep():
+                raise
+        self._is_read = True
+        return self.whole
+
+    async def _receive(self) -> None:
+        """Take in the body, as far as it comes."""
         pieces = list[bytes]()
         try:
             async for piece in self.pieces(LARGEST_BODY):
                 pieces.append(piece)
-            self._is_read = True
         finally:
             self.whole = in_utf8(b"".join(pieces))
-        return self.whole
 
     def keep(self) -> bool:
         """Return True if what was read suffices: a complete JSON value, or any error's status."""

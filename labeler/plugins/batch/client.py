@@ -283,7 +283,8 @@ class AnswerLine(NamedTuple):
 def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
     """Yield the lines of answer files, answers first: no error hides one to the same request.
 
-    ``None`` stands for a line that cannot be read.
+    ``None`` stands for a line that cannot be read. The files are read twice: memory does not
+    grow with their errors.
     """
     for wanted in (True, False):
         for path in files:

@@ -328,7 +328,7 @@ def batches(store: str | Path, name: str | None = None, at: str | None = None) -
         at: the address of their server; by default any.
 
     Raises:
-        UsageError: there is no batch of this name, or ``store`` is not a path.
+        UsageError: no batch has this name, or ``store`` is not a path.
         StoreError: the state of a batch cannot be read.
     """
     folder = path_in("store", store) / FOLDER

@@ -155,9 +155,9 @@ def server_of_embedder(judging: JudgeOptions, url: str | None = None) -> ServerO
 
 
 def key_of_embedder(server: ServerOptions, judging: JudgeOptions) -> str | None:
-    """Return the key of a hosted embedder; ``None`` for that of ``OPENAI_API_KEY``.
+    """Return the key of a hosted embedder; ``None`` for the key in ``OPENAI_API_KEY``.
 
-    That is OpenAI's, or the judge's: a third host gets the one in ``EMBEDDER_API_KEY``, or none.
+    OpenAI and the judge's host get it; a third host gets the one in ``EMBEDDER_API_KEY``, or none.
     """
     known = {host_of(url) for url in (OFFICIAL_URL, judging.base_url) if url}
     is_third = host_of(server.base_url or OFFICIAL_URL) not in known
