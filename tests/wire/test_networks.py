@@ -34,12 +34,13 @@ from labeler.plugins.batch.client import OpenAIBatches
 from support import samples
 from support.command import Command
 from support.watching import Watch
-from wire.behaviors import Behavior, answers, error_body
+from wire.behaviors import Behavior, answers
 from wire.calls import Call
 from wire.clients import comes_true, request_of
 from wire.connections import Connection, Wire
 from wire.fault_table import responds
 from wire.provider import Provider, error
+from wire.refusals import error_body
 from wire.relays import Authority, Proxy, Relay, authority
 from wire.runs import KEY, brief, reasons, row_file, rows, run
 
