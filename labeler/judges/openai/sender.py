@@ -195,7 +195,7 @@ class LentResponse(ClientResponse):
         """
         try:
             await self._receive()
-        except (ClientPayloadError, DamagedBody, OversizedBody):
+        except (ClientPayloadError, DamagedBody):
             if not self.keep():
                 raise
         self._is_read = True
