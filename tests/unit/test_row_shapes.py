@@ -230,6 +230,31 @@ TABLES: dict[str, Any] = {
 }
 
 
+LABELS = ["x/1", "y"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLES["split"] | {"index": [["x", 1], "y"]},
+        dict(zip(LABELS, ROWS, strict=True)),
+        {
+            name: {label: row[name] for label, row in zip(LABELS, ROWS, strict=True)}
+            for name in ROWS[0]
+        },
+        {"rows": dict(zip(LABELS, ROWS, strict=True))},
+        {"version": 1, "data": {"test": dict(zip(LABELS, ROWS, strict=True))}},
+    ],
+)
+def test_texts_that_label_the_rows_of_a_table_are_ids(table: Any, tmp_path: Path) -> None:
+    """As pandas writes an index of texts, and where rows by id stand below another name."""
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(table))
+    for rows in (open_rows(path), open_rows(table)):
+        found = [row.content for row in rows]
+        assert [(one.id, one.response) for one in found] == [("x/1", "R."), ("y", "S, T.")]
+
+
 BESIDE: dict[str, Any] = {
     "next to lists": {"results": ROWS, "names": ["a", "b"]},
     "next to numbers": {"results": ROWS, "metrics": {"f1": 1.0}},
