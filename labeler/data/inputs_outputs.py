@@ -34,7 +34,7 @@ _QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
 _REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
 _ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "candidates", "outputs", "return_values")
 _CHOICES = frozenset({"choices", "candidates", "generations"})
-"""Names of lists of a model's answers, of which the first is read."""
+"""Names of lists of a model's answers; the first one is read."""
 _ASIDES = frozenset({"error", "detail", "status", "id", "reason", "reasoning", "thinking"})
 """Words in the names of fields that hold no question and no answer."""
 

@@ -216,7 +216,7 @@ class _RowConverter:
             from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
 
             if has_other_answers(fields["response"]):
-                text = "a response of several choices that differ, of which the first is judged"
+                text = "a response of several choices that differ; the first is judged"
                 self._note("choices", text)
         return read
 

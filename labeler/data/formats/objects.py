@@ -359,7 +359,7 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     if len(keys) != 1 or not has_texts:
         return None
     (positions,) = keys
-    labels = _text_labels(positions)
+    labels = None if all(str(key).isdecimal() for key in positions) else _text_labels(positions)
     rows = [{name: column[key] for name, column in columns.items()} for key in positions]
     return _labeled(rows, labels) if labels is None or all(map(has_fields, rows)) else None
 
@@ -388,7 +388,7 @@ def _text_labels(index: object) -> list[str] | None:
         for one in (index if isinstance(index, list | tuple) else ())
     ]
     are_texts = all(isinstance(one, str) for one in labels) and len({*labels}) == len(labels)
-    return labels if are_texts and not all(map(str.isdecimal, labels)) else None
+    return labels if are_texts else None
 
 
 def _labeled(rows: list[dict[str, Any]], labels: list[str] | None) -> list[dict[str, Any]]:
