@@ -225,6 +225,7 @@ TABLES: dict[str, Any] = {
         "index": [0, 1],
         "data": [list(row.values()) for row in ROWS],
     },
+    "without index": {"columns": list(ROWS[0]), "data": [list(row.values()) for row in ROWS]},
     "next to objects": {name: [row[name] for row in ROWS] for name in ROWS[0]}
     | {"metadata": [{"n": 1}, {"n": 2}]},
 }
@@ -251,8 +252,8 @@ def test_texts_that_label_the_rows_of_a_table_are_ids(table: Any, tmp_path: Path
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(table))
     for rows in (open_rows(path), open_rows(table)):
-        found = [row.content for row in rows]
-        assert [(one.id, one.response) for one in found] == [("x/1", "R."), ("y", "S, T.")]
+        found = [(row.content.id, row.content.response) for row in rows]  # type: ignore[union-attr]
+        assert found == [("x/1", "R."), ("y", "S, T.")]
 
 
 BESIDE: dict[str, Any] = {

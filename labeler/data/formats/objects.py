@@ -388,7 +388,7 @@ def _text_labels(index: object) -> list[str] | None:
         for one in (index if isinstance(index, list | tuple) else ())
     ]
     are_texts = all(isinstance(one, str) for one in labels) and len({*labels}) == len(labels)
-    return labels if are_texts else None
+    return labels if labels and are_texts else None
 
 
 def _labeled(rows: list[dict[str, Any]], labels: list[str] | None) -> list[dict[str, Any]]:
