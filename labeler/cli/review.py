@@ -15,7 +15,7 @@ from labeler import api
 from labeler.calculators import select_metrics
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import in_words
-from labeler.cli.options import check_label_target, outcomes_at
+from labeler.cli.options import check_label_target, labels_at
 from labeler.cli.terminal import Interrupted, notify
 from labeler.comparing.human_labels import MeanChange, mean_changes
 from labeler.data.corrections import Ignored
@@ -128,7 +128,7 @@ def _reading(plan: str, answers: str | None, annotator: str, labels: str | None)
     if labels is not None:
         from labeler.evidence.plan_files import read_header
 
-        read_header(plan).units(plan, outcomes_at(labels))
+        read_header(plan).units(plan, labels_at(labels))
     reading = PlanReading(plan, path, annotator)
     notify(reading.progress)
     return reading
