@@ -150,18 +150,18 @@ def require_labels(name: str) -> Through:
     """
 
     def checked_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[AnyOutcome]:
-        kinds = Counter[str | None]()
+        kinds = Counter[str]()
         for outcome in outcomes:
-            kinds[requested_kind(outcome)] += 1
+            kinds[requested_kind(outcome) or ""] += 1
             yield outcome
-        unread = kinds.pop(None, 0)
+        unread = kinds.pop("", 0)
         if not kinds["label"] and (kinds or not unread):
             raise UsageError(f"{name}: {no_labels(kinds)}")
 
     return checked_kinds
 
 
-def no_labels(others: Mapping[str | None, int]) -> str:
+def no_labels(others: Mapping[str, int]) -> str:
     """Return the message about outcomes without a label, with the records of other kinds."""
     held = [f"{plural(n, 'record')} of kind {kind!r}" for kind, n in others.items() if n]
     found = f", but {', '.join(held)}" if held else ""

@@ -186,16 +186,17 @@ class Doubt(Displayed):
         count, checked = plural(len(ranked), "verdict"), plural(self.corrections, "verdict")
         if not ranked:
             return Display(f"A model from {checked} that people checked; it has no labels to doubt")
+        title = f"{count}, the most likely to be wrong first. "
         if self.corrections >= _FEW:
             wrong, notes = sum(one.doubt for one in ranked), []
             title = f"About {wrong:.0f} of {count} are wrong, judging by {self.corrections:,} that "
             title += "people checked."
         elif self.corrections:
-            title = f"{count}, the most likely to be wrong first. People have checked "
-            title += f"{self.corrections}: too few to say how many are wrong."
+            title += f"People have checked {self.corrections}: too few to say how many are wrong."
         else:
-            first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
-            title = f"Check {first}, first: of {count} it looks the most likely to be wrong. "
+            if len({one.doubt for one in ranked[:2]}) == 2:  # noqa: PLR2004 - no tie for the first
+                first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
+                title = f"Check {first}, first: of {count} it looks the most likely to be wrong. "
             title += "Nobody has checked any yet."
         columns = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
         rows = [(one.id, one.sentence, one.said, number(one.doubt, ".3f")) for one in ranked]
