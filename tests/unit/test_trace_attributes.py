@@ -45,11 +45,11 @@ EVENTS = [
     {"event.name": "gen_ai.tool.message", "role": "tool", "name": "retrieve", "content": FOUND},
     {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": ANSWER}},
 ]
-FLOW = {
+FLOW: dict[str, Any] = {
     "traceloop__entity__input": {"args": [QUESTION], "kwargs": {}},
     "traceloop__entity__output": f'"{ANSWER}"',
 }
-CHAT = {
+CHAT: dict[str, Any] = {
     "llm__request__type": "chat",
     "gen_ai__prompt__0__role": "user",
     "gen_ai__prompt__0__content": PROMPT,
@@ -61,7 +61,8 @@ CHAT = {
 def component(kind: str, given: Any, made: Any) -> dict[str, Any]:
     """Return the span of a component of Haystack."""
     tags = {"type": kind, "input": given, "output": made}
-    return span(kind, "root", "", **{f"haystack__component__{k}": v for k, v in tags.items()})
+    named: dict[str, Any] = {f"haystack__component__{k}": v for k, v in tags.items()}
+    return span(kind, "root", "", **named)
 
 
 SPANS: dict[str, list[dict[str, Any]]] = {
