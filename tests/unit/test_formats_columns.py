@@ -272,6 +272,10 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "output": {"completion": "R."},
     },
     "haystack": {"data": "R.", "query": "Q?", "documents": [{"content": "D."}], "meta": {}},
+    "haystack dumped": {
+        "type": "haystack.dataclasses.answer.GeneratedAnswer",
+        "init_parameters": {"data": "R.", "query": "Q?", "documents": [{"content": "D."}]},
+    },
 }
 REST: dict[str, Any] = {
     "ragbench": {"dataset_name": "lamps", "generation_model_name": "m"},

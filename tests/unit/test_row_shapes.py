@@ -226,6 +226,7 @@ TABLES: dict[str, Any] = {
         "data": [list(row.values()) for row in ROWS],
     },
     "without index": {"columns": list(ROWS[0]), "data": [list(row.values()) for row in ROWS]},
+    "below a name": {"data": {name: [row[name] for row in ROWS] for name in ROWS[0]}},
     "next to objects": {name: [row[name] for row in ROWS] for name in ROWS[0]}
     | {"metadata": [{"n": 1}, {"n": 2}]},
 }

@@ -283,11 +283,11 @@ def _list_of_rows(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
 
 
 def _lists(value: Mapping[str, Any], prefix: str, levels: int = _LEVELS) -> Iterator[Any]:
-    """Yield the lists of objects and the rows by id in an object, each with its path."""
+    """Yield the lists of objects, rows by id and tables in an object, each with its path."""
     for name, part in value.items():
         if _are_objects(part):
             yield f"{prefix}{name}", part
-        elif isinstance(part, Mapping) and len(part) > 1 and (rows := _rows_by_id(part)):
+        elif isinstance(part, Mapping) and (rows := _rows_of(part)):
             yield f"{prefix}{name}", rows
         elif isinstance(part, Mapping) and levels > 1:
             yield from _lists(part, f"{prefix}{name}.", levels - 1)
@@ -302,9 +302,16 @@ def _rows_by_id(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _holds_rows(value: Mapping[str, Any], levels: int = _LEVELS) -> bool:
-    """Return True if an object has another in it, at any level, that is several rows by id."""
+    """Return True if an object has another in it, at any level, that holds rows by id or column."""
     inner = [part for part in value.values() if isinstance(part, Mapping)] if levels else []
-    return any((len(one) > 1 and _rows_by_id(one)) or _holds_rows(one, levels - 1) for one in inner)
+    return any(_rows_of(one) or _holds_rows(one, levels - 1) for one in inner)
+
+
+def _rows_of(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows in an object that is several rows by id, or a table by columns."""
+    table = rows_of_columns(value) or []
+    named = _rows_by_id(value) if len(value) > 1 else []
+    return named or (table if table and has_fields(table[0]) else [])
 
 
 def _are_objects(part: object) -> bool:
