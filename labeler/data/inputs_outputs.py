@@ -33,6 +33,8 @@ _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str",
 _QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
 _REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
 _ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "candidates", "outputs", "return_values")
+_CHOICES = frozenset({"choices", "candidates", "generations"})
+"""Names of lists of a model's answers; the first one is read."""
 _ASIDES = frozenset({"error", "detail", "status", "id", "reason", "reasoning", "thinking"})
 """Words in the names of fields that hold no question and no answer."""
 
@@ -151,16 +153,23 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
 
 def _unlisted(name: str, value: object) -> object:
     """Return the first choice of a model; the text of a list of contents."""
-    while (
-        name in {"choices", "candidates", "generations", "args"}
-        and isinstance(value, list)
-        and value
-    ):
+    while (name in _CHOICES or name == "args") and isinstance(value, list) and value:
         value = value[0]
     if name in {"content", "output"} and isinstance(value, list):
         content = read_content(value)
         return content.text if content else ""
     return value
+
+
+def has_other_answers(value: object, depth: int = _DEEPEST) -> bool:
+    """Return True if a value holds choices of a model whose texts differ."""
+    fields = value if isinstance(value, Mapping) and depth else {}
+    choices = [fields[name] for name in fields if name in _CHOICES]
+    for listed in (one for one in choices if isinstance(one, list)):
+        flat = [one for part in listed for one in (part if isinstance(part, list) else [part])]
+        if len({_text(one, _ANSWER) for one in flat}) > 1:
+            return True
+    return any(has_other_answers(fields[name], depth - 1) for name in _ANSWER if name in fields)
 
 
 def fields_of_turns(

@@ -66,8 +66,9 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     for name in ("question", "response", "reference"):
         value = fields.get(name, "")
         if not isinstance(value, str):
+            path = "COLUMN.FIELD" if isinstance(value, Mapping) else "COLUMN[0]"
             is_nested = isinstance(value, Mapping | list | tuple)
-            remedy = f"; a path reads its text: --map {name}=COLUMN.FIELD" * is_nested
+            remedy = f"; a path reads its text: --map {name}={path}" * is_nested
             fault = f"{name!r} must be a text, got {kind_of(value)}{_media(value) or remedy}"
             raise _wrong_type(where, fault)
     fields["documents"] = tuple(documents_in(fields["documents"], where)[0])

@@ -194,6 +194,7 @@ def test_a_row_without_retrieved_documents_says_how_to_write_that(name: str) -> 
     row = {"question": "Q?", "response": "R.", name: None}
     found = failure(row, documents=name)
     assert {found.reason, failure(row, documents=f"{name},").reason} == {"missing_field"}
+    assert failure(row | {"more": ""}, documents=f"{name},more").reason == "missing_field"
     assert only({**row, name: []}, documents=f"{name},").documents == ()
     assert "write [] where nothing was retrieved" in found.message
     assert repr(name) in found.message

@@ -225,9 +225,35 @@ TABLES: dict[str, Any] = {
         "index": [0, 1],
         "data": [list(row.values()) for row in ROWS],
     },
+    "without index": {"columns": list(ROWS[0]), "data": [list(row.values()) for row in ROWS]},
     "next to objects": {name: [row[name] for row in ROWS] for name in ROWS[0]}
     | {"metadata": [{"n": 1}, {"n": 2}]},
 }
+
+
+LABELS = ["x/1", "y"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLES["split"] | {"index": [["x", 1], "y"]},
+        dict(zip(LABELS, ROWS, strict=True)),
+        {
+            name: {label: row[name] for label, row in zip(LABELS, ROWS, strict=True)}
+            for name in ROWS[0]
+        },
+        {"rows": dict(zip(LABELS, ROWS, strict=True))},
+        {"version": 1, "data": {"test": dict(zip(LABELS, ROWS, strict=True))}},
+    ],
+)
+def test_texts_that_label_the_rows_of_a_table_are_ids(table: Any, tmp_path: Path) -> None:
+    """As pandas writes an index of texts, and where rows by id stand below another name."""
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(table))
+    for rows in (open_rows(path), open_rows(table)):
+        found = [(row.content.id, row.content.response) for row in rows]  # type: ignore[union-attr]
+        assert found == [("x/1", "R."), ("y", "S, T.")]
 
 
 BESIDE: dict[str, Any] = {
