@@ -32,9 +32,9 @@ _NESTED = ("text", "content", "message")
 _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
 _QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
 _REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
-_ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "candidates", "outputs", "return_values")
-_CHOICES = frozenset({"choices", "candidates", "generations"})
+_CHOICES = ("generations", "choices", "candidates", "replies")
 """Names of lists of a model's answers; the first one is read."""
+_ANSWER = (*_REPLY, *_NESTED, *_CHOICES, "outputs", "return_values")
 _ASIDES = frozenset({"error", "detail", "status", "id", "reason", "reasoning", "thinking"})
 """Words in the names of fields that hold no question and no answer."""
 

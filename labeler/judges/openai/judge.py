@@ -261,11 +261,11 @@ class HostedJudge:
         completion = self.form.read(response.whole, asked)
         if completion.error is not None:
             response.spoil()  # as after an error status
-        flaw = log.record_completion(completion)
-        if flaw is None or completion.usage or not flaw.status:
-            report_usage(sent, completion.usage, self.price)
-            if completion.usage is not None and log.cap is not None:
-                log.pace.health.answered(completion.usage.completion_tokens, log.cap)
+        flaw, usage = log.record_completion(completion), log.latest.usage
+        if flaw is None or usage or not flaw.status:
+            report_usage(sent, usage, self.price)
+            if usage is not None and log.cap is not None:
+                log.pace.health.answered(usage.completion_tokens, log.cap)
         if flaw is None:
             return completion
         failed = report_failure(log.pace, sent, AttemptFailed(flaw))

@@ -187,8 +187,7 @@ def spec_of(model: str, settings: dict[str, Any], provider: str = "openai") -> O
             f"judge {provider} takes no {', '.join(lacking)}: its API has no such setting"
         )
     try:
-        short = model.removeprefix(PROVIDERS[provider].prefix)
-        return OpenAISpec(judge=provider, model=short, **settings)
+        return OpenAISpec(judge=provider, model=PROVIDERS[provider].short(model), **settings)
     except ValidationError as error:
         faults = describe_faults(error, most=error.error_count())
         unknown = any(fault["type"] == "extra_forbidden" for fault in validation_faults(error))
