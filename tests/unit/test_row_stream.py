@@ -255,7 +255,8 @@ MEANT: dict[str, dict[str, Any]] = {
             }
         ]
     },
-    "--map question=inputs.question --map documents=outputs.contexts --map response=outputs.answer": {
+    "--map question=inputs.question --map documents=outputs.contexts "
+    "--map response=outputs.answer": {
         "inputs": '{"question": "Q?"}',
         "outputs": '{"answer": "D is E.", "contexts": [{"text": "D is E."}]}',
     },
