@@ -295,7 +295,8 @@ class Columns:
         for choice in self.choices.get(field, ()):
             with contextlib.suppress(NoValue):
                 value = choice.read(field, row, where)
-                if value == [] and field in self.named and not choice.has_list(row):
+                is_empty = isinstance(value, list) and not value
+                if is_empty and field in self.named and not choice.has_list(row):
                     value = None
                 is_named = field in self.named or (field == "response" and self.turns is not None)
                 if value is not None and (is_named or choice.takes(field, value)):

@@ -334,7 +334,10 @@ _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 """Words that make documents of results."""
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
-_NUMBERED = re.compile(r"([\w .-]*?[^\W\d_])[_ .-]?(\d{1,6})")
+_NUMBERED = re.compile(
+    r"([\w .-]*?[^\W\d_])[_ ./\[-]?(\d{1,6})\]?((?:[./](?:\w+[._])?(?:text|content))?)"
+)
+"""A stem and a number, of an object perhaps with the name of its text."""
 _DEEPEST = 3
 _MOST_COLUMNS = 1_000
 _LIKE = 0.7
@@ -407,15 +410,15 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     Of several groups it is the one whose name means documents most clearly. One column alone is a
     group if it is the first.
     """
-    groups = defaultdict[str, list[tuple[int, str]]](list)
+    groups = defaultdict[tuple[str, str], list[tuple[int, str]]](list)
     for name, value in row.items():
         is_text = isinstance(name, str) and isinstance(value, str | Mapping | None)
         if is_text and (found := _NUMBERED.fullmatch(name)):
-            groups[found[1]].append((int(found[2]), name))
+            groups[found[1], found[3]].append((int(found[2]), name))
     ranked = [
-        (meaning[1], stem)
-        for stem, names in groups.items()
-        if (meaning := meaning_of(stem)) and meaning[0] == "documents"
+        (meaning[1], group)
+        for group, names in groups.items()
+        if (meaning := meaning_of(group[0])) and meaning[0] == "documents"
         if len(names) > 1 or names[0][0] in {0, 1}
     ]
     return [name for _, name in sorted(groups[min(ranked)[1]])] if ranked else []

@@ -540,6 +540,14 @@ def test_numbered_columns_are_the_documents(stem: str, question: str) -> None:
     assert rows.notices["numbered"].endswith(f": {stem}01, {stem}1, {stem}2, {stem}10")
 
 
+@pytest.mark.parametrize("form", ["contexts[{}]", "contexts/{}", "contexts.{}.page_content"])
+def test_columns_of_a_flattened_list_are_the_documents(form: str) -> None:
+    """As tables write the items of a list."""
+    row = {"question": "Q?", "response": "R.", "contexts.0.source": "S"}
+    (read,) = open_rows([row | {form.format(0): "D.", form.format(1): "E."}])
+    assert getattr(read.content, "documents", None) == ("D.", "E.")
+
+
 @pytest.mark.parametrize(
     "columns", [{"doc_1": 17, "doc_2": 18}, {"source_2023": "D."}, {"score_1": "D.", "score_2": ""}]
 )

@@ -84,7 +84,8 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
         if isinstance(held, list | tuple) and held:
             return list(held)
     if isinstance(source, Mapping):
-        return rows_of_columns(source) or _held(source, columns)
+        lists = {n: plain(one) if hasattr(one, "dtype") else one for n, one in source.items()}
+        return rows_of_columns(lists) or _held(source, columns)
     if _is_record(source) and not (
         dataclasses.is_dataclass(source) and isinstance(source, Iterable)
     ):
