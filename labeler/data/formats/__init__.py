@@ -325,7 +325,7 @@ def plain(value: object) -> object:
     return _plain_scalar(value)
 
 
-def _plain_scalar(value: object) -> object:
+def _plain_scalar(value: Any) -> object:  # noqa: ANN401 - of any package
     if type(value).__name__ in _PANDAS_MISSING:
         return None
     if isinstance(value, datetime | date | time):
