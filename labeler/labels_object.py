@@ -17,7 +17,7 @@ from labeler.data.label_files import LabelView, is_store, is_table, parts_of
 from labeler.data.lines import STDIO, is_gzipped, is_remote
 from labeler.errors import UsageError, path_in
 from labeler.labels.answering import RunCost
-from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, requested_kind
 from labeler.outcomes_object import Outcomes
 from labeler.sentences.display import VIEWS, View
 
@@ -399,8 +399,7 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
         view = list(records_of(stored_outcomes(name), "label"))
     elif _is_plain(name):
         view = LabelView(name)
-        # What a run has just written is read when it is needed.
-        if cost is None and not view:
+        if cost is None and not _has_labels(view):  # later, if a run has just written it
             others = f"; numbers of other records: labeler metrics {name}" if view.others else ""
             raise UsageError(f"{name} has no labels{others}")
     else:
@@ -409,6 +408,13 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
     named = Path(name).name or name
     own = None if isinstance(view, list) else name
     return Labels(view, name=named, path=own, cost=cost, given=given)
+
+
+def _has_labels(view: LabelView) -> bool:
+    """Return True for a label or a failure to label; unreadable rows may be those of scores."""
+    if not view.others:
+        return bool(view)
+    return any(requested_kind(one) == "label" for one in view)
 
 
 def _is_plain(name: str) -> bool:

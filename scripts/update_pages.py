@@ -85,7 +85,8 @@ def failure_table() -> str:
         words = {"option": "*the option*", "timeout": seconds, "longer": 2 * seconds}
         what, remedy = (text.format_map(words) for text in (rule.summary, rule.remedy))
         kept = _KEPT if rule.lasting else _COURSES[rule.policy][1]
-        facts = (f"`{rule.reason}`", what, _COURSES[rule.policy][0], kept, remedy)
+        does = _COURSES[rule.policy][0] + ", once" * rule.once
+        facts = (f"`{rule.reason}`", what, does, kept, remedy)
         seen.setdefault(facts, []).append(rule)
     lines = [
         "| reason | what | seen as | labeler | asked again | you |",

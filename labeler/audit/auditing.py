@@ -21,6 +21,7 @@ from labeler.audit.registry import (
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column, group_key, group_names
+from labeler.catalog import named_keywords
 from labeler.labels.answering import configuration
 from labeler.labels.answers import SecondOpinion
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
@@ -292,6 +293,7 @@ class Audit(Displayed):
         }
 
 
+@named_keywords
 def findings_of(
     record: LabelRecord,
     checks: str | Iterable[str | Check] | None = None,
@@ -327,6 +329,7 @@ def _all(findings: Mapping[str, list[Finding]]) -> tuple[Finding, ...]:
     return tuple(chain.from_iterable(findings.values()))
 
 
+@named_keywords
 def examine(
     record: LabelRecord, second_opinion: SecondOpinion | None = None
 ) -> tuple[tuple[Finding, ...], float]:
@@ -336,6 +339,7 @@ def examine(
     return findings, suspicion_score(findings, subject.disagreement)
 
 
+@named_keywords
 def audit_labels(
     outcomes: Iterable[AnyOutcome],
     *,

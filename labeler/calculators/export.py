@@ -64,7 +64,7 @@ _SUMMARY: dict[str, Kind] = {
     **dict.fromkeys(("mean", "interval.low", "interval.high", "interval.level"), "number"),
     "interval.method": "text",
     "interval.small_sample": "flag",
-    **dict.fromkeys(("bounds_low", "bounds_high", "pooled"), "number"),
+    **dict.fromkeys(("bounds.low", "bounds.high", "pooled"), "number"),
     "defined": "count",
     **dict.fromkeys(("undefined", "failed"), "text"),
     **dict.fromkeys(("duplicates", "clusters"), "count"),
@@ -85,7 +85,7 @@ def summary_record(row: SummaryRow) -> Record:
     shown: Record = dict(row.as_json(__version__))
     interval, bounds = shown.pop("interval") or {}, shown.pop("bounds") or {}
     ends = {f"interval.{part}": value for part, value in interval.items()}
-    ends |= {f"bounds_{end}": value for end, value in bounds.items()}
+    ends |= {f"bounds.{end}": value for end, value in bounds.items()}
     counts = {name: _json(shown[name]) if shown[name] else None for name in ("undefined", "failed")}
     lists = {name: ", ".join(shown[name]) or None for name in ("aliases", "hosts")}
     made = {"configuration": row.label and short_configuration(row.label)}

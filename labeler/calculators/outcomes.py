@@ -134,11 +134,41 @@ _FOREIGN = (
     "left out %s of kind '%s', which no installed package reads: install the package "
     "that wrote them; 'labeler store export' keeps them as they are"
 )
-NO_LABELS = (
-    "no labels in {}: name what 'labeler label' wrote; 'labeler metrics' summarizes other records"
-)
-"""Message about outcomes that are neither labels nor their failures."""
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
+
+
+def require_labels(name: str) -> Through:
+    """Return a generator that passes outcomes on, and fails at their end if none is of a label.
+
+    Failed rows alone pass, if the file holds no records of another kind.
+
+    Args:
+        name: the file or store, for the message.
+
+    Raises:
+        UsageError: on reading, the outcomes end without a label or a failure to label.
+    """
+
+    def checked_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[AnyOutcome]:
+        kinds = Counter[str]()
+        for outcome in outcomes:
+            kinds[requested_kind(outcome) or ""] += 1
+            yield outcome
+        unread = kinds.pop("", 0)
+        if not kinds["label"] and (kinds or not unread):
+            raise UsageError(f"{name}: {no_labels(kinds)}")
+
+    return checked_kinds
+
+
+def no_labels(others: Mapping[str, int]) -> str:
+    """Return the message about outcomes without a label, with the records of other kinds."""
+    held = [f"{plural(n, 'record')} of kind {kind!r}" for kind, n in others.items() if n]
+    found = f", but {', '.join(held)}" if held else ""
+    return (
+        f"no labels{found}: name what 'labeler label' wrote; 'labeler metrics' summarizes "
+        "other records"
+    )
 
 
 def numbers_of(*sources: str | Path) -> NumbersFile | None:
@@ -194,6 +224,9 @@ def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> CheckedOutcomes:
     if isinstance(outcomes, CheckedOutcomes):
         return outcomes
     reject_path(outcomes)
+    given: object = outcomes
+    if not isinstance(given, Iterable):
+        raise UsageError(f"{name}outcomes must be a list, got {given!r:.40}")
     return CheckedOutcomes(_placed(outcomes, name))
 
 
@@ -284,7 +317,10 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
         >>> sum(1 for _ in labeler.api.read_labels(folder / "labels.jsonl"))
         14
     """
-    found = checked_outcomes(labels).through(partial(records_of, kind="label"))
+    name = str(labels)
+    found = checked_outcomes(labels).through(
+        require_labels(name), partial(records_of, kind="label")
+    )
     return cast("Iterator[Outcome]", found)
 
 

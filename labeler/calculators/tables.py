@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -195,8 +196,9 @@ class Unsupported(NamedTuple):
         key: its key.
         text: its text.
         explanation: the judge's reason, or its probability.
-        nearest: the sentence that contradicts it by the label, else the one that shares the most
-            words with it, rare words first; ``None`` if no sentence shares a word.
+        nearest: the sentence that contradicts it by the label, else the first one that the
+            explanation names, else the one that shares the most words with it, rare words first;
+            ``None`` if no sentence shares a word.
     """
 
     key: str
@@ -351,16 +353,21 @@ def _described(record: LabelRecord, found: Tally) -> WorstRecord:
         if not entry.fully_supported
     }
     unsupported = (
-        Unsupported(key, text, reasons[key], nearest(key, text))
+        Unsupported(key, text, reasons[key], nearest(key, text, reasons[key]))
         for key, text in found.texts.items()
         if key in found.unsupported
     )
     return WorstRecord(record, len(found.response), tuple(unsupported))
 
 
-def _nearest(record: LabelRecord) -> Callable[[str, str], Sentence | None]:
-    """Return a function that finds the evidence nearest to a response sentence of a record."""
+def _nearest(record: LabelRecord) -> Callable[[str, str, str], Sentence | None]:
+    """Return a function that finds the evidence nearest to a response sentence of a record.
+
+    The function takes the sentence's key and text, and the judge's reason: a sentence that the
+    judge names is the one to read next to its reason.
+    """
     sentences = list(record.example.evidence_sentences())
+    by_key = {sentence.key: sentence for sentence in sentences}
     words_of = [_words(sentence.text) for sentence in sentences]
     counts = Counter(word for words in words_of for word in words)
     weights = {word: log(1 + len(sentences) / count) for word, count in counts.items()}
@@ -370,9 +377,13 @@ def _nearest(record: LabelRecord) -> Callable[[str, str], Sentence | None]:
             for key in claim.contradicting_sentence_keys[:1]:
                 contradicting.setdefault(claim.response_sentence_key, key)
 
-    def nearest(key: str, text: str) -> Sentence | None:
+    def nearest(key: str, text: str, reason: str) -> Sentence | None:
         if against := contradicting.get(key):
-            return next((one for one in sentences if one.key == against), None)
+            return by_key.get(against)
+        own = set(_TOKEN.findall(text.lower()))  # "the 3a protein" names no sentence
+        for token in _TOKEN.findall(reason.lower()):
+            if token in by_key and token not in own:
+                return by_key[token]
         wanted = _words(text)
         shared = [
             sum(weights[word] for word in wanted & words) / (1 + len(words)) ** 0.25
@@ -382,6 +393,9 @@ def _nearest(record: LabelRecord) -> Callable[[str, str], Sentence | None]:
         return sentences[shared.index(best)] if best > 0 else None
 
     return nearest
+
+
+_TOKEN = re.compile(r"\w+")
 
 
 def _words(text: str) -> set[str]:

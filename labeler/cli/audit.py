@@ -27,7 +27,7 @@ from labeler.audit import (
     suspicion_score,
 )
 from labeler.audit.auditing import FINDING_COLUMNS
-from labeler.calculators.outcomes import NO_LABELS, stored_outcomes
+from labeler.calculators.outcomes import stored_outcomes
 from labeler.calculators.summary_text import configuration_names
 from labeler.catalog import unknown
 from labeler.cli.options import (
@@ -37,7 +37,7 @@ from labeler.cli.options import (
     Json,
     Labels,
     Threshold,
-    outcomes_at,
+    labels_at,
     reject_overwrite,
     watching,
 )
@@ -174,7 +174,7 @@ def _ranked(found: Audit, model: str, labels: str, threshold: list[str] | None) 
 
     if labels == STDIO:
         raise UsageError("--doubt reads the labels twice: give a file, not standard input")
-    return Model.load(model).of(outcomes_at(labels, threshold)).ranks(found)
+    return Model.load(model).of(labels_at(labels, threshold)).ranks(found)
 
 
 def _audit(
@@ -195,10 +195,8 @@ def _audit(
     if second_opinion:
         from labeler.judges.embedded.judge import second_opinion as judge
     with watching("auditing") as watched:
-        outcomes = outcomes_at(labels, threshold).through(watched, models.watch)
+        outcomes = labels_at(labels, threshold).through(watched, models.watch)
         found = audit_labels(outcomes, checks=checks, by=by, second_opinion=judge)
-    if not found.records and not found.failed:
-        raise UsageError(NO_LABELS.format(labels))
     notify_repeated(found.duplicates)
     for fault in models.faults():
         notify(fault)
@@ -376,9 +374,7 @@ def worst(
     """Show the records with the least support, and why."""
     from labeler.calculators.tables import worst_records
 
-    found = worst_records(outcomes_at(labels, threshold), most)
-    if not found.total and not found.failed:
-        raise UsageError(NO_LABELS.format(labels))
+    found = worst_records(labels_at(labels, threshold), most)
     if as_json:
         print_json([one.as_json() for one in found])
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -310,7 +311,9 @@ def thresholds(
     labels are read as by labeler agree --human; only verdicts on sentences count.
     """
     if people.human is None:
-        raise UsageError("name human labels (--human FILE): labeler review LABELS makes some")
+        raise UsageError(
+            f"name human labels (--human FILE): labeler review {shlex.quote(labels)} makes some"
+        )
     found = calibrated(labels, people, choice, precision)
     print_found(found, _MORE_AGREEMENT, details=details, as_json=as_json)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeler.cli import options
-from labeler.cli.options import Labels, outcomes_at, reject_overwrite
+from labeler.cli.options import Labels, labels_at, reject_overwrite
 from labeler.cli.terminal import SOME_FAILED, notify, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -99,7 +99,7 @@ def _plan(
             f"{path} is a plan already: answer it (--answers ANSWERS.csv), or delete it first"
         )
     goal = Goal(**{"metric": "adherence_fraction"} | wanted)
-    made = make_plan(outcomes_at(labels), goal, None if doubt is None else Doubt.load(doubt))
+    made = make_plan(labels_at(labels), goal, None if doubt is None else Doubt.load(doubt))
     write_plan(made, path)
     named = f"{shlex.quote(labels)} --plan {shlex.quote(path)}"
     next_ = (
@@ -123,7 +123,7 @@ def _continue(
     reject_overwrite([labels, answers], path)
     if output is not None:
         reject_overwrite([labels, answers, path], output)
-    made = read_plan(path, outcomes_at(labels))
+    made = read_plan(path, labels_at(labels))
     for name, value in wanted.items():
         planned = getattr(made.goal, name)
         if planned != value:
@@ -180,7 +180,7 @@ def doubt(
         from labeler.judges.embedded.judge import second_opinion as judge
     if output is not None:
         reject_overwrite([labels, *([human] if human else [])], output)
-    found = fit_doubt(outcomes_at(labels), human, judge)
+    found = fit_doubt(labels_at(labels), human, judge)
     if output is not None:
         found.save(output)
         notify(f"{output}: model of {plural(found.corrections, 'correction')}")

@@ -412,6 +412,17 @@ def outcomes_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedO
     return at_threshold(checked_outcomes(labels), threshold)
 
 
+def labels_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOutcomes:
+    """Return outcomes as :func:`outcomes_at` does, for a command that reads labels only.
+
+    Raises:
+        UsageError: as for :func:`outcomes_at`; on reading, no outcome is of a label.
+    """
+    from labeler.calculators.outcomes import require_labels
+
+    return outcomes_at(labels, threshold).through(require_labels(labels))
+
+
 def at_threshold(outcomes: CheckedOutcomes, threshold: Iterable[str] | None) -> CheckedOutcomes:
     """Return outcomes with the verdicts of other thresholds; the same ones if none is given.
 

@@ -15,7 +15,7 @@ from labeler import api
 from labeler.calculators import select_metrics
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import in_words
-from labeler.cli.options import check_label_target, outcomes_at
+from labeler.cli.options import check_label_target, labels_at
 from labeler.cli.terminal import Interrupted, notify
 from labeler.comparing.human_labels import MeanChange, mean_changes
 from labeler.data.corrections import Ignored
@@ -128,7 +128,7 @@ def _reading(plan: str, answers: str | None, annotator: str, labels: str | None)
     if labels is not None:
         from labeler.evidence.plan_files import read_header
 
-        read_header(plan).units(plan, outcomes_at(labels))
+        read_header(plan).units(plan, labels_at(labels))
     reading = PlanReading(plan, path, annotator)
     notify(reading.progress)
     return reading
@@ -304,7 +304,9 @@ def apply(
     _check_used(applied, labels, path)
     changes = mean_changes(api.read_labels(labels), write_outcomes(outcomes, output), applied)
     notify(_conclusion(applied, changes))
-    for line in chain(_summary(applied), _mean_lines(changes), _selection_lines(applied)):
+    for line in chain(
+        _summary(applied), _mean_lines(changes), _selection_lines(applied, labels, path)
+    ):
         notify(line)
     where = "standard output" if output == STDIO else output
     notify(f"{plural(applied.rows, 'row')} written to {where}")
@@ -378,16 +380,18 @@ def _mean_lines(changes: Sequence[MeanChange]) -> Iterator[str]:
         yield "no mean changed"
 
 
-def _selection_lines(applied: Applied) -> Iterator[str]:
+def _selection_lines(applied: Applied, labels: str, corrections: str) -> Iterator[str]:
     """Yield the selection of the judged labels, with its consequence for the means."""
+    labels, corrections = shlex.quote(labels), shlex.quote(corrections)
     for selection in applied.selections.values():
         rest = selection.labels - selection.judged
         if selection.is_biased:
-            yield f"warning: {selection.warning}"
+            yield f"warning: {selection.warning(labels, corrections)}"
         elif rest:
             yield (
                 f"judged by people: {selection}; the verdicts of the other {rest:,} are the "
-                "judge's; for all records: labeler agree LABELS --human CORRECTIONS --random-sample"
+                f"judge's; for all records: labeler agree {labels} --human {corrections} "
+                "--random-sample"
             )
         else:
             yield f"judged by people: {selection}"

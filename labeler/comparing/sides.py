@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from labeler.calculators import Metric
 from labeler.calculators.metrics_row import Measurer, MetricsRow
-from labeler.calculators.outcomes import checked
+from labeler.calculators.outcomes import checked, no_labels
 from labeler.calculators.registry import LABEL
 from labeler.calculators.summary import CountedRows, group_key, group_names
 from labeler.calculators.tally import RowFacts
@@ -330,11 +330,7 @@ class _Contents(Generic[T]):
             trials = ", ".join(map(str, sorted(self._trials)))
             return f"no label fits {self._choice}; trials {trials}; signatures:\n{self._listed()}"
         if self.others:
-            held = ", ".join(f"{count} of kind {kind!r}" for kind, count in self.others.items())
-            return (
-                f"no labels, but records {held}; labels are what is compared: name files of "
-                "labeler label (labeler metrics summarizes scores and written questions)"
-            )
+            return no_labels(self.others)
         return f"no label: {plural(failed, 'record')} failed" if failed else "no label is there"
 
     def _ambiguous(self, name: str, kept: list[Kept[T]]) -> UsageError:

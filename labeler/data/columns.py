@@ -207,6 +207,14 @@ class Choice:
             raise faults[0]
         return gathered
 
+    def has_list(self, row: Mapping[str, Any]) -> bool:
+        """Return True if a list, which may be empty, stands in one of the columns."""
+        for path in self.paths:
+            with contextlib.suppress(NoValue):
+                if isinstance(_opened(path.find(row)), list | tuple):
+                    return True
+        return False
+
     def takes(self, field: str, value: object) -> bool:
         """Return True if a preset's value is of the form that its column promises."""
         items = value if isinstance(value, list | tuple) else ()
@@ -281,15 +289,17 @@ class Columns:
     ) -> tuple[object, Choice | None]:
         """Return the first value in a field's columns, and its place; ``None`` without any.
 
-        An object in place of a text counts only where the user named the column.
+        An object in place of a text counts only where the user named the column, or as the response
+        to a list of messages.
         """
         for choice in self.choices.get(field, ()):
             with contextlib.suppress(NoValue):
                 value = choice.read(field, row, where)
-                if value == [] and field in self.named and len(choice.paths) == 1:
-                    whole = choice.paths[0].find(row)  # no value, or an empty list
-                    value = None if whole == "" else whole
-                if value is not None and (field in self.named or choice.takes(field, value)):
+                is_empty = isinstance(value, list) and not value
+                if is_empty and field in self.named and not choice.has_list(row):
+                    value = None
+                is_named = field in self.named or (field == "response" and self.turns is not None)
+                if value is not None and (is_named or choice.takes(field, value)):
                     return value, choice
         return None, None
 

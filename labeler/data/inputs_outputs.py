@@ -4,7 +4,7 @@ They are a text, JSON, or JSON in a text, in the shape of the framework. A value
 has no text: nothing is guessed from the names of other fields. Of a row whose question and response
 are turns of one list of messages, the last turn of the assistant is the response, the last turn of
 the user before it the question. The other turns are history, messages of tools are tool outputs.
-Messages of DeepEval also hold the documents and tools of a response.
+Messages of DeepEval and Azure also hold the documents of a response, those of DeepEval its tools.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _NESTED = ("text", "content", "message")
 _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
 _QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
 _REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
-_ANSWER = (*_REPLY, *_NESTED, "generations", "choices", "candidates", "outputs", "return_values")
+_CHOICES = ("generations", "choices", "candidates", "replies")
+"""Names of lists of a model's answers; the first one is read."""
+_ANSWER = (*_REPLY, *_NESTED, *_CHOICES, "outputs", "return_values")
 _ASIDES = frozenset({"error", "detail", "status", "id", "reason", "reasoning", "thinking"})
 """Words in the names of fields that hold no question and no answer."""
 
@@ -151,16 +153,23 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
 
 def _unlisted(name: str, value: object) -> object:
     """Return the first choice of a model; the text of a list of contents."""
-    while (
-        name in {"choices", "candidates", "generations", "args"}
-        and isinstance(value, list)
-        and value
-    ):
+    while (name in _CHOICES or name == "args") and isinstance(value, list) and value:
         value = value[0]
     if name in {"content", "output"} and isinstance(value, list):
         content = read_content(value)
         return content.text if content else ""
     return value
+
+
+def has_other_answers(value: object, depth: int = _DEEPEST) -> bool:
+    """Return True if a value holds choices of a model whose texts differ."""
+    fields = value if isinstance(value, Mapping) and depth else {}
+    choices = [fields[name] for name in fields if name in _CHOICES]
+    for listed in (one for one in choices if isinstance(one, list)):
+        flat = [one for part in listed for one in (part if isinstance(part, list) else [part])]
+        if len({_text(one, _ANSWER) for one in flat}) > 1:
+            return True
+    return any(has_other_answers(fields[name], depth - 1) for name in _ANSWER if name in fields)
 
 
 def fields_of_turns(
@@ -212,8 +221,9 @@ def fields_of_turns(
         calls = called if isinstance(called, list | tuple) else ()
         outputs = (one for one in calls if isinstance(one, Mapping))
         tools += [dict(one) for one in outputs if one.get("output") is not None]
-        if more.get("retrieval_context"):
-            fields["documents"] = more["retrieval_context"]
+        shown = more.get("retrieval_context") or more.get("context")
+        if shown:  # a text is all that was shown
+            fields["documents"] = [shown] if isinstance(shown, str) else shown
     history = [
         one.as_value()
         for place, one in enumerate(read[:answer])

@@ -66,8 +66,9 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     for name in ("question", "response", "reference"):
         value = fields.get(name, "")
         if not isinstance(value, str):
+            path = "COLUMN.FIELD" if isinstance(value, Mapping) else "COLUMN[0]"
             is_nested = isinstance(value, Mapping | list | tuple)
-            remedy = f"; a path reads its text: --map {name}=COLUMN.FIELD" * is_nested
+            remedy = f"; a path reads its text: --map {name}={path}" * is_nested
             fault = f"{name!r} must be a text, got {kind_of(value)}{_media(value) or remedy}"
             raise _wrong_type(where, fault)
     fields["documents"] = tuple(documents_in(fields["documents"], where)[0])
@@ -363,7 +364,7 @@ def _earlier_turns(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _said(value: object, found_in: str) -> object:
+def said(value: object, found_in: str) -> object:
     """Return the text of a question or an answer in a shape of models and frameworks.
 
     Args:
@@ -397,7 +398,7 @@ def _reference(value: object) -> object:
         listed = [one for one in listed if one is not None]
         if all(isinstance(one, str) for one in listed):
             return "\n".join(dict.fromkeys(listed)) or None
-    return _said(value, "response")
+    return said(value, "response")
 
 
 def with_metadata(own: object, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -415,8 +416,8 @@ def with_metadata(own: object, more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _READERS: dict[str, Callable[[object], object]] = {
-    "question": partial(_said, found_in="question"),
-    "response": partial(_said, found_in="response"),
+    "question": partial(said, found_in="question"),
+    "response": partial(said, found_in="response"),
     "reference": _reference,
     "history": written_or_same,
     "tool_outputs": written_or_same,

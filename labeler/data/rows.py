@@ -206,12 +206,18 @@ class _RowConverter:
             return Row(where, _failure(fields, where, error), lacks, given if lacks else None)
 
     def _read(self, fields: Mapping[str, Any], where: str, columns: Columns) -> dict[str, Any]:
-        """Return fields by their values; a notice counts texts taken for missing values."""
+        """Return fields by their values; notices count what they leave out."""
         read = read_values(fields, where, columns.split, columns.remedy)
         for name, value in fields.items():
             if read.get(name, value) is None and isinstance(value, str) and value.strip():
                 text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
                 self._note(f"missing {name}", text)
+        if isinstance(fields.get("response"), Mapping) and isinstance(read.get("response"), str):
+            from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
+
+            if has_other_answers(fields["response"]):
+                text = "a response of several choices that differ; the first is judged"
+                self._note("choices", text)
         return read
 
     def _note_shown(

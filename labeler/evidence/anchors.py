@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -40,7 +40,7 @@ from labeler.calculators.registry import headline_metrics, plain_name, select_me
 from labeler.comparing.calibration import FIELDS
 from labeler.data.label_files import outcome_of, replaced
 from labeler.data.lines import read_lines, with_checksum
-from labeler.errors import UsageError, count_of
+from labeler.errors import JudgeError, UsageError, count_of
 from labeler.evidence.copies import (
     Asking,
     Difference,
@@ -50,9 +50,18 @@ from labeler.evidence.copies import (
     paired_difference,
 )
 from labeler.evidence.units import differing, of_one_judge
-from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import CORRECTIONS, shown
-from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
+from labeler.sentences.display import (
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    figure,
+    plural,
+    reason_counts,
+    shortened,
+)
 
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
@@ -127,8 +136,6 @@ class AnchorCheck(Displayed):
             head = f"No sign that the judge has changed (check {self.look})"
             differing = sum(one.differing for one in self.changes.values())
             verdicts = sum(one.verdicts for one in self.changes.values())
-            if not verdicts:
-                return f"Nothing to compare (check {self.look}): the judge gave no label this time."
             parts = [f"{differing} of {verdicts} verdicts"]
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
@@ -204,7 +211,8 @@ class Anchors(Displayed):
 
         Raises:
             UsageError: an option is wrong, or prompt or sampling differ from the anchors.
-            FatalJudgeError: no record can be labeled; answers that were paid for stay in the store.
+            JudgeError: no record was labeled. That is not a check: nothing is kept of it, and the
+                next check asks again.
         """
         rows = [as_example(one.example) for one in self.records]
         asked, ask = asked_like(self.records[0]) | options, Asking(options.get("budget"))
@@ -213,8 +221,9 @@ class Anchors(Displayed):
             self._save()
             found = ask(rows, asked | {"trial": self.pending})
             self._require_same(found)
-            self.rounds.append(found)
             self.pending = None
+            self._require_answer(found)
+            self.rounds.append(found)
         self._save()
         return self.result()
 
@@ -229,6 +238,20 @@ class Anchors(Displayed):
                         f"the judge's options are not those of the anchors: {', '.join(others)}; "
                         "give the same ones"
                     )
+
+    def _require_answer(self, outcomes: Iterable[Outcome]) -> None:
+        """Require an answer to compare; a round without one is forgotten."""
+        if any(answers_of(one) for one in outcomes):
+            return
+        self._save()
+        reasons = Counter(one.reason for one in outcomes if isinstance(one, LabelFailure))
+        cause = reason_counts(reasons) or "incomplete labels"
+        raise JudgeError(
+            f"the judge labeled none of {plural(len(self.records), 'anchor')} ({cause}): this is "
+            "not counted as a check. Remove the cause and check again; labeler label on the same "
+            "rows shows the messages",
+            reason=next(iter(reasons), "no_answer"),
+        )
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.

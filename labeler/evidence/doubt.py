@@ -26,7 +26,16 @@ from labeler.evidence.looks import Floats, fit_logistic, sigmoid
 from labeler.evidence.units import Item, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Column, Display, Displayed, Grid, number, plural
+from labeler.sentences.display import (
+    LONGEST_NAME,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    number,
+    plural,
+    shortened,
+)
 
 _FEW = 30
 """Corrections from which the model is worth more than its priors."""
@@ -173,16 +182,22 @@ class Doubt(Displayed):
 
     def _display(self) -> Display:
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
-        notes = [f"fewer than {_FEW} corrections: an order to read in, no probability"]
-        counted = plural(len(ranked), "verdict")
-        title = f"{counted} by what the audit found in them; nobody corrected any"
+        notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
+        count, checked = plural(len(ranked), "verdict"), plural(self.corrections, "verdict")
+        if not ranked:
+            return Display(f"A model from {checked} that people checked; it has no labels to doubt")
+        title = f"{count}, the most likely to be wrong first. "
         if self.corrections >= _FEW:
             wrong, notes = sum(one.doubt for one in ranked), []
-            title = f"about {wrong:.0f} of {len(ranked):,} verdicts are wrong"
-            title += f", by {self.corrections:,} corrections"
+            title = f"About {wrong:.0f} of {count} are wrong, judging by {self.corrections:,} that "
+            title += "people checked."
         elif self.corrections:
-            title = f"{counted}, the most doubtful first, by "
-            title += f"{plural(self.corrections, 'correction')}: too few to say how many are wrong"
+            title += f"People have checked {self.corrections}: too few to say how many are wrong."
+        else:
+            if len({one.doubt for one in ranked[:2]}) == 2:  # noqa: PLR2004 - no tie for the first
+                first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
+                title = f"Check {first}, first: of {count} it looks the most likely to be wrong. "
+            title += "Nobody has checked any yet."
         columns = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
         rows = [(one.id, one.sentence, one.said, number(one.doubt, ".3f")) for one in ranked]
         return Display(title, Grid([*columns, Column("doubt")], rows), notes)
@@ -214,8 +229,8 @@ def fit_doubt(
     judged = [one for one in facts if one.item in said]
     if corrections is not None and not judged:
         raise UsageError(
-            f"{place}no correction is about a response sentence of these labels; judge some first: "
-            "labeler review LABELS"
+            f"{place}no correction is about a response sentence of these labels; judge some first, "
+            "with 'labeler review'"
         )
     wrong = np.array([float(one.supported != said[one.item]) for one in judged])
     fitted = fit_logistic(_values(judged), wrong, MEANS, DEVIATIONS)

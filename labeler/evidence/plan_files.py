@@ -184,8 +184,8 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     if not is_corrections_file(path):
         if Path(path).suffix in {".json", ".jsonl"}:
             raise UsageError(
-                f"{path}: answers are CSV, or corrections; make these of Label Studio's export: "
-                f"labeler corrections import LABELS {path}"
+                f"{path}: answers are CSV, or corrections; 'labeler corrections import' makes "
+                "these of Label Studio's export"
             )
         found = _collected(read_rows(path, ANSWERS), units.metric)
         if not (found.answers or found.second):

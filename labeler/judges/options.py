@@ -55,6 +55,10 @@ class Provider:
     decides: bool = False
     """True if its models answer questions with probabilities and write no text."""
 
+    def short(self, model: str) -> str:
+        """Return a model's name without the start that may be left out."""
+        return model.removeprefix(self.prefix)
+
     @property
     def address(self) -> str:
         """The address of the API, in the region that the environment names if it has one.
@@ -406,7 +410,7 @@ class JudgeOptions(ModelOptions):
             return None
         provider = provider_of(str(named.judge)) or PROVIDERS["openai"]
         url = self.base_url or provider.address
-        model = named.model.removeprefix(provider.prefix)
+        model = provider.short(named.model)
         found = find_price(model, url, given=self.price, file=self.prices)
         is_listed = self.price is None and self.prices is None
         return found.of_input() if found and is_listed and provider.decides else found

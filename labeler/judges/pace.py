@@ -83,7 +83,7 @@ class SentRequest:
         Args:
             charged: true if the provider may have charged for the request.
         """
-        self.end, self.cost = "failed", None if charged else Decimal(0)
+        self.end, self.cost = "failed", self.cost if charged else Decimal(0)
 
     def limited(self) -> None:
         """Report a rate limit error; nothing was charged."""

@@ -266,21 +266,26 @@ class ReviewCounts(NamedTuple):
         """True if people judged some labels only, and not all of these were drawn at random."""
         return self.random < self.judged < self.labels
 
-    @property
-    def warning(self) -> str:
-        """The consequence of a biased selection, and the remedy."""
-        sample = "" if self.random else "labeler review LABELS --queue random --sample 100, then "
+    def warning(self, labels: str = "LABELS", corrections: str = "CORRECTIONS") -> str:
+        """Return the consequence of a biased selection, and the remedy.
+
+        Args:
+            labels: the label file that people judged, as a shell takes it, if it is known.
+            corrections: the corrections file.
+        """
+        sample = f"labeler review {labels} --queue random --sample 100, then "
         return (
             f"people judged {self.judged:,} of these {self.labels:,} labels, {self.random:,} of "
             "them drawn at random, so means and intervals are biased; for all records: "
-            f"{sample}labeler agree LABELS --human CORRECTIONS --random-sample"
+            f"{'' if self.random else sample}labeler agree {labels} --human {corrections} "
+            "--random-sample"
         )
 
 
 def selection_warnings(labels: Iterable[str | None]) -> Iterator[str]:
     """Yield each warning of printed signatures once."""
     found = dict.fromkeys(map(ReviewCounts.printed_in, labels))
-    yield from (one.warning for one in found if one and one.is_biased)
+    yield from (one.warning() for one in found if one and one.is_biased)
 
 
 def label_key(example: KeyedExample, signature: Signature) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -225,7 +226,7 @@ def outcome_text(outcome: AnyOutcome) -> str:
     shown = console()
     with shown.capture() as captured:
         print_outcome(outcome, shown)
-    return "\n".join(map(str.rstrip, captured.get().strip("\n").splitlines()))
+    return captured.get().strip("\n")
 
 
 def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
@@ -241,7 +242,19 @@ def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
         for row in rows:
             grid.add_row(*row)
         for block in ([grid] if rows else []) + [*texts]:
-            shown.print(Padding(block, (0, 0, 0, _INDENT), expand=False))
+            padded = Padding(block, (0, 0, 0, _INDENT), expand=False)
+            for line in shown.render_lines(padded, pad=False):
+                shown.print(Segments([*_stripped(line), Segment.line()]), end="")
+
+
+def _stripped(line: Sequence[Segment]) -> list[Segment]:
+    """Return a line without the blanks at its end, which a table adds."""
+    found = list(line)
+    while found and not found[-1].text.strip():
+        found.pop()
+    if found:
+        found[-1] = found[-1]._replace(text=found[-1].text.rstrip())
+    return found
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from labeler.calculators import Intervals, select_metrics
-from labeler.calculators.outcomes import NO_LABELS
+from labeler.calculators.outcomes import checked, require_labels
 from labeler.catalog import named_keywords
 from labeler.data.label_files import replaced
 from labeler.data.lines import clear_leftovers, partial_suffix
@@ -132,10 +132,13 @@ def write_report(
     chosen = None if metrics is None else select_metrics(metrics)
     with _opened(path) as target:
         data = ReportData(
-            outcomes, target.texts, target.check_size, by=by, metrics=chosen, intervals=intervals
+            checked(outcomes).through(require_labels(name)),
+            target.texts,
+            target.check_size,
+            by=by,
+            metrics=chosen,
+            intervals=intervals,
         )
-        if not data.entries:
-            raise UsageError(NO_LABELS.format(name))
         summary = Summary(data, calibration)
         page = _page(summary, name, in_folder=bool(target.folder))
         index = {"name": visible(name), **data.index()}

@@ -140,7 +140,7 @@ class ReviewStatistics:
         own = [key for key in keys if key in judged]
         selection = ReviewCounts(len(own), len(keys), sum(key in drawn for key in own))
         if selection.is_biased:
-            yield selection.warning
+            yield selection.warning()
         concerned: dict[str, list[str]] = defaultdict(list)
         for name, one in estimates.items():
             for warning in one.warnings:

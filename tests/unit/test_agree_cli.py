@@ -194,7 +194,7 @@ ONLY = record(id="r1", documents=[3])
             [ONLY, record(id="r1", documents=[1])],
             "differs in documents from the record of the same id at b.jsonl:1",
         ),
-        ([scored.record()], "b.jsonl: no labels, but records 1 of kind 'score'"),
+        ([scored.record()], "b.jsonl: no labels, but 1 record of kind 'score'"),
         ([failure("r1")], "b.jsonl: no label: 1 record failed"),
         ([], "no labels in b.jsonl: it is empty"),
         ([record(id="q1")], "no labeled record in common: a.jsonl has 1 label ('r1')"),

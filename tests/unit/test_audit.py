@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import labeler
 from labeler.audit import (
     CHECKS,
     Audit,
@@ -29,10 +30,11 @@ from labeler.audit import (
     suspicion_score,
 )
 from labeler.cli import audit
+from labeler.cli.measure import report
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelRecord
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.characters import escape_formula
 from support.audited import judged
 from support.judged import correction
@@ -411,9 +413,12 @@ def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
     file.write_text("")
     with pytest.raises(UsageError, match="it is empty"):
         audit.audit(str(file))
-    file.write_text(f"{score_record().model_dump_json()}\n")
-    with pytest.raises(UsageError, match=r"no labels in .*: name what 'labeler label' wrote"):
-        audit.audit(str(file))
+    unread = LabelFailure(id="bad", reason="invalid_json", message="not JSON", attempts=0)
+    file.write_text("".join(f"{one.model_dump_json()}\n" for one in (score_record(), unread)))
+    expected = "no labels, but 1 record of kind .score.|has no labels; numbers of other records"
+    for command in (audit.audit, audit.worst, report, labeler.load):
+        with pytest.raises(UsageError, match=expected):
+            command(str(file))
 
 
 def test_a_file_of_failures_alone_is_no_error(

@@ -427,7 +427,7 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
         ),
         ([row(1)], [row(2)], {}, r"1 label \('row-1'\).*'row-2'.*joined by id"),
         ([row(1)], [row(1, question="Why?")], {}, r"1 in question.*\(id_from\)$"),
-        ([row(1)], [score_record(4)] * 2, {}, "B: no labels, but records 2 of kind 'score'"),
+        ([row(1)], [score_record(4)] * 2, {}, "B: no labels, but 2 records of kind 'score'"),
         ([row(1)], [row(1)], {"level": 95}, "level"),
         ([row(1)], [row(1)], {"top": -1}, "top"),
     ],

@@ -325,6 +325,7 @@ def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Comma
     judge_all(every[3:4], "doubtful")
     _, _, err = labeler_command("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert "judged by people: 20 of 60, 20 at random; the verdicts of the other 40 are" in err
+    assert "labeler agree labels.jsonl --human labels.corrections.jsonl --random-sample" in err
     shown = [labeler_command(*one) for one in (("metrics", "corrected.jsonl"), CHECKED)]
     assert "biased" not in "".join([err, *(out + err for _, out, err in shown)])
     sample = ("--human", "labels.corrections.jsonl", "--random-sample")

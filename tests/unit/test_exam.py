@@ -18,6 +18,7 @@ from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.scripted import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answering import RunCost
@@ -25,7 +26,7 @@ from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import CORRECTIONS
 from support.answers import answer
 from support.command import Command
-from support.labeled import failure, record
+from support.labeled import record
 
 RANDOM = Random(1)  # noqa: S311 - copies, no secrets
 TOWNS = [
@@ -383,13 +384,20 @@ def test_records_that_share_a_request_for_relevance_count_once(
     assert said.startswith("4 requests")
 
 
-def test_a_check_without_an_answer_compares_nothing() -> None:
-    """No verdict differs among none: that is no sign that the judge is the same."""
-    records = [record(id="r1"), record(id="r2")]
-    lost = [failure(one.id) for one in records]
-    found = Anchors([[*records], [*lost], [*lost]]).result()
-    assert found.sentence.startswith("Nothing to compare (check 1)")
-    assert (found.changed, found.failed) == (False, ("r1", "r2"))
+def test_a_check_without_an_answer_is_no_look(tmp_path: Path) -> None:
+    """Nothing of it is kept, and the next check is the first one."""
+
+    @labeler.judge("broken", version=1)
+    def broken(_: Task) -> dict[str, Any]:
+        raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
+
+    path, store = tmp_path / "anchors.jsonl", labeler.MemoryStore()
+    labels_of(noisy(), 20).anchors(n=10).save(path)
+    with pytest.raises(JudgeError, match=r"none of 10 anchors \(10 refusal\): this is not counted"):
+        Anchors.load(path).check(judge=broken, store=store)
+    again = Anchors.load(path)
+    assert (again.looks, len(again.rounds), again.pending) == (0, 1, None)
+    assert again.check(judge=noisy(seed=2), store=store).look == 1
 
 
 def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:

@@ -455,6 +455,7 @@ def test_a_source_that_holds_no_rows_is_refused(
     ("name", "text", "says"),
     [
         ("rows.csv", "question,documents_0,,response\nQ,D,E,R\n", "2: column 3 has no name"),
+        ("rows.csv", ",question,documents_0,response\nx7,Q,D,R\n", "2: column 1 has no name"),
         ("rows.csv", f"question,documents_0,response\nQ,{'d' * 32_767},R\n", "2: .* Excel cuts"),
         ("rows.tsv", 'question\tdocuments_0\tresponse\n"Q\tD\tR\nP"\tD\tR\n', "2: .* 2 lines"),
         ("rows.tsv", 'question\tdocuments_0\tresponse\n"Q\nP"\tD\tR\n', ""),
@@ -611,7 +612,7 @@ class DataFrame:
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
         self.columns = [*rows[0]]
-        self.index = SimpleNamespace(names=[None])
+        self.index = SimpleNamespace(names=[None], tolist=lambda: [*range(len(rows))])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -644,11 +645,12 @@ def test_a_data_frame_of_pandas_is_read_by_what_it_can_do(monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_frame_of_pandas_are_rows() -> None:
-    """Ids in an index with a name are read; a row, and a column of rows, is a series."""
+    """Ids in an index of texts are read; a row, and a column of rows, is a series."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame([GOOD, OTHER])
     every = contents(open_rows([GOOD, OTHER]))
     assert contents(open_rows(frame.set_index("id"))) == every
+    assert contents(open_rows(frame.set_index("id").rename_axis(None))) == every
     assert contents(open_rows(pd.Series([GOOD, OTHER]))) == every
     assert contents(open_rows(frame.iloc[0])) == every[:1]
 
@@ -810,6 +812,21 @@ def test_a_text_of_a_missing_value_in_an_optional_field_is_counted() -> None:
     assert found == [None, None, None, "A."]
     (said,) = rows.notices.values()
     assert said == "2 rows have 'nan' or the like as 'reference', which is read as missing"
+
+
+def test_choices_of_a_model_that_differ_are_counted() -> None:
+    """The first is read."""
+    message = {"message": {"role": "assistant", "content": "A."}}
+    other = {"message": {"role": "assistant", "content": "B."}}
+    answers: list[dict[str, Any]] = [
+        {"choices": [message, other]},
+        {"output": {"generations": [[{"text": "A."}, {"text": "B."}]]}},
+        {"choices": [message, message]},
+    ]
+    rows = open_rows([{**GOOD, "response": answer} for answer in answers])
+    found = [row.content.response for row in rows if isinstance(row.content, Example)]
+    assert found == ["A.", "A.", "A."]
+    assert "2 rows have a response of several choices that differ" in rows.notices["choices"]
 
 
 def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:

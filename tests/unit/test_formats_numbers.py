@@ -62,7 +62,7 @@ def test_summaries_are_a_row_each(tmp_path: Path) -> None:
     assert told["interval"] is not None
     assert told["bounds"] is not None
     assert (found["mean"], found["interval.low"]) == (told["mean"], told["interval"]["low"])
-    assert (found["bounds_high"], found["defined"]) == (told["bounds"]["high"], 12)
+    assert (found["bounds.high"], found["defined"]) == (told["bounds"]["high"], 12)
     assert (json.loads(found["failed"]), found["undefined"]) == ({"refusal": 1}, None)
     (cells,) = read_csv(tmp_path / "sums.csv")
     assert (cells["mean"], cells["higher_is_better"]) == (str(told["mean"]), "true")

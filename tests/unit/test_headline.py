@@ -129,6 +129,16 @@ def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence() -> No
     assert other.unsupported[0].nearest is None
 
 
+def test_a_sentence_that_the_explanation_names_is_the_nearest() -> None:
+    """Reason and evidence are read together."""
+    documents = [["The tower is old.", "Statement numbers are here.", "The tower is high."]]
+    answer = output(support={"a": []}, explanation="Only 0c comes near; neither 9z nor 0a does.")
+    (one,) = worst_records([record(documents=documents, answer=answer)])
+    nearest = one.unsupported[0].nearest
+    assert nearest is not None
+    assert nearest.key == "0c"
+
+
 def test_a_contradicting_sentence_is_the_nearest() -> None:
     """The judge named it, whatever its words."""
     answer = claims_output([says("a", against=["1a"])])

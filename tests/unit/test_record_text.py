@@ -101,3 +101,13 @@ def test_the_conversation_is_shown_before_the_question(capsys: pytest.CaptureFix
     print_outcome(record(turns=1, support={"a": ["h0b"]}))
     out = " ".join(capsys.readouterr().out.split())
     assert "earlier turn: user h0a Hello. h0b Why? tool output t0a 18 question" in out
+
+
+def test_wrapped_lines_end_without_blanks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table pads them to its width."""
+    monkeypatch.setenv("COLUMNS", "40")
+    print_outcome(record(turns=1, support={"a": ["h0b"]}))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []

@@ -203,7 +203,7 @@ def test_scripts_of_somebody_else_are_no_records(tmp_path: Path, name: str) -> N
 
 def test_what_breaks_off_leaves_the_old_report(path: Path) -> None:
     """Nothing half-written stands under the name, and nothing besides; nor where nothing is."""
-    with pytest.raises(UsageError, match=r"no labels in labels\.jsonl: name what"):
+    with pytest.raises(UsageError, match=r"labels\.jsonl: no labels: name what"):
         _report([], path)
     assert list(path.parent.iterdir()) == []
     with pytest.raises(UsageError, match="nowhere"):

@@ -199,6 +199,15 @@ def test_an_object_that_is_no_row_fails_alone(
     assert len(good) == len(ROWS)
 
 
+def test_columns_and_tables_of_data_frames_are_lists() -> None:
+    """As retrievers return them."""
+    row = {"question": "Q?", "response": "R."}
+    for found in (pl.Series(["D.", "E."]), pl.DataFrame({"text": ["D.", "E."], "n": [1, 2]})):
+        assert examples([row | {"contexts": found, "documents": found}])[0][1] == ["D.", "E."]
+    columns = pl.DataFrame([row | {"documents": ["D."]}]).to_dict()
+    assert examples(columns) == [("Q?", ["D."], "R.")]
+
+
 def test_lists_that_pandas_wrote_are_read_from_csv(tmp_path: Path) -> None:
     """A comma, a semicolon or a tab separates the cells, as the first line says."""
     for separator in ",;\t":
@@ -225,9 +234,36 @@ TABLES: dict[str, Any] = {
         "index": [0, 1],
         "data": [list(row.values()) for row in ROWS],
     },
+    "without index": {"columns": list(ROWS[0]), "data": [list(row.values()) for row in ROWS]},
+    "below a name": {"data": {name: [row[name] for row in ROWS] for name in ROWS[0]}},
     "next to objects": {name: [row[name] for row in ROWS] for name in ROWS[0]}
     | {"metadata": [{"n": 1}, {"n": 2}]},
 }
+
+
+LABELS = ["x/1", "y"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLES["split"] | {"index": [["x", 1], "y"]},
+        dict(zip(LABELS, ROWS, strict=True)),
+        {
+            name: {label: row[name] for label, row in zip(LABELS, ROWS, strict=True)}
+            for name in ROWS[0]
+        },
+        {"rows": dict(zip(LABELS, ROWS, strict=True))},
+        {"version": 1, "data": {"test": dict(zip(LABELS, ROWS, strict=True))}},
+    ],
+)
+def test_texts_that_label_the_rows_of_a_table_are_ids(table: Any, tmp_path: Path) -> None:
+    """As pandas writes an index of texts, and where rows by id stand below another name."""
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(table))
+    for rows in (open_rows(path), open_rows(table)):
+        found = [(row.content.id, row.content.response) for row in rows]  # type: ignore[union-attr]
+        assert found == [("x/1", "R."), ("y", "S, T.")]
 
 
 BESIDE: dict[str, Any] = {

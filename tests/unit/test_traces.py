@@ -257,68 +257,6 @@ def test_documents_in_a_table_that_pandas_wrote(tmp_path: Path) -> None:
     assert row["documents"] == ["90 m."]
 
 
-def test_runs_of_langsmith(tmp_path: Path) -> None:
-    """The root's trace id is its own id; a project does not count as a conversation."""
-    common = {"trace_id": "t", "session_id": "project", "start_time": "2026-01-01T00:00:00"}
-    runs = [
-        {"id": "t", "run_type": "chain", "inputs": {"input": QUESTION}, "outputs": {"output": "A"}},
-        {"id": "p", "parent_run_id": "t", "run_type": "prompt", "outputs": {"output": "x"}},
-        {
-            "id": "r",
-            "parent_run_id": "t",
-            "run_type": "retriever",
-            "outputs": {"documents": [{"page_content": "90 m.", "metadata": {}}]},
-        },
-        {
-            "id": "m",
-            "parent_run_id": "t",
-            "run_type": "llm",
-            "inputs": {},
-            "outputs": {},
-            "extra": '{"metadata": {"ls_model_name": "model-1"}}',  # as in a table
-        },
-    ]
-    (tmp_path / "runs.json").write_text(json.dumps([common | run for run in runs]))
-    [row], _ = joined(str(tmp_path / "runs.json"))
-    assert (row["id"], row["question"], row["documents"]) == ("t", QUESTION, ["90 m."])
-    assert row["metadata"]["model"] == "model-1"
-    assert "conversation_id" not in row["metadata"]
-
-
-def test_spans_of_vercels_sdk(file: Path) -> None:
-    """What a tool found is a tool's output; the model's steps have their model."""
-    messages = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
-    made = [
-        span(
-            "ai.generateText",
-            kind="",
-            ai__operationId="ai.generateText",
-            ai__response__text=ANSWER,
-            ai__prompt={"system": "Be brief.", "messages": messages},
-        ),
-        span(
-            "doGenerate",
-            "ai.generateText",
-            "",
-            ai__operationId="ai.generateText.doGenerate",
-            ai__prompt__messages=messages,
-            gen_ai__request__model="model-1",
-        ),
-        span(
-            "ai.toolCall",
-            "ai.generateText",
-            "",
-            ai__operationId="ai.toolCall",
-            ai__toolCall__name="find",
-            ai__toolCall__result='"The quay is 90 m long."',
-        ),
-    ]
-    [row], _ = joined(write(file, *made))
-    assert (row["question"], row["response"]) == (QUESTION, ANSWER)
-    assert row["tool_outputs"] == [{"name": "find", "text": "The quay is 90 m long."}]
-    assert row["metadata"]["model"] == "model-1"
-
-
 def test_tool_results_in_messages_stand_in_for_spans_of_tools(file: Path) -> None:
     """Of the root or of the last model; images in them are counted."""
     result = {"type": "tool_result", "content": [{"type": "text", "text": "90 m"}]}

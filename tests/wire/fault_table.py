@@ -165,7 +165,7 @@ _DAMAGED: dict[str, Any] = {
 }  # fmt: skip
 _FAILED, _CUT = "the connection failed", "the answer was cut off"
 _NO_COMPLETION = "the server answered with something that is not a completion"
-_NO_ANSWER = "the server sent a completion without an answer"
+_NO_ANSWER = "the model wrote nothing that its provider passes on"
 _UNFIT = "the answer does not fit the label's schema"
 _BROKEN = "the answer broke the label contract: "
 _FILTERED, _TOO_LONG = "the provider's filter blocked the answer", "the record is too long for the"
@@ -413,7 +413,7 @@ STATUSES = {
     "425": Row(error(425), **_RETRIED, says="the server failed"),
     "529": Row(error(529), **_RETRIED, says="the server failed"),
     "400, no JSON": Row(
-        error(400, "json_validate_failed"), "malformed", 3, "the model wrote no valid JSON", (0, 0)
+        error(400, "json_validate_failed"), "malformed", 2, "the model wrote no valid JSON", (0,)
     ),
     "an error in a 200": Row("json-error", **_RETRIED, says="the server failed"),
     "seven faults": Row(
@@ -446,7 +446,7 @@ CONNECTIONS = {
     },
     **{kind: Row(kind, **_DAMAGED) for kind in ("bad-json", "bad-utf8")},
     **{
-        kind: Row(kind, **_RETRIED, says=_NO_ANSWER)
+        kind: Row(kind, "malformed", 2, _NO_ANSWER, (0,))
         for kind in ("no-choices", "null-choices", "no-message", "text-message", "text-choice")
     },
     "silence": Row("hang", "timeout", 2, "no complete answer within 0.3 s", (0,), _SLOW),
@@ -484,11 +484,11 @@ ALL_ROWS = {
     "wrong path, 404": End("stop not_found", FEW),
     "`insufficient_quota`, 429": End("stop quota", FEW),
     "redirect, 307": End("stop redirect", FEW),
-    "`json_validate_failed`, 400, 5 % of rows": End("malformed", 6),
+    "`json_validate_failed`, 400, 5 % of rows": End("malformed", 2),
     "time-out below the latency": End("stop timeout", FEW, {"timeout": 0.4}),
     '`finish_reason: "error"` in a 200': End("stop transport", _AGAIN),
     "HTML page, 200": End("stop transport", _AGAIN),
-    "no choices": End("stop transport", _AGAIN),
+    "no choices": End("stop malformed", 2 * FEW),
     "content filter on all rows": End("stop content_filter", 100 + FEW),
     "too long, 400, 10 % of rows": End("context_length", 1),
     "prompt cut": End("stop cut_prompt", FEW),

@@ -216,7 +216,7 @@ _JUDGED_ALIKE = [
     "ok", "unknown-key", "special-key", "missing-sentence", "twice-sentence", "empty-support",
     "malformed", "fenced", "extra-field", "lone-surrogate", "empty", "no-content", "list-content",
     "refusal", "filtered", "truncated", "no-usage", "text-usage", "null-usage", "odd-model",
-    "odd-finish", "400", "400-context", "400-filter", "413",
+    "odd-finish", "400", "400-context", "400-filter", "413", "no-choices",
 ]  # fmt: skip
 
 
@@ -297,6 +297,14 @@ def _with_status(line: bytes, status: int) -> bytes:
     """Return a line that states an error for the same request."""
     stated = {"status_code": status, "body": {"error": {"message": "failed"}}}
     return json.dumps(json.loads(line) | {"response": stated}).encode() + b"\n"
+
+
+def _with_words(line: bytes, text: str, other: str = "") -> bytes:
+    """Return a line that answers the same request with a text, or with another word in it."""
+    value = json.loads(line)
+    message = value["response"]["body"]["choices"][0]["message"]
+    message["content"] = message["content"].replace(text, other) if other else text
+    return json.dumps(value).encode() + b"\n"
 
 
 def _with_text(line: bytes) -> bytes:
@@ -393,6 +401,10 @@ _CASES = [
     Case({}, _ODD, change=lambda lines: [*lines, lines[0]], notice="a second line of one request"),
     Case({}, _ODD, change=lambda lines: [_with_status(lines[0], 500), *lines],
          notice="a second line of one request"),
+    *[Case({}, _ODD, change=change, notice="a second line of one request")
+      for change in (lambda lines: [_with_words(lines[0], "No."), *lines],
+                     lambda lines: [*lines, _with_words(lines[0], "No.")],
+                     lambda lines: [*lines, _with_words(lines[0], "lamp", "another lamp")])],
     Case({}, _ODD, change=_also(b'{"custom_id": "x", "response": {"status_code": 200}}\n'),
          notice="a line that was not asked for"),
     *[Case({}, _ODD, change=_also(line), notice=_UNREAD)
@@ -443,6 +455,7 @@ def test_every_behavior_of_a_server_has_its_outcome(tmp_path: Path, case: Case) 
     assert {name: n for name, n in totals.items() if n} == case.results
     labels, failures = stored(tmp_path)
     assert (len(labels), len(failures)) == (totals["labeled"], case.lasting)
+    assert not any("another lamp" in label.label.relevance_explanation for label in labels)
     assert (done.still_open, pending_keys(tmp_path)) == (0, {})
     assert done.results.cost is None  # no price is known
     assert len(said) == bool(case.notice)

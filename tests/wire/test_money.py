@@ -150,13 +150,15 @@ def test_a_budget_caps_answers_by_their_sentences(
         {"total_tokens": 900},
         {"completion_tokens": 900},
         {"prompt_tokens": 900, "completion_tokens": 0},
+        {"prompt_tokens": 10**7, "completion_tokens": 9},
+        {"prompt_tokens": 900, "total_tokens": 10**7},
     ],
 )
 @pytest.mark.parametrize("content", [None, "No."])
 def test_tokens_that_no_server_reports_are_unknown_and_not_none(
     usage: object, content: str | None
 ) -> None:
-    """Of labels, and of paid answers that are none."""
+    """Of labels, and of paid answers that are none; so are more than the texts can have."""
 
     def change(value: Json) -> None:
         value["usage"] = usage

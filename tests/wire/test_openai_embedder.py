@@ -15,6 +15,7 @@ import pytest
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges.limits import Limits
+from labeler.judges.openai.address import NO_KEY
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.pricing import Price, price_of
 from labeler.labels.record import Usage
@@ -212,12 +213,21 @@ def test_vectors_of_another_size_than_was_asked_for_are_refused() -> None:
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "7"}, {"prompt_tokens": -1},
-                                   {"prompt_tokens": 10**12}, {"prompt_tokens": True}])  # fmt: skip
+                                   {"prompt_tokens": 10**7}, {"prompt_tokens": True}])  # fmt: skip
 def test_a_strange_count_of_tokens_is_no_count(usage: Json | None) -> None:
     """The vectors are taken all the same."""
     with Provider(at={ROUTE: [answering([[1.0]], usage=usage)]}) as provider:
         found = embed(embedder_of(provider), "one")
     assert (found.vectors, found.facts.usage) == (((1.0,),), None)
+
+
+def test_a_server_that_wants_a_key_where_none_is_set_names_the_variable() -> None:
+    """The embedder's own, for a host that is neither OpenAI's nor the judge's."""
+    with (
+        Provider(at={ROUTE: ["401"]}) as provider,
+        pytest.raises(FatalJudgeError, match="EMBEDDER_API_KEY is not set, so no key was sent"),
+    ):
+        embed(embedder_of(provider, api_key=NO_KEY), "one")
 
 
 @pytest.mark.parametrize("name", ["prompt_tokens", "total_tokens"])

@@ -84,7 +84,8 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
         if isinstance(held, list | tuple) and held:
             return list(held)
     if isinstance(source, Mapping):
-        return rows_of_columns(source) or _held(source, columns)
+        lists = {n: plain(one) if hasattr(one, "dtype") else one for n, one in source.items()}
+        return rows_of_columns(lists) or _held(source, columns)
     if _is_record(source) and not (
         dataclasses.is_dataclass(source) and isinstance(source, Iterable)
     ):
@@ -247,11 +248,11 @@ def rows_within(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """
     if value.keys() >= _EVALUATIONS and all(_are_objects(value[one]) for one in _EVALUATIONS):
         return "", _joined(**{one: value[one] for one in _EVALUATIONS})
-    if value and all(isinstance(row, dict) and has_fields(row) for row in value.values()):
-        return "", [{"id": name, **row} for name, row in value.items()]
+    if rows := _rows_by_id(value):
+        return "", rows
     data = value.get("data")
     is_trace = isinstance(data, Mapping) and "spans" in data  # of MLflow: its id is next to them
-    if is_trace or has_fields(value):
+    if is_trace or (has_fields(value) and not _holds_rows(value)):
         return "", rows_of_columns(value) or list[Any]([value])
     return _list_of_rows(name, value)
 
@@ -283,12 +284,35 @@ def _list_of_rows(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
 
 
 def _lists(value: Mapping[str, Any], prefix: str, levels: int = _LEVELS) -> Iterator[Any]:
-    """Yield the lists of objects in an object, each with its path."""
+    """Yield the lists of objects, rows by id and tables in an object, each with its path."""
     for name, part in value.items():
         if _are_objects(part):
             yield f"{prefix}{name}", part
+        elif isinstance(part, Mapping) and (rows := _rows_of(part)):
+            yield f"{prefix}{name}", rows
         elif isinstance(part, Mapping) and levels > 1:
             yield from _lists(part, f"{prefix}{name}.", levels - 1)
+
+
+def _rows_by_id(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows in an object whose every field is a row, under their names as ids."""
+    are_rows = all(isinstance(row, dict) and has_fields(row) for row in value.values())
+    if not are_rows or _holds_rows(value):
+        return []
+    return [{"id": name, **row} for name, row in value.items()]
+
+
+def _holds_rows(value: Mapping[str, Any], levels: int = _LEVELS) -> bool:
+    """Return True if an object has another in it, at any level, that holds rows by id or column."""
+    inner = [part for part in value.values() if isinstance(part, Mapping)] if levels else []
+    return any(_rows_of(one) or _holds_rows(one, levels - 1) for one in inner)
+
+
+def _rows_of(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows in an object that is several rows by id, or a table by columns."""
+    table = rows_of_columns(value) or []
+    named = _rows_by_id(value) if len(value) > 1 else []
+    return named or (table if table and has_fields(table[0]) else [])
 
 
 def _are_objects(part: object) -> bool:
@@ -331,8 +355,10 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     if isinstance(names, list) and isinstance(data, list) and set(table) <= _SPLIT:
         named = list(dict.fromkeys(map(str, names)))
         whole = all(isinstance(row, list) and len(row) == len(named) for row in data)
-        return [dict(zip(named, row, strict=True)) for row in data] if whole else None
-    if table and all(isinstance(row, dict) for row in table.values()) and _column(table):
+        rows = [dict(zip(named, row, strict=True)) for row in data] if whole else None
+        return rows and _labeled(rows, _text_labels(table.get("index")))
+    are_rows = all(isinstance(row, dict) for row in table.values())
+    if table and are_rows and all(str(key).isdecimal() for key in table):
         return list(table.values())
     columns = {str(name): _column(value) for name, value in table.items()}
     keys = {tuple(column) for column in columns.values()}
@@ -340,19 +366,45 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     has_texts = any(part and all(isinstance(one, str) for one in part) for part in found)
     if len(keys) != 1 or not has_texts:
         return None
-    return [{name: column[key] for name, column in columns.items()} for key in keys.pop()]
+    (positions,) = keys
+    labels = None if all(str(key).isdecimal() for key in positions) else _text_labels(positions)
+    rows = [{name: column[key] for name, column in columns.items()} for key in positions]
+    return _labeled(rows, labels) if labels is None or all(map(has_fields, rows)) else None
 
 
-_SPLIT = {"columns", "index", "data"}
+_SPLIT = {"columns", "index", "data", "index_names", "column_names"}
 
 
 def _column(value: object) -> dict[Any, Any]:
-    """Return the entries of a column by position; none if the value is not a column."""
+    """Return the entries of a column by position or label; none if the value is not a column.
+
+    An object whose field has the name of a text, such as a message, is a value.
+    """
     if isinstance(value, list):
         return dict(enumerate(value))
-    if isinstance(value, Mapping) and all(str(key).isdecimal() for key in value):
-        return dict(value)
-    return {}
+    if not isinstance(value, Mapping):
+        return {}
+    are_positions = all(str(key).isdecimal() for key in value)
+    are_labels = len(value) > 1 and read_document(dict.fromkeys(value, "text")) is None
+    return dict(value) if are_positions or are_labels else {}
+
+
+def _text_labels(index: object) -> list[str] | None:
+    """Return the labels of an index that name rows: distinct texts; ``None`` for any other."""
+    labels = [
+        "/".join(map(str, one)) if isinstance(one, list | tuple) else one
+        for one in (index if isinstance(index, list | tuple) else ())
+    ]
+    are_texts = all(isinstance(one, str) for one in labels) and len({*labels}) == len(labels)
+    return labels if labels and are_texts else None
+
+
+def _labeled(rows: list[dict[str, Any]], labels: list[str] | None) -> list[dict[str, Any]]:
+    """Return rows with the labels of their index as ids; as ``index`` if they have ids."""
+    if labels is None:
+        return rows
+    pairs = zip(rows, labels, strict=False)
+    return [{("index" if "id" in row else "id"): label, **row} for row, label in pairs]
 
 
 _ROWS = 1024
@@ -400,11 +452,13 @@ def _of_series(series: Any) -> list[Any]:  # noqa: ANN401 - pandas may be missin
 
 
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing
-    """Yield the rows of a frame; a level of the index that has a name is a column."""
+    """Yield the rows of a frame; levels of the index with names are columns, other texts ids."""
     levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    labels = None if any(frame.index.names) else _text_labels(frame.index.tolist())
     for start in range(0, len(frame), _ROWS):
         part = frame.iloc[start : start + _ROWS]
-        yield from (part.reset_index(levels) if levels else part).to_dict("records")
+        rows = (part.reset_index(levels) if levels else part).to_dict("records")
+        yield from _labeled(rows, labels and labels[start : start + _ROWS])
 
 
 def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # noqa: ANN401 - of any package

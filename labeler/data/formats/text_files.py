@@ -197,11 +197,13 @@ def _row(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str)
 def _lost(names: Sequence[str], cells: Sequence[str], where: str, delimiter: str) -> str:
     """Return a notice about texts of a row that may be lost; empty without any.
 
-    The first column may lack its name, as an index does.
+    The first column may lack its name, as an index of numbers does.
     """
-    for place in range(1, len(names)) if "" in names[1:] else ():
-        if not names[place] and cells[place].strip():
-            return f"{where}: column {place + 1} has no name, so its cells are left out"
+    for place in range(len(names)) if "" in names else ():
+        is_number = not place and cells[place].isdecimal()
+        if not names[place] and cells[place].strip() and not is_number:
+            column = f"{where}: column {place + 1} has no name"
+            return f"{column}, so its cells are left out; name it, such as id"
     within = len(names) - 1 if delimiter == "\t" else 0
     for cell in cells if within else ():
         breaks = cell.count("\n")

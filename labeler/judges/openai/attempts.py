@@ -27,9 +27,19 @@ from labeler.labels.record import ReplyFacts, Usage
 from labeler.sentences.example import Frozen, KeyedExample, position
 from labeler.version import __version__
 
+MOST_UNSEEN = 200_000
+"""Tokens at most that a server adds to a prompt, or that a model thinks without showing them."""
 SMALLEST_CONTEXT = 256
 """No model in service reads fewer tokens. A smaller count is a placeholder, or leaves out tokens
 that came from a cache, so nothing follows from it."""
+
+
+def most_tokens(texts: Iterable[str]) -> int:
+    """Return the tokens that a server may count for texts: one for each of their bytes, and more.
+
+    A count above that is invalid, as if the server reported none.
+    """
+    return 4 * sum(map(len, texts)) + MOST_UNSEEN
 
 
 def cut_prompt(reported: int, texts: Sequence[str]) -> ObservedError | None:
@@ -90,9 +100,15 @@ class AttemptLog:
         """Record the facts of a completion; return why it holds no answer to the whole prompt."""
         texts = [message["content"] for message in self.task.messages]
         error = completion.error or cut_prompt(completion.input_tokens, texts)
-        self.latest = completion
-        if completion.usage is not None:
-            self.usage = self.usage + completion.usage if self.usage else completion.usage
+        usage = completion.usage
+        if usage is not None and (
+            usage.prompt_tokens > most_tokens(texts)
+            or usage.completion_tokens > most_tokens([completion.content])
+        ):
+            usage = None
+        if usage is not None:
+            self.usage = self.usage + usage if self.usage else usage
+        self.latest = completion._replace(usage=usage)
         self.answers += error is None
         return error
 

@@ -165,10 +165,12 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
             content, found, thought = inner, (thought, *kinds), ""
     if len(listed) > 1:
         found = (*found, "other_choices")
+    usage, read = counts_of(values.get("usage"), is_empty=not (content or thought))
     error = _error(values, choice, message, content, is_parsed=is_parsed)
+    if message is None and usage and error == ObservedError("no_choices"):
+        error = ObservedError("slipped")  # it was paid for
     if error is not None and error.kind == "oversized":
         content = ""
-    usage, read = counts_of(values.get("usage"), is_empty=not (content or thought))
     return Completion(
         content=content,
         repairs=(*repairs, *found),

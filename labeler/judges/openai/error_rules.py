@@ -79,6 +79,8 @@ class ObservedError:
 
 _OF_ROW = frozenset({"context_length", "content_filter", "refusal", "contract"})
 """Reasons that lie in a record rather than in the server."""
+_PASSING = frozenset({"authentication", "not_found", "quota", "redirect", "interrupted", "budget"})
+"""Reasons that lie in a key, an address or a run; the next one may be right."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,8 @@ class Rule:
     """Matches the provider's code or message; a message may quote a document."""
     names_format: bool = False
     """True if the error is about the output mode of the request."""
-    repeats: int | None = None
-    """Requests at most after the first such error; ``None`` for as many as the judge has."""
+    once: bool = False
+    """True to ask once more only: the answer was most likely paid for."""
 
     @property
     def of_row(self) -> bool:
@@ -111,14 +113,15 @@ class Rule:
         return self.reason in _OF_ROW
 
     @property
+    def of_model(self) -> bool:
+        """True if the model has worked, for nothing that can be used."""
+        return self.reason == "malformed"
+
+    @property
     def lasting(self) -> bool:
         """True if the same request would most likely fail again."""
-        return (
-            (self.policy is RetryPolicy.RECORD or self.kind == "slipped")
-            and self.kind not in {"interrupted", "budget"}  # of the run itself
-            # The next key, address or state of the server may be right.
-            and self.reason not in {"authentication", "not_found", "quota", "redirect"}
-        )
+        is_final = self.policy is RetryPolicy.RECORD or self.of_model
+        return is_final and self.reason not in _PASSING
 
     def matches(self, observed: ObservedError) -> bool:
         """Return True if the rule matches an error."""
@@ -170,9 +173,8 @@ _WRONG_KEY = _any_of(
     "api.?key (is )?(not valid|invalid)", "(api.?key|bearer token) (has )?expired",
     "(invalid|incorrect) api.?key", "api.?key is .{0,20}blocked", "authentication failed",
     "security token .{0,30}is (invalid|expired)",
-    "reported as leaked", "unregistered callers",  # Gemini
+    "reported as leaked", "unregistered callers", "organization_restricted",  # Gemini, Groq
     "authentication error", r"invalid access token|invalid token\W*$",  # Cloudflare, Databricks
-    "organization_restricted",  # Groq
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
 _UNKNOWN_FIELD = (
@@ -184,15 +186,13 @@ _UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
 """What servers write that do not know a field of the request."""
 _FILTERED = _any_of(
     "content.?(filter|policy|management policy)", "invalid_prompt", "ResponsibleAI",
-    "data_?inspection_?failed", "violates usage guidelines",  # DashScope, xAI
+    "data_?inspection_?failed", "violat(es|ing) (our )?usage (guidelines|policy)",  # DashScope
     "content exists risk", "new_sensitive", "input was flagged",  # DeepSeek, MiniMax, OpenRouter
     "(unsafe or sensitive|inappropriate|prohibited) content", "不安全或敏感内容",  # Zhipu
-    "guardrail", "moderation policy", "violating our usage policy",  # LiteLLM, OpenAI
-    "considered high risk",  # Moonshot
+    "guardrail", "moderation policy", "considered high risk",  # LiteLLM, OpenAI, Moonshot
 )  # fmt: skip
 _HIGH_CAP = _any_of(r"max_tokens: \d+ >", "tokens you requested exceeds", "maxOutputTokens value")
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
-_FORMATS = ("response_format", "tools", "tool_choice")
 _GRAMMARS = (
     "grammar", "guided.?(json|decoding|generation)", "constrained (decoding|generation)",
     "json.?schema", "unsupported (schema )?keyword", "unimplemented keys", "too many states",
@@ -266,11 +266,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
-        status={400}, codes=_any_of("json_validate_failed", "tool_use_failed"),
+        status={400}, codes=_any_of("json_validate_failed", "tool_use_failed"), once=True,
     ),
     Rule(
         "parameter", _P.FATAL, *_OTHER_MODE,
-        status={400, 422}, params=_FORMATS, names_format=True,
+        status={400, 422}, params=("response_format", "tools", "tool_choice"), names_format=True,
     ),
     Rule(
         "parameter", _P.RECORD, *_OTHER_MODE,
@@ -373,7 +373,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "transport", _P.RETRY, "the server's answer is damaged",
-        "check the server, and the proxies and gateways before it", kind="garbled", repeats=1,
+        "check the server, and the proxies and gateways before it", kind="garbled", once=True,
     ),
     Rule(
         "transport", _P.RETRY, "the server answered with something that is not a completion",
@@ -385,7 +385,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote nothing that its provider passes on",
-        "try another --output-mode, such as prompt, or another model", kind="slipped", repeats=1,
+        "try another --output-mode, such as prompt, or another model", kind="slipped", once=True,
     ),
     Rule(
         "content_filter", _P.RECORD, "the provider's filter blocked the answer",
@@ -416,7 +416,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "malformed", _P.RETRY, "the answers do not fit the questions",
         "check that the server speaks this API; for a classifier behind another one, write a judge "
-        "function", kind="undecided", repeats=1,
+        "function", kind="undecided", once=True,
     ),
     Rule(
         "contract", _P.RECORD, "the answer broke the label contract",

@@ -87,6 +87,8 @@ class HostedJudge:
             api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
         self._sleep = sleep
+        if not isinstance(price, Price | None):
+            raise UsageError(f"price must be of Price, got {price!r:.40}")
         self.price = price or price_of(self.spec.model, self.spec.base_url)
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
@@ -259,11 +261,11 @@ class HostedJudge:
         completion = self.form.read(response.whole, asked)
         if completion.error is not None:
             response.spoil()  # as after an error status
-        flaw = log.record_completion(completion)
-        if flaw is None or completion.usage or not flaw.status:
-            report_usage(sent, completion.usage, self.price)
-            if completion.usage is not None and log.cap is not None:
-                log.pace.health.answered(completion.usage.completion_tokens, log.cap)
+        flaw, usage = log.record_completion(completion), log.latest.usage
+        if flaw is None or usage or not flaw.status:
+            report_usage(sent, usage, self.price)
+            if usage is not None and log.cap is not None:
+                log.pace.health.answered(usage.completion_tokens, log.cap)
         if flaw is None:
             return completion
         failed = report_failure(log.pace, sent, AttemptFailed(flaw))

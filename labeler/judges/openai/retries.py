@@ -24,6 +24,7 @@ from labeler.judges.openai.error_rules import (
     AttemptFailed,
     ObservedError,
     RetryPolicy,
+    Rule,
     explain,
 )
 from labeler.judges.openai.masking import plain_code
@@ -46,6 +47,18 @@ BACK_OFF = wait_random_exponential(multiplier=1, max=LONGEST_PAUSE)
 """Full jitter, so that records that fail together do not return together."""
 
 
+class Once:
+    """Counts the errors of one answer after which it is asked for once more only."""
+
+    def __init__(self) -> None:
+        self._errors = 0
+
+    def is_last(self, rule: Rule) -> bool:
+        """Count an error; return True if the answer is not asked for again."""
+        self._errors += rule.once
+        return rule.once and self._errors > 1
+
+
 def retrying(
     pace: Pace, max_attempts: int, sleep: Callable[[float], Awaitable[None]]
 ) -> AsyncRetrying:
@@ -56,19 +69,16 @@ def retrying(
         max_attempts: attempts at most that count against the request.
         sleep: waits between attempts.
     """
-    uncounted = limited = 0
+    uncounted, once = 0, Once()
 
     def exhausted(state: RetryCallState) -> bool:
-        nonlocal uncounted, limited
+        nonlocal uncounted
         error = error_of(state)
         if error is None or error.again:
             uncounted += 1
             return False
         uncounted += not error.counts
-        repeats = error.rule.repeats
-        limited += repeats is not None
-        is_last = repeats is not None and limited > repeats
-        return is_last or state.attempt_number - uncounted >= max_attempts
+        return once.is_last(error.rule) or state.attempt_number - uncounted >= max_attempts
 
     async def pause(seconds: float) -> None:
         if seconds:
@@ -141,10 +151,9 @@ def report_failure(pace: Pace, sent: SentRequest, failed: AttemptFailed) -> Atte
     observed, policy = failed.observed, failed.rule.policy
     if observed.kind == "timeout":  # each attempt counts: a time-out takes long
         settle_end(pace, sent, failed)
-    worked = failed.rule.reason == "malformed"  # the model has, though for nothing
     if policy is RetryPolicy.RATE:
         sent.limited()
-    elif policy is RetryPolicy.RETRY and not worked:
+    elif policy is RetryPolicy.RETRY and not failed.rule.of_model:
         sent.failed(charged=failed.charged)
     elif sent.end is None:
         # A rejected request costs nothing; of an unread answer, the charge is unknown.

@@ -80,7 +80,7 @@ class Server:
         if is_sent or self.headers or not refused or observed.status == _PROXY_ACCESS:
             return ""
         if not self.key_variables or any(map(os.environ.get, self.key_variables)):
-            return "no key was sent: give --api-key-command, or EMBEDDER_API_KEY for an embedder"
+            return "no key was sent: give --api-key-command"
         named = " or ".join(self.key_variables)
         return f"{named} is not set, so no key was sent: set it, or give --api-key-command"
 

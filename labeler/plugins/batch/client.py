@@ -281,18 +281,10 @@ class AnswerLine(NamedTuple):
 
 
 def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
-    """Yield the lines of answer files, answers first: no error hides one to the same request.
-
-    ``None`` stands for a line that cannot be read. The files are read twice: memory does not
-    grow with their errors.
-    """
-    for wanted in (True, False):
-        for path in files:
-            for content in read_lines(path):
-                line = parse_line(content.content.decode(errors="replace"))
-                is_answer = line is not None and line.is_answer
-                if is_answer is wanted:
-                    yield line
+    """Yield the lines of answer files; ``None`` stands for one that cannot be read."""
+    for path in files:
+        for content in read_lines(path):
+            yield parse_line(content.content.decode(errors="replace"))
 
 
 def parse_line(text: str) -> AnswerLine | None:

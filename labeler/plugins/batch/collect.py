@@ -23,7 +23,7 @@ from labeler.judges.openai.attempts import AttemptLog
 from labeler.judges.openai.completion import Completion, read_completion, stated_error
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.request import OpenAISpec
-from labeler.judges.openai.retries import final_error, settle_end
+from labeler.judges.openai.retries import Once, final_error, settle_end
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task
@@ -258,13 +258,15 @@ class _Answers:
         same = [one.results for one in every if one.results and one.spec == batch.spec]
         self._pace.health.labels = sum(results.labeled for results in same)
         keys = batch.offsets()
-        unmentioned = set(keys)
-        requests = self._settled(files, keys, unmentioned)
+        answers = self._count(files, keys)
+        is_complete = len(answers) == len(keys)  # whatever the provider counts
+        requests = self._settled(files, keys, answers)
         like = batch.model_copy(update=_FRESH | {"round": batch.round + 1, "created": time.time()})
         new = write_batches(like, requests)
         self._await_saved()
         self._store_lasting()
-        self._require_all(files, unmentioned)
+        if not is_complete:
+            self._require_all(files)
         # A collection that was killed may have made them before; one that was dropped stays so.
         before = [one for one in every if one.name.rpartition("-")[0] == batch.name]
         if all(one.state == "prepared" for one in before):
@@ -273,24 +275,46 @@ class _Answers:
             place(new)
         batch.save(state="collected", results=self.results)
 
-    def _settled(
-        self, files: list[Path], offsets: dict[str, int], unmentioned: set[str]
-    ) -> Iterator[tuple[BatchRequest, bytes]]:
-        """Store the outcome of each answer; yield the requests that are sent again."""
-        unanswered, odd = dict.fromkeys(offsets), self.results.odd
-        with self.batch.file("asked").open("rb") as file:
-            for line in answer_lines(files):
-                if line is None:
-                    odd["a line that cannot be read"] += 1
-                    continue
-                unmentioned.discard(line.key)
-                if line.key not in offsets:
-                    odd["a line that was not asked for"] += 1
-                elif line.key not in unanswered:
+    def _count(self, files: list[Path], offsets: dict[str, int]) -> Counter[str]:
+        """Count odd lines; return the number of answers to each request that has a line."""
+        answers, odd = Counter[str](), self.results.odd
+        for line in answer_lines(files):
+            if line is None:
+                odd["a line that cannot be read"] += 1
+            elif line.key not in offsets:
+                odd["a line that was not asked for"] += 1
+            else:
+                if line.key in answers:
                     odd["a second line of one request"] += 1
-                elif line.is_sent:
+                answers[line.key] += line.is_answer
+        return answers
+
+    def _settled(
+        self, files: list[Path], offsets: dict[str, int], answers: Counter[str]
+    ) -> Iterator[tuple[BatchRequest, bytes]]:
+        """Store the outcome of each answer; yield the requests that are sent again.
+
+        Of several lines of one request, the first good answer counts, else the last answer, else
+        the first error. The files are read three times: memory does not grow with their lines.
+        """
+        unanswered = dict.fromkeys(offsets)
+        lines = (
+            line
+            for are_answers in (True, False)
+            for line in answer_lines(files)
+            if line is not None and line.is_answer is are_answers and line.is_sent
+        )
+        with self.batch.file("asked").open("rb") as file:
+            for line in lines:
+                if line.key not in unanswered:
+                    continue
+                answers[line.key] -= 1
+                request = read_request(file, offsets[line.key], line.key)
+                request = request.model_copy(update={"answers": (*request.answers, line.text)})
+                state = judge(request, self.batch.spec)
+                if answers[line.key] < 1 or isinstance(state.outcome, JudgeReply):
                     del unanswered[line.key]
-                    yield from self._settle(read_request(file, offsets[line.key], line.key), line)
+                    yield from self._settle(request, state, is_answered=line.status == OK)
             status = self.remote.status
             reason = "not_answered" if status == "completed" else status
             for key in unanswered:
@@ -298,19 +322,17 @@ class _Answers:
                 yield from self._again(request, judge(request, self.batch.spec), reason)
 
     def _settle(
-        self, request: BatchRequest, line: AnswerLine
+        self, request: BatchRequest, state: Judged, *, is_answered: bool
     ) -> Iterator[tuple[BatchRequest, bytes]]:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
-        request = request.model_copy(update={"answers": (*request.answers, line.text)})
-        state = judge(request, self.batch.spec)
         results.answered += 1
-        self._completed += line.status == OK
+        self._completed += is_answered
         if (usage := state.log.latest.usage) is not None:
             results.usage += usage
             if self.price is not None and results.cost is not None:
                 results.cost += self.price.cost(usage)
-        elif line.status == OK:
+        elif is_answered:
             results.unmetered += 1
         results.broken.update(state.broken)
         if isinstance(state.outcome, UnusableAnswer):
@@ -374,16 +396,14 @@ class _Answers:
             with suppress(UnstorableRecord):
                 written.result()
 
-    def _require_all(self, files: list[Path], unmentioned: set[str]) -> None:
+    def _require_all(self, files: list[Path]) -> None:
         """Reject files that lack paid answers: asking again would pay twice.
-
-        Files that mention every request are complete, whatever the provider counts.
 
         Raises:
             JudgeError: there are fewer than the provider counts; the files are moved aside.
         """
         counted = min(self.remote.completed, self.batch.lines)
-        if self._completed >= counted or not unmentioned:
+        if self._completed >= counted:
             return
         for file in files:
             file.replace(file.with_suffix(".short"))
@@ -420,7 +440,7 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
     """Judge the answers to a request, one after the other, by the rules of the online judge."""
     task, host = request.task, host_of(spec.base_url)
     log = AttemptLog(task, cap=spec.max_output_tokens)
-    state = Judged(log, [*task.messages])
+    state, once = Judged(log, [*task.messages]), Once()
     for line in map(parse_line, request.answers):
         before = Counter(log.broken_contracts())
         log.attempts, log.violations = log.attempts + 1, ()
@@ -429,10 +449,9 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
         if flaw is not None:
             is_longer = flaw.kind == "truncated" and log.raise_cap()
             rule = find_rule(flaw)
-            is_spent = rule.repeats is not None and log.attempts > rule.repeats
-            is_again = is_longer or (rule.policy in RETRIED and not is_spent)
+            is_again = is_longer or (rule.policy in RETRIED and not once.is_last(rule))
         else:
-            is_again = log.reasks < spec.reasks
+            is_again, once = log.reasks < spec.reasks, Once()
             try:
                 answer = log.read(found.content, strict=True)
             except ValidationError as error:

@@ -138,6 +138,10 @@ def open_embedder(
     return hosted
 
 
+KEY_VARIABLE = "EMBEDDER_API_KEY"
+"""Variable of the environment with the key of a host that is neither OpenAI's nor the judge's."""
+
+
 def server_of_embedder(judging: JudgeOptions, url: str | None = None) -> ServerOptions:
     """Return the server of a hosted embedder; credentials of the judge's host go to no other.
 
@@ -157,11 +161,11 @@ def server_of_embedder(judging: JudgeOptions, url: str | None = None) -> ServerO
 def key_of_embedder(server: ServerOptions, judging: JudgeOptions) -> str | None:
     """Return the key of a hosted embedder; ``None`` for the key in ``OPENAI_API_KEY``.
 
-    OpenAI and the judge's host get it; a third host gets the one in ``EMBEDDER_API_KEY``, or none.
+    OpenAI and the judge's host get it; another gets the one in :data:`KEY_VARIABLE`, or none.
     """
     known = {host_of(url) for url in (OFFICIAL_URL, judging.base_url) if url}
     is_third = host_of(server.base_url or OFFICIAL_URL) not in known
-    return (os.environ.get("EMBEDDER_API_KEY") or NO_KEY) if is_third else None
+    return (os.environ.get(KEY_VARIABLE) or NO_KEY) if is_third else None
 
 
 def flat_price(dollars: Decimal, source: str) -> Price:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, StrictInt, TypeAdapter, ValidationEr
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
+from labeler.judges.openai.attempts import most_tokens
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import (
     count_of,
@@ -44,6 +45,7 @@ from labeler.judges.pricing import Price, price_of
 from labeler.judges.tokens import TokenCounter
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.plugins.similarity.embedders import (
+    KEY_VARIABLE,
     Embedded,
     Vector,
     Vectors,
@@ -95,6 +97,8 @@ class OpenAIEmbedder:
             if not value > 0:
                 raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
         self._server = read_server(api_key, **server)
+        if api_key is not None:  # a third host's, see :func:`key_of_embedder`
+            self._server = replace(self._server, key_variables=(KEY_VARIABLE,))
         self._timeout = timeout
         self._price = price or price_of(model, self._server.base_url, has_answers=False)
         self._max_attempts, self._sleep = max_attempts, sleep
@@ -196,12 +200,12 @@ class OpenAIEmbedder:
         else:
             report_quotas(sent, response.headers)
             try:
-                return self._vectors(job, sent, response.content, len(texts))
+                return self._vectors(job, sent, response.content, texts)
             except AttemptFailed as error:
                 failed = error
         raise report_failure(job.traffic, sent, failed)
 
-    def _vectors(self, job: _Job, sent: SentRequest, body: bytes, count: int) -> Vectors:
+    def _vectors(self, job: _Job, sent: SentRequest, body: bytes, texts: list[str]) -> Vectors:
         """Return the vectors in a response, and report what they cost.
 
         Raises:
@@ -214,12 +218,12 @@ class OpenAIEmbedder:
             raise AttemptFailed(stated_error(stated))
         counts = (at(answer, "usage", name) for name in ("prompt_tokens", "total_tokens"))
         tokens = next(filter(None, map(count_of, counts)), 0)
-        usage = Usage(prompt_tokens=tokens) if tokens else None
+        usage = Usage(prompt_tokens=tokens) if 0 < tokens <= most_tokens(texts) else None
         job.served_model = fact_of(answer.get("model")) or job.served_model
         job.usage = job.usage + usage if job.usage and usage else usage or job.usage
         report_usage(sent, usage, self._price)
         try:
-            return _vectors_of(answer.get("data"), count, self.spec.dimensions)
+            return _vectors_of(answer.get("data"), len(texts), self.spec.dimensions)
         except ValueError as error:
             fault = str(error)
         raise AttemptFailed(ObservedError("not_json"), fault)

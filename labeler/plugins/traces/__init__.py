@@ -145,9 +145,9 @@ def import_traces(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Spans as OTLP JSON (OpenInference, OpenTelemetry GenAI), or from Phoenix, "
-            "Langfuse, LangSmith or MLflow: JSON Lines, JSON, CSV, Parquet; - reads JSON Lines "
-            "from stdin."
+            help="Spans as OTLP JSON (OpenInference, OpenTelemetry GenAI, OpenLLMetry), or from "
+            "Phoenix, Langfuse, LangSmith, Logfire or MLflow: JSON Lines, JSON, CSV, Parquet; - "
+            "reads JSON Lines from stdin."
         ),
     ],
     *,

@@ -1,8 +1,9 @@
-"""Attributes of spans, whose dotted keys are written flat, nested or in part."""
+"""Attributes, events and times of spans; dotted keys are written flat, nested or in part."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
@@ -12,6 +13,65 @@ from labeler.data.written_values import written_or_same
 _INDEX_DIGITS = 6
 _LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
 """Characters of a value, and values of a span, that are kept for filters and metadata."""
+
+
+MESSAGES, RETRIEVED = "events", "db.query.result"
+"""Attributes that stand for events: of messages, and of the results of a vector store."""
+
+
+def attributes_of(given: object) -> dict[str, Any]:
+    """Return attributes that are an object, or pairs as in OTLP JSON."""
+    if isinstance(given, list):
+        return {str(pair["key"]): _value(pair.get("value")) for pair in given}
+    return {**given} if isinstance(given, Mapping) else {}
+
+
+def _value(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return the value of an attribute of OTLP without the name of its type."""
+    if not isinstance(value, Mapping):
+        return value
+    given = ((name, inner) for name, inner in value.items() if inner is not None)
+    name, inner = next(given, ("", None))
+    kind = name.replace("_", "").lower()
+    held = inner.get("values") if isinstance(inner, Mapping) else None
+    values = held if isinstance(held, list) else []
+    if kind == "arrayvalue":
+        return [_value(part) for part in values]
+    if kind == "kvlistvalue":
+        return {str(pair["key"]): _value(pair.get("value")) for pair in values}
+    return int(str(inner)) if kind == "intvalue" else inner
+
+
+def of_events(events: object) -> dict[str, Any]:
+    """Return what events of a span say, as attributes: its messages, documents and texts."""
+    found: dict[str, Any] = {}
+    for event in events if isinstance(events, list) else ():
+        name = str(event.get("name"))
+        given = attributes_of(event.get("attributes"))
+        kind = name.removeprefix("gen_ai.").removesuffix(".message")
+        if name == RETRIEVED:
+            found.setdefault(name, []).append(given)
+        elif kind in _SPEAKERS:
+            found.setdefault(MESSAGES, []).append(_message(_SPEAKERS[kind], given))
+        elif name.startswith("gen_ai."):
+            found |= {key: value for key, value in given.items() if key.startswith("gen_ai.")}
+    return found
+
+
+def _message(role: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message in an event; its content, or the message as a whole, may be JSON."""
+    said = given.get("content", given.get("message"))
+    read = parsed(said)
+    if isinstance(read, Mapping):
+        return {"role": role, **read}
+    are_parts = isinstance(read, list) and all(isinstance(one, Mapping) for one in read)
+    return {"role": role, **given, "content": read if are_parts else said}
+
+
+_SPEAKERS = {
+    **{one: one for one in ("system", "user", "assistant", "tool")},
+    "choice": "assistant",
+}
 
 
 def lookup(attributes: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - any JSON
@@ -73,3 +133,33 @@ def _leaves(
             yield from _leaves(value, f"{prefix}{name}.", depth - 1)
         elif isinstance(value, str | int) or (isinstance(value, float) and isfinite(value)):
             yield f"{prefix}{name}", value
+
+
+_SCALES = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
+"""Numbers below the first are in a unit of that many nanoseconds: seconds, milli-, microseconds."""
+_DIGITS = 19
+_LATEST = 4 * 10**18
+"""Nanoseconds until the year 2096; later times are unknown."""
+
+
+def nanoseconds(value: object) -> int:
+    """Return a time in nanoseconds since 1970 in UTC; 0 if it is unknown.
+
+    Args:
+        value: a number of seconds or a fraction of seconds, or a text in ISO 8601.
+    """
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
+        value = int(value)
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return 0
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        value = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
+        return value * 1000 if 0 < value * 1000 < _LATEST else 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
+        return 0
+    unit = next((unit for limit, unit in _SCALES if value < limit), 1)
+    return int(value * unit)

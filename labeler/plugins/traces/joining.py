@@ -28,9 +28,12 @@ from labeler.plugins.traces.spans import (
 
 REASONS = {
     "no_texts": "without texts: let the instrumentation record inputs and outputs",
-    "no_question": "without a question of known shape",
-    "no_response": "without a response of known shape",
-    "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents",
+    "no_question": "without a question of known shape: record a text or messages as the root's "
+    "input",
+    "no_response": "without a response of known shape: record a text or messages as the root's "
+    "output",
+    "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents; "
+    "record the step that retrieves as one (such as a kind RETRIEVER, or a task named retrieve)",
     "documents_without_text": "whose documents have no text of a known shape: record texts",
     "attributes_dropped": "whose spans lack attributes: raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, by "
     "default 128, where they are recorded",

@@ -3,12 +3,13 @@
 Exported objects are those of OTLP JSON (OpenTelemetry's exporters and collectors, Phoenix's
 ``otlpv1``), of Phoenix (its REST interface, ``get_spans_dataframe``, also OpenTelemetry's console
 exporter), of MLflow (``Trace.to_json``, ``search_traces``), of Langfuse (blob storage, the API;
-a trace is the root of its observations) and of LangSmith (runs). Names of fields are in camel case
-or in snake case.
+a trace is the root of its observations), of LangSmith (runs) and of Logfire (records). Names of
+fields are in camel case or in snake case.
 
 Attributes follow OpenInference (``openinference.span.kind``), OpenTelemetry's conventions for
-generative AI (``gen_ai.*``, in development), Langfuse (``langfuse.*``), MLflow (``mlflow.*``) and
-Vercel's AI SDK (``ai.*``), or several at once. They may be flat
+generative AI (``gen_ai.*``, in development), OpenLLMetry (``traceloop.*``), Langfuse
+(``langfuse.*``), MLflow (``mlflow.*``), Vercel's AI SDK (``ai.*``), Pydantic AI and Logfire, and
+Haystack (``haystack.*``), or several at once. They may be flat
 (``llm.input_messages.0.message.role``), nested, or JSON in a text, since each exporter chooses.
 """
 
@@ -20,7 +21,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -31,7 +31,17 @@ from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.inputs_outputs import parsed
 from labeler.data.written_values import HIDDEN
 from labeler.errors import kind_of
-from labeler.plugins.traces.attributes import items, lookup, short_ones, written_list
+from labeler.plugins.traces.attributes import (
+    MESSAGES,
+    RETRIEVED,
+    attributes_of,
+    items,
+    lookup,
+    nanoseconds,
+    of_events,
+    short_ones,
+    written_list,
+)
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
 """What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
@@ -93,7 +103,7 @@ _LISTS = ("resource_spans", "scope_spans", "spans", "data.spans")
 _TRACE = ("trace_id", "context.trace_id")
 _SPAN = ("span_id", "context.span_id")
 _PARENT = ("parent_span_id", "parent_id", "parent_run_id")
-_START = ("start_time_unix_nano", "start_time_ns", "start_time", "timestamp")
+_START = ("start_time_unix_nano", "start_time_ns", "start_time", "timestamp", "start_timestamp")
 _MLFLOW_TRACE = ("info.trace_id", "info.request_id", "trace_id", "request_id")
 _MLFLOW_FACTS = {"mlflow.trace.user": "user.id", "mlflow.trace.session": "session.id"}
 _ID_BYTES, _TRACE_BYTES = 8, 16
@@ -138,12 +148,13 @@ _KIND = (
     "traceloop.span.kind",
     "langsmith.span.kind",
     "ai.operationId",
+    "llm.request.type",
 )
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("retriever", "retrieval"), "retriever"),
-    "reranker": "reranker",
+    **dict.fromkeys(("reranker", "rerank"), "reranker"),
     **dict.fromkeys(("llm", "chat_model", "generation", "chat"), "llm"),
-    **dict.fromkeys(("generate_content", "text_completion"), "llm"),
+    **dict.fromkeys(("generate_content", "text_completion", "completion"), "llm"),
     **dict.fromkeys(("tool", "execute_tool"), "tool"),
     **dict.fromkeys(("embedding", "embeddings", "evaluator", "guardrail"), "aside"),
     **dict.fromkeys(("prompt", "parser", "event"), "aside"),
@@ -151,8 +162,29 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("ai.embed", "ai.embedmany"), "aside"),
     "ai.toolcall": "tool",
 }
-_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
-_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
+_RETRIEVING: dict[str, Kind] = dict.fromkeys(("retriever", "retrieval", "retrieve"), "retriever")
+_BY_WORD: dict[str, dict[str, Kind]] = {
+    "traceloop.entity.name": _RETRIEVING,
+    "haystack.component.type": {
+        **_RETRIEVING,
+        "search": "retriever",
+        "ranker": "reranker",
+        "generator": "llm",
+        "invoker": "tool",
+        "embedder": "aside",
+        "builder": "aside",
+    },
+}
+"""The kind of a step by the first or last word of its name or class."""
+_BY_ATTRIBUTE: dict[str, Kind] = {
+    "gen_ai.tool.name": "tool",
+    "request_data": "llm",
+    RETRIEVED: "retriever",
+}
+"""The kind of a span that names none, by an attribute that it has."""
+_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", MESSAGES)
+_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", *_ALL_MESSAGES)
+_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", *_ALL_MESSAGES)
 _INPUT = (
     "input.value",
     "langfuse.observation.input",
@@ -163,6 +195,9 @@ _INPUT = (
     "ai.prompt",
     "ai.prompt.messages",
     "ai.toolCall.args",
+    "haystack.component.input",
+    "tool_arguments",
+    "request_data",
 )
 _OUTPUT = (
     "output.value",
@@ -172,11 +207,20 @@ _OUTPUT = (
     "traceloop.entity.output",
     "ai.response.text",
     "ai.toolCall.result",
+    "haystack.component.output",
+    "tool_response",
+    "response_data",
+    "final_result",
 )
-_AS_JSON = ("mlflow.", "ai.toolCall.")
+_AS_JSON = ("mlflow.", "ai.toolCall.", "traceloop.")
 """Begins the names of values that are always JSON."""
-_DOCUMENTS = ("retrieval.documents", "reranker.output_documents", "gen_ai.retrieval.documents")
-_TALKING = frozenset({"llm", "other"})
+_DOCUMENTS = (
+    "retrieval.documents",
+    "reranker.output_documents",
+    "gen_ai.retrieval.documents",
+    RETRIEVED,
+)
+_TALKING = frozenset({"llm", "other", "tool"})
 _JSON = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _NO_TEXT = re.compile(
     r"\s*(?:<(?:[^<>]|<locals>){1,200} at 0x[0-9a-fA-F]+>\s*\Z|(?:event:.*\n)?data: ?[\[{])"
@@ -196,11 +240,6 @@ SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflo
 RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
 
 _LONGEST_ID = 200
-_SCALES = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
-"""Numbers below the first are in a unit of that many nanoseconds: seconds, milli-, microseconds."""
-_DIGITS = 19
-_LATEST = 4 * 10**18
-"""Nanoseconds until the year 2096; later times are unknown."""
 
 
 def spans_of(fields: Fields) -> Iterator[Span | SpanFault]:
@@ -211,8 +250,8 @@ def spans_of(fields: Fields) -> Iterator[Span | SpanFault]:
     else:
         yield SpanFault(
             "unknown_format",
-            "no span: export traces as OTLP JSON, from Phoenix, Langfuse, LangSmith or MLflow, and "
-            "pass that file",
+            "no span: export traces as OTLP JSON, from Phoenix, Langfuse, LangSmith, Logfire or "
+            "MLflow, and pass that file",
         )
 
 
@@ -225,6 +264,7 @@ def _is_known(fields: Fields, named: Fields) -> bool:
         or (_listed(named) is not None and _first(named, _MLFLOW_TRACE) is not None)
         or ("trace_id" in named and text(named.get("type")).lower() in _LANGFUSE_TYPES)
         or {"trace_id", "run_type"} <= named.keys()
+        or {"trace_id", "span_id", "attributes"} <= named.keys()
         or ("timestamp" in named and {"id", "input", "output"} <= named.keys())
     )
 
@@ -334,53 +374,13 @@ def _attributes(fields: Fields, named: Fields) -> dict[str, Any]:
             return _renamed(named, _LANGSMITH) | {"extra": parsed(named.get("extra"))}
         return _renamed(named, _LANGFUSE)
     given = parsed(fields.get("attributes"))
-    if isinstance(given, list):
-        return {str(pair["key"]): _value(pair.get("value")) for pair in given}
-    attributes = {**_mapping(given)}
-    for name, value in fields.items():
+    attributes = of_events(parsed(named.get("events"))) | attributes_of(given)
+    for name, value in () if isinstance(given, list) else fields.items():
         if name.startswith(_COLUMN) and value is not None:
             attributes[name.removeprefix(_COLUMN)] = value
     if kind := text(fields.get("span_kind")):
         attributes.setdefault(_KIND[0], kind)
     return attributes
-
-
-def _value(value: object) -> Any:  # noqa: ANN401 - any JSON
-    """Return the value of an attribute of OTLP without the name of its type."""
-    if not isinstance(value, Mapping):
-        return value
-    given = ((name, inner) for name, inner in value.items() if inner is not None)
-    name, inner = next(given, ("", None))
-    kind = name.replace("_", "").lower()
-    values = _list(_mapping(inner).get("values"))
-    if kind == "arrayvalue":
-        return [_value(part) for part in values]
-    if kind == "kvlistvalue":
-        return {str(pair["key"]): _value(pair.get("value")) for pair in values}
-    return int(str(inner)) if kind == "intvalue" else inner
-
-
-def nanoseconds(value: object) -> int:
-    """Return a time in nanoseconds since 1970 in UTC; 0 if it is unknown.
-
-    Args:
-        value: a number of seconds or a fraction of seconds, or a text in ISO 8601.
-    """
-    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
-        value = int(value)
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            return 0
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        value = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
-        return value * 1000 if 0 < value * 1000 < _LATEST else 0
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
-        return 0
-    unit = next((unit for limit, unit in _SCALES if value < limit), 1)
-    return int(value * unit)
 
 
 def text(value: object) -> str:
@@ -434,12 +434,15 @@ def span_of(
 
 
 def _kind(attributes: Mapping[str, Any]) -> Kind:
-    for key in _KIND:
-        value = parsed(lookup(attributes, key))
-        known = _KINDS.get(value.strip('"').lower()) if isinstance(value, str) else None
-        if known:
-            return known
-    return "other"
+    given = [parsed(lookup(attributes, key)) for key in _KIND]
+    named = [value.strip('"').lower() for value in given if isinstance(value, str)]
+    known = [_KINDS[name] for name in named if name in _KINDS]
+    for key, kinds in _BY_WORD.items():
+        words = snake_case(text(lookup(attributes, key))).split("_")
+        known += [kinds[word] for word in (words[-1], words[0]) if word in kinds]
+    if not named:
+        known += [kind for key, kind in _BY_ATTRIBUTE.items() if lookup(attributes, key)]
+    return known[0] if known else "other"
 
 
 def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
