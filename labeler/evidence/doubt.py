@@ -262,7 +262,7 @@ def _labels(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
     """Return the labels; one judge configuration made them, as doubts are by id and sentence."""
     if records := list(of_one_judge(outcomes)):
         return records
-    raise UsageError("no label is there to doubt; label rows first")
+    raise UsageError("no label to doubt; label rows first")
 
 
 def _values(facts: list[Facts]) -> Floats:
