@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from interval_page import page
 from interval_populations import (
     DIFFERENCES,
     JUDGED,
@@ -75,10 +76,6 @@ TOGETHER = 4
 """Metrics whose p values are adjusted together."""
 MOST_DROP = 0.02
 """The largest drop that the simulated gates let pass."""
-INTRODUCTION = Path(__file__).with_name("interval_introduction.md")
-"""What stands above the tables in a file."""
-
-
 Found = Mapping[str, Coverage]
 """The coverage of one population and size, by the name of what was estimated."""
 
@@ -248,7 +245,7 @@ def gate_lines(differences: Differences, *, draws: int) -> Iterator[str]:
                 certain += made.low > MOST_DROP
                 upper += made.high > MOST_DROP
         shares = " | ".join(f"{count / draws:.1%}" for count in (point, certain, upper))
-        yield f"| {differences.name} | {drop:+.3f} | {size} | {shares} |"
+        yield f"| {differences.name} | {drop:+z.3f} | {size} | {shares} |"
 
 
 class Contradictions(NamedTuple):
@@ -425,9 +422,11 @@ def every_table(draws: int, scipy: str | None, keep: Path | None) -> Iterator[Ta
 
 
 def main() -> None:
-    """Print the report, and write it where a file is named."""
+    """Print the report, a line a size, and write its page where a file is named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="also write it to a file")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="also write a page of it: one row a population"
+    )
     parser.add_argument("--draws", type=int, default=DRAWS, help="data sets a line")
     parser.add_argument(
         "--keep",
@@ -446,8 +445,7 @@ def main() -> None:
         print(line, flush=True)
         lines.append(line)
     if arguments.write:
-        page = "\n".join([INTRODUCTION.read_text(encoding="utf-8"), *lines]).rstrip() + "\n"
-        arguments.write.write_text(page, encoding="utf-8")
+        arguments.write.write_text(page(lines), encoding="utf-8")
         print(f"written to {arguments.write}", file=sys.stderr)
 
 

@@ -13,6 +13,8 @@ from labeler.calculators.significance import Undefined
 
 FLOOR = 0.93
 """Least coverage of intervals without a mark."""
+MARK = "short"
+"""The mark of coverage that falls short of it."""
 
 
 @dataclass
@@ -64,7 +66,7 @@ class Coverage:
     def cells(self) -> str:
         """Return the cells of a line, without its name."""
         inside, width, small, none = self.figures()
-        per, short = max(1, self.made), " short" if self.falls_short else ""
+        per, short = max(1, self.made), f" {MARK}" if self.falls_short else ""
         now = [f"{inside:.1%}{short}", f"{self.above / per:.1%}", f"{self.below / per:.1%}"]
         now += [f"{width:.4f}", f"{small:.0%}", f"{none:.0%}"]
         return " | ".join(now)
@@ -99,15 +101,15 @@ def report(tables: Iterable[Table], name: str, keep: Path | None = None) -> Iter
     """
     for number, table in enumerate(tables):
         names = table.head.split(" | ")
-        rule = ("---" if name in _TEXTS else "--:" for name in names)
+        rule = ("---" if name in TEXTS else "--:" for name in names)
         yield from (table.title, "", f"| {table.head} |", f"|{'|'.join(rule)}|")
         for place, make in enumerate(table.parts.values()):
             yield kept(keep, f"{name} {number} {place}", make)
         yield ""
 
 
-_TEXTS = {"values", "population", "differences", "records", "scores", "coefficient", "method"}
-_TEXTS |= {"verdicts", "lengths"}
+TEXTS = {"values", "population", "differences", "records", "scores", "coefficient", "method"}
+TEXTS |= {"verdicts", "lengths"}
 """Columns that are set to the left."""
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Generic, SupportsIndex, TypeVar, cast
+from typing import Any, Generic, SupportsIndex, TypeVar, cast, get_origin
 
 from labeler.errors import (
     LabelerError,
@@ -297,6 +297,8 @@ def _is_of(value: object, name: str, known: Mapping[str, object]) -> bool:
     kind = type(None) if name == "None" else known.get(name, getattr(builtins, name, None))
     if kind is None:
         return any(name == one.__name__ for one in type(value).__mro__)
+    if get_origin(kind) is Callable:
+        return callable(value)
     if kind is Any or not isinstance(kind, type):
         return True
     is_text = name in {"Iterable", "Sequence"} and isinstance(value, str | bytes)

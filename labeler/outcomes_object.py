@@ -66,6 +66,11 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         cost: RunCost | None = None,
         given: Given = UNKNOWN,
     ) -> None:
+        if isinstance(outcomes, str | bytes):
+            raise UsageError(
+                f"outcomes must be a list of records and failures, got {outcomes!r:.40}; "
+                "labeler.load reads a file"
+            )
         self._outcomes = outcomes if isinstance(outcomes, Sequence) else list(outcomes)
         self.name = name
         self._path, self._cost, self._given = path, cost, given

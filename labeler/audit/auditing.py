@@ -21,6 +21,7 @@ from labeler.audit.registry import (
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column, group_key, group_names
+from labeler.catalog import named_keywords
 from labeler.labels.answering import configuration
 from labeler.labels.answers import SecondOpinion
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of
@@ -164,10 +165,11 @@ class SameDocuments(Brief):
                 f"relevance over equal documents: the same in all {self.answers:,} labels of "
                 f"{self.retrievals:,} retrievals"
             )
-        lean = "" if self.lean is None else f", lean to used sentences {self.lean:+.3f}"
+        lean = "" if self.lean is None else f", lean to used sentences {self.lean:+.2f} (-1 to 1)"
+        retrievals = plural(self.retrievals, "retrieval")
         return (
             f"relevance over equal documents (judge inconsistency): {self.differing:,} of "
-            f"{self.retrievals:,} retrievals with several responses differ; "
+            f"{retrievals} with several responses {'differ' if self.differing > 1 else 'differs'}; "
             f"{percent(self.flipped, 1)} of {self.sentences:,} sentences flipped{lean}"
         )
 
@@ -229,7 +231,10 @@ class Audit(Displayed):
         some, others = (f"{count:,}" if count else "none" for count in (odd, doubtful))
         verb = "contradict themselves" if odd > 1 else "contradicts itself"
         counted = f"{some.capitalize()} of {plural(total, 'label')} {verb}; {others}"
-        names = ", ".join(shortened(record.id, _LONGEST_ID) for record in self.ranked(2))
+        if total == 1 and not odd:
+            counted = f"The only label does not contradict itself; {others}"
+        ids = dict.fromkeys(shortened(one.id, _LONGEST_ID) for one in self.ranked())
+        names = ", ".join([*ids][:2])
         first = f" Look first at: {names}." if names else ""
         return f"{counted} {'look' if doubtful > 1 else 'looks'} suspicious.{first}{missing}"
 
@@ -292,6 +297,7 @@ class Audit(Displayed):
         }
 
 
+@named_keywords
 def findings_of(
     record: LabelRecord,
     checks: str | Iterable[str | Check] | None = None,
@@ -327,6 +333,7 @@ def _all(findings: Mapping[str, list[Finding]]) -> tuple[Finding, ...]:
     return tuple(chain.from_iterable(findings.values()))
 
 
+@named_keywords
 def examine(
     record: LabelRecord, second_opinion: SecondOpinion | None = None
 ) -> tuple[tuple[Finding, ...], float]:
@@ -336,6 +343,7 @@ def examine(
     return findings, suspicion_score(findings, subject.disagreement)
 
 
+@named_keywords
 def audit_labels(
     outcomes: Iterable[AnyOutcome],
     *,

@@ -408,6 +408,7 @@ OPINION_WEIGHT = 0.4
 """Weight of an opinion that is certain of the contrary; it falls with the square of certainty."""
 
 
+@named_keywords
 def suspicion_score(findings: Iterable[Finding], disagreement: float = 0.0) -> float:
     """Return the suspicion score of a record, a number to rank by; it is not a probability.
 

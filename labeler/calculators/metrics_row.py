@@ -16,11 +16,18 @@ from typing_extensions import TypedDict
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import COLLECTED, LABEL, METRICS, Collected, Metric
 from labeler.calculators.tally import RowFacts, outcome_profile, tally
-from labeler.catalog import check_key, check_position, position_of, positions_of, unknown
+from labeler.catalog import (
+    check_key,
+    check_position,
+    named_keywords,
+    position_of,
+    positions_of,
+    unknown,
+)
 from labeler.errors import UnknownName
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.answers import Profile
-from labeler.labels.record import AnyOutcome, LabelFailure, requested_kind
+from labeler.labels.record import AnyOutcome, LabelFailure, given_outcome, requested_kind
 from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number, plural
 
 
@@ -146,6 +153,7 @@ class MetricsTable(Displayed, list[MetricsRow]):
         return Display(title, Grid(columns, cells))
 
 
+@named_keywords
 def measure(outcome: AnyOutcome, metrics: Sequence[Metric] | None = None) -> MetricsRow:
     """Compute metrics of one row; every metric of a failed row is undefined.
 
@@ -156,6 +164,7 @@ def measure(outcome: AnyOutcome, metrics: Sequence[Metric] | None = None) -> Met
     Raises:
         UsageError: a third party's metric failed.
     """
+    given_outcome("outcome", outcome)
     return Measurer(metrics).row(outcome, kind=requested_kind(outcome) or LABEL)
 
 

@@ -224,6 +224,9 @@ def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> CheckedOutcomes:
     if isinstance(outcomes, CheckedOutcomes):
         return outcomes
     reject_path(outcomes)
+    given: object = outcomes
+    if not isinstance(given, Iterable):
+        raise UsageError(f"{name}outcomes must be a list, got {given!r:.40}")
     return CheckedOutcomes(_placed(outcomes, name))
 
 

@@ -151,7 +151,10 @@ def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:
     if first is None or first.raw is None:
         return f"{sides}: nothing to compare, no sentence or answer was judged on both sides"
     agreed = round(first.raw * first.units)
-    share = f"{agreed:,} of {first.units:,} {first.words} ({percent(first.raw)})"
+    words = first.words
+    if first.units == 1:
+        words = words.replace("sentences", "sentence", 1).replace("answers", "answer", 1)
+    share = f"{agreed:,} of {first.units:,} {words} ({percent(first.raw)})"
     chance = first.by_chance
     by_chance = "" if chance is None else f"; chance alone would give {percent(chance)}"
     return f"{sides} agree on {share}{by_chance}"

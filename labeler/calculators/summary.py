@@ -22,6 +22,7 @@ from labeler.calculators.metrics_row import (
 )
 from labeler.calculators.ratio import NOT_FINITE, MetricSum
 from labeler.calculators.registry import Metric
+from labeler.catalog import named_keywords
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
 from labeler.sentences.display import Brief
@@ -156,6 +157,7 @@ class SummaryRow(Brief):
         }
 
 
+@named_keywords
 def summarize(
     rows: Iterable[MetricsRow] | CountedRows,
     metrics: Sequence[Metric],

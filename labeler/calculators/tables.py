@@ -271,6 +271,8 @@ class WorstRecords(Displayed, list[WorstRecord]):
             return str(Headline("No labels.", failed=self.failed))
         if self.unjudged == self.total:
             return "No answer has a verdict."
+        if self.total == 1 and not self.lacking:
+            return "The only answer has no unsupported sentence."
         noun = plural(self.total, "answer")
         if len(self.ways) > 1:
             noun = f"{plural(self.total, 'label')} of {len(self.ways)} judge configurations"

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from labeler.calculators.ratio import Ratio
+from labeler.catalog import named_keywords
 from labeler.errors import UsageError
 from labeler.labels.answers import (
     BY_FAMILY,
@@ -197,6 +198,7 @@ class Tally:
         return Ratio.of(len(sentences), len(self.response), if_empty="empty_response")
 
 
+@named_keywords
 def tally(record: LabelRecord) -> Tally:
     """Return the tally of a record; a pure function."""
     example, label = record.example, record.label

@@ -351,9 +351,12 @@ def _print_suspicious(found: Audit, shown: Sequence[AuditedRecord]) -> None:
 
 
 def _worst(record: AuditedRecord) -> str:
-    """Return the finding with the largest weight, and the number of the others, on one line."""
+    """Return the finding to read first, and the number of the others, on one line.
+
+    It is the heaviest one of the worst severity, by which the first line counts records.
+    """
     order = list(WEIGHTS)
-    worst = min(record.findings, key=lambda f: (-suspicion_score([f]), order.index(f.severity)))
+    worst = min(record.findings, key=lambda f: (order.index(f.severity), -suspicion_score([f])))
     more = f" (and {len(record.findings) - 1} more)" if len(record.findings) > 1 else ""
     return f"{worst.severity}{more} {_line(worst)}"
 

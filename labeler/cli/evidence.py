@@ -11,7 +11,7 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.options import Labels, labels_at, reject_overwrite
-from labeler.cli.terminal import SOME_FAILED, notify, print_json, print_lines
+from labeler.cli.terminal import SOME_FAILED, notify, print_display, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
@@ -143,7 +143,7 @@ def _continue(
         return SOME_FAILED
     certificate = found.issue()
     if output is None:
-        print_lines([repr(certificate)])
+        print_display(certificate)
     else:
         certificate.save(output)
         print_lines([certificate.conclusion])
@@ -188,7 +188,7 @@ def doubt(
         for one in found.verdicts:
             print_lines([json.dumps(one._asdict(), ensure_ascii=True)])
     else:
-        print_lines([repr(found)])
+        print_display(found)
 
 
 def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = False) -> None:
@@ -271,4 +271,4 @@ def _print(found: Exam | AnchorCheck, *, as_json: bool) -> None:
     if as_json:
         print_json(found.as_json())
     else:
-        print_lines([repr(found)])
+        print_display(found)

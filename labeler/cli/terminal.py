@@ -131,17 +131,21 @@ def print_display(shown: Displayed | Display, more: str = "", *, stderr: bool = 
     print_sections([Section(None, grids, lines)], stderr=stderr)
 
 
+_FRAMED_WIDTH = 72
+"""Least width of a terminal in which names in a framed table are not folded."""
+
+
 def print_catalog(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a framed table of names and descriptions; the last column is folded."""
     from rich.table import Table
 
-    table = Table(show_lines=True)
-    table.add_column(headings[0], no_wrap=True)
+    out, table = console(), Table(show_lines=True)
+    table.add_column(headings[0], overflow="fold", no_wrap=out.width >= _FRAMED_WIDTH)
     for heading in headings[1:]:
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console().print(table)
+    out.print(table)
 
 
 def print_lines(lines: Sequence[str]) -> None:

@@ -112,6 +112,7 @@ class PeopleAgreement(Displayed):
         }
 
 
+@named_keywords
 def compare_with_people(
     outcomes: Iterable[AnyOutcome],
     human: HumanLabels,

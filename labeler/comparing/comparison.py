@@ -108,7 +108,9 @@ class JudgeInconsistency:
         )
         if self.flipped:
             found += f", {percent(self.flipped, 1)} of {plural(self.sentences, 'sentence')} flipped"
-            found += "" if self.lean is None else f", lean to sentences used {self.lean:+.3f}"
+            found += (
+                "" if self.lean is None else f", lean to used sentences {self.lean:+.2f} (-1 to 1)"
+            )
         return found
 
 

@@ -133,7 +133,10 @@ def _untested(row: MetricComparison) -> str:
             f"{plain_name(row.metric)} is the judge's"
         )
     few = f"too few to tell: all {row.pairs} records ask one question"
-    return f"{'1 record is too few to tell' if row.pairs == 1 else few}; {row.described}"
+    if row.pairs == 1:
+        values = f"{figure(row.mean_a)} → {figure(row.mean_b)}"
+        return f"1 record is too few to tell; {row.name} {values}"
+    return f"{few}; {row.described}"
 
 
 def _least_visible(row: MetricComparison) -> str:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from labeler.calculators import METRICS, SummaryRow, select_metrics, summarize
 from labeler.calculators.outcomes import measure_outcomes
-from labeler.catalog import near
+from labeler.catalog import named_keywords, near
 from labeler.comparing.sides import Choice
 from labeler.data.corrections import Correction, Judgment, decided, drawn_at_random
 from labeler.data.corrections.applying import Applied, usable
@@ -89,6 +89,7 @@ class HumanLabels(NamedTuple):
     ignored: tuple[str, ...]
 
 
+@named_keywords
 def read_human_labels(path: str | Path) -> HumanLabels:
     r"""Read human labels from a file in a format of rows, by its name, such as CSV.
 

@@ -271,7 +271,8 @@ class Columns:
             if choice is None:
                 continue
             if field == "documents":
-                value, used = documents_in(value, where, self.split, self.remedy)
+                column = str(choice).removesuffix("[]")
+                value, used = documents_in(value, where, self.split, self.remedy, column)
                 for path in choice.paths:
                     rest = with_unused(rest, path.column(rest), used)
             elif field == "id":  # rows may also be grouped by the columns of the id
@@ -289,14 +290,17 @@ class Columns:
     ) -> tuple[object, Choice | None]:
         """Return the first value in a field's columns, and its place; ``None`` without any.
 
-        An object in place of a text counts only where the user named the column.
+        An object in place of a text counts only where the user named the column, or as the response
+        to a list of messages.
         """
         for choice in self.choices.get(field, ()):
             with contextlib.suppress(NoValue):
                 value = choice.read(field, row, where)
-                if value == [] and field in self.named and not choice.has_list(row):
+                is_empty = isinstance(value, list) and not value
+                if is_empty and field in self.named and not choice.has_list(row):
                     value = None
-                if value is not None and (field in self.named or choice.takes(field, value)):
+                is_named = field in self.named or (field == "response" and self.turns is not None)
+                if value is not None and (is_named or choice.takes(field, value)):
                     return value, choice
         return None, None
 

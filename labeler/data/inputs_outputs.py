@@ -4,7 +4,7 @@ They are a text, JSON, or JSON in a text, in the shape of the framework. A value
 has no text: nothing is guessed from the names of other fields. Of a row whose question and response
 are turns of one list of messages, the last turn of the assistant is the response, the last turn of
 the user before it the question. The other turns are history, messages of tools are tool outputs.
-Messages of DeepEval also hold the documents and tools of a response.
+Messages of DeepEval and Azure also hold the documents of a response, those of DeepEval its tools.
 """
 
 from __future__ import annotations
@@ -221,8 +221,9 @@ def fields_of_turns(
         calls = called if isinstance(called, list | tuple) else ()
         outputs = (one for one in calls if isinstance(one, Mapping))
         tools += [dict(one) for one in outputs if one.get("output") is not None]
-        if more.get("retrieval_context"):
-            fields["documents"] = more["retrieval_context"]
+        shown = more.get("retrieval_context") or more.get("context")
+        if shown:  # a text is all that was shown
+            fields["documents"] = [shown] if isinstance(shown, str) else shown
     history = [
         one.as_value()
         for place, one in enumerate(read[:answer])

@@ -299,8 +299,8 @@ def flush_directory(directory: Path) -> None:
 
 
 LINES = (
-    "write one JSON object a line (no CSV, no object or array over several lines; jq -c . writes "
-    "each on one)"
+    "write one JSON object a line (jq -c . writes each on one), or name the file .csv, .tsv or "
+    ".json if it is one"
 )
 _WITH_COMMAS = (
     "it ends with a comma, as in an array: remove the commas, or put [ before and ] after all "

@@ -17,6 +17,7 @@ from typing import (
     Any,
     ClassVar,
     Concatenate,
+    ForwardRef,
     Literal,
     ParamSpec,
     TypeAlias,
@@ -129,6 +130,16 @@ def check_value(field: "Field[Any]", value: object) -> None:
     elif str in kinds and not isinstance(value, (str, *option.takes)):
         named = " or ".join(["a text", *(f"a {one.__name__}" for one in option.takes)])
         raise UsageError(f"{field.name} must be {named}, got {value!r:.40}")
+    elif isinstance(declared, ForwardRef):
+        _check_class(field.name, value, declared.__forward_arg__)
+
+
+def _check_class(name: str, value: object, declared: str) -> None:
+    """Reject a value of another class than one that is named only, so that it is not imported."""
+    kind = declared.removesuffix(" | None")
+    kinds = {one.__name__ for one in type(value).__mro__}
+    if kind.isidentifier() and value is not None and kind not in kinds:
+        raise UsageError(f"{name} must be of {kind}, got {value!r:.40}")
 
 
 def _check_texts(name: str, value: object, others: tuple[type, ...]) -> None:

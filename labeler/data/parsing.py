@@ -364,7 +364,7 @@ def _earlier_turns(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _said(value: object, found_in: str) -> object:
+def said(value: object, found_in: str) -> object:
     """Return the text of a question or an answer in a shape of models and frameworks.
 
     Args:
@@ -398,7 +398,7 @@ def _reference(value: object) -> object:
         listed = [one for one in listed if one is not None]
         if all(isinstance(one, str) for one in listed):
             return "\n".join(dict.fromkeys(listed)) or None
-    return _said(value, "response")
+    return said(value, "response")
 
 
 def with_metadata(own: object, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -416,8 +416,8 @@ def with_metadata(own: object, more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _READERS: dict[str, Callable[[object], object]] = {
-    "question": partial(_said, found_in="question"),
-    "response": partial(_said, found_in="response"),
+    "question": partial(said, found_in="question"),
+    "response": partial(said, found_in="response"),
     "reference": _reference,
     "history": written_or_same,
     "tool_outputs": written_or_same,

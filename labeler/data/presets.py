@@ -18,8 +18,8 @@ from typing import Any
 from labeler.catalog import Catalog, snake_case
 from labeler.data.columns import AMBIGUOUS, Choice, ColumnPath, Columns
 from labeler.data.documents import empty_remedy
-from labeler.data.parsing import REQUIRED, is_native
-from labeler.data.written_values import is_missing
+from labeler.data.parsing import REQUIRED, is_native, said
+from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, UsageError
 
 
@@ -49,7 +49,11 @@ def _preset(system: str, *, separator: str = "", turns: str = "", **columns: str
 
 PRESETS: Catalog[Preset] = Catalog("preset")
 _OWN = {"question": "question", "response": "response", "reference": "reference"}
-_NEXT_TO_TURNS = {**_OWN, "documents": "documents contexts retrieved_contexts context"}
+_NEXT_TO_TURNS = {
+    **_OWN,
+    "documents": "documents contexts retrieved_contexts context",
+    "response": "response choices[].message.content",
+}
 for _name, _columns_of_system in {
     "labeler": _preset(
         "labeler: its own names in any spelling",
@@ -100,7 +104,10 @@ for _name, _columns_of_system in {
         reference="gt_answer",
     ),
     "haystack": _preset(
-        "Haystack: GeneratedAnswer", question="query", documents="documents[]", response="data"
+        "Haystack: GeneratedAnswer",
+        question="query init_parameters.query",
+        documents="documents[] init_parameters.documents[]",
+        response="data init_parameters.data",
     ),
     "inspect_ai": _preset(
         "Inspect: samples of a log, with their documents in metadata",
@@ -135,6 +142,9 @@ for _name, _columns_of_system in {
         "OpenAI: messages of a chat, with the documents next to them",
         **_NEXT_TO_TURNS,
         turns="messages",
+    ),
+    "azure": _preset(
+        "Azure AI Evaluation: conversations", **_NEXT_TO_TURNS, turns="conversation.messages"
     ),
     "sharegpt": _preset("ShareGPT: conversations", **_NEXT_TO_TURNS, turns="conversations"),
     "gemini": _preset(
@@ -266,7 +276,7 @@ def has_fields(row: Mapping[str, Any]) -> bool:
     """Return True if a row can be read, or its columns mean a question and a response."""
     if is_native(row) or any(_columns(name).fits(row) for name in PRESETS):
         return True
-    meant = mappings(row)
+    meant = {name: path for name, path in mappings(row).items() if "[" not in path}
     return all(row.get(name) is not None or name in meant for name in ("question", "response"))
 
 
@@ -284,18 +294,29 @@ _NOUNS = {
     "documents": (
         *("context", "document", "doc", "passage", "chunk", "ctx", "evidence", "snippet", "source"),
         *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "dokumente"),
-        *("citation", "quelle", "quellen", "fuente", "fonte", "contexte"),
-        *("contexto", "contesto", "documento", "контекст", "документ", "السياق"),
+        *("hit", "retrieved", "resource", "citation", "quelle", "quellen", "fuente", "fonte"),
+        *("contexte", "contexto", "contesto", "documento", "контекст", "документ", "السياق"),
         *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
     ),
     "response": (
         *("response", "answer", "output", "completion", "prediction", "reply", "generation", "a"),
-        *("result", "generated", "predicted", "antwort", "réponse", "reponse", "respuesta"),
+        *("result", "generated", "predicted", "pred", "choice", "summary"),
+        *("antwort", "réponse", "reponse", "respuesta"),
         *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "إجابة"),
         *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
     ),
     "reference": (
-        *("reference", "truth", "groundtruth", "gold", "golden", "expected", "target", "ideal"),
+        *(
+            "reference",
+            "truth",
+            "groundtruth",
+            "gold",
+            "golden",
+            "expected",
+            "target",
+            "ideal",
+            "gt",
+        ),
         *("correct", "referenz", "référence", "referencia", "referência", "riferimento", "эталон"),
         *("musterantwort", "musterlösung", "参考答案", "标准答案", "正解", "模範解答", "정답"),
     ),
@@ -319,7 +340,10 @@ _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 """Words that make documents of results."""
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
-_NUMBERED = re.compile(r"([\w .-]*?[^\W\d_])[_ .-]?(\d{1,6})")
+_NUMBERED = re.compile(
+    r"([\w .-]*?[^\W\d_])[_ ./\[-]?(\d{1,6})\]?((?:[./](?:\w+[._])?(?:text|content))?)"
+)
+"""A stem and a number, of an object perhaps with the name of its text."""
 _DEEPEST = 3
 _MOST_COLUMNS = 1_000
 _LIKE = 0.7
@@ -332,8 +356,9 @@ def meaning_of(name: str) -> tuple[str, int] | None:
     Args:
         name: a column, or a path into it.
     """
-    words = [word for part in name.split(".") for word in snake_case(part).split("_")]
-    words = [word if word in _SINGULAR else word.removesuffix("s") for word in words]
+    parts = name.replace("[0]", "").split(".")
+    words = [word for part in parts for word in snake_case(part).split("_")]
+    words = [w if w in _SINGULAR else re.sub("ies$", "y", w).removesuffix("s") for w in words]
     while len(words) > 1 and words[-1] in _GENERIC:
         words.pop()
     noun = words[-1]
@@ -359,21 +384,28 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     Returns:
         For each field a column or path, as ``--map`` takes it.
     """
-    ranked: dict[str, tuple[int, str, Any]] = {}
-    for path, value in _paths(columns, ""):
+    ranked: dict[str, tuple[tuple[bool, int, int], str, Any]] = {}
+    for path, value, is_written in _paths(columns, ""):
         field, rank = meaning_of(path) or ("", 0)
-        if field == "response" and isinstance(value, list):  # several answers are the right ones
+        if is_written and (field in {"question", "response"} or isinstance(value, Mapping)):
+            continue  # a text is judged as it is
+        if "[" in path and field == "documents" and isinstance(value, str):
+            continue  # other rows may have several
+        if field == "response" and _are_texts(value):  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
-        is_clearer = field not in ranked or rank < ranked[field][0]
+        if field not in {"", "documents"} and isinstance(value, Mapping):  # a text in it is clearer
+            rank += len(_NOUNS[field])
+        place = ("[" in path, rank, path.count("."))
+        is_clearer = field not in ranked or place < ranked[field][0]
         if field and path != field and is_clearer and _fits(field, value):
-            ranked[field] = (rank, path, value)
+            ranked[field] = (place, path, value)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
     others = [name for name in columns if isinstance(name, str) and columns[name] is not None]
     for name in wanted:  # perhaps misspelled
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
-            ranked[name] = (0, close[0], columns[close[0]])
+            ranked[name] = ((False, 0, 0), close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
     return {
@@ -388,15 +420,15 @@ def numbered_documents(row: Mapping[str, Any]) -> list[str]:
     Of several groups it is the one whose name means documents most clearly. One column alone is a
     group if it is the first.
     """
-    groups = defaultdict[str, list[tuple[int, str]]](list)
+    groups = defaultdict[tuple[str, str], list[tuple[int, str]]](list)
     for name, value in row.items():
         is_text = isinstance(name, str) and isinstance(value, str | Mapping | None)
         if is_text and (found := _NUMBERED.fullmatch(name)):
-            groups[found[1]].append((int(found[2]), name))
+            groups[found[1], found[3]].append((int(found[2]), name))
     ranked = [
-        (meaning[1], stem)
-        for stem, names in groups.items()
-        if (meaning := meaning_of(stem)) and meaning[0] == "documents"
+        (meaning[1], group)
+        for group, names in groups.items()
+        if (meaning := meaning_of(group[0])) and meaning[0] == "documents"
         if len(names) > 1 or names[0][0] in {0, 1}
     ]
     return [name for _, name in sorted(groups[min(ranked)[1]])] if ranked else []
@@ -421,7 +453,7 @@ def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
         turns, used = PRESETS[name].turns, _columns(name).used(columns)
         if turns and turns == used.get("question") and "response" in used:
             path = shlex.quote(f"documents={mappings(columns).get('documents', 'COLUMN')}")
-            return f". Pass --preset {name} --map {path}{empty_remedy('documents')}"
+            return f". Pass --preset={name} --map {path}{empty_remedy('documents')}"
     empty = [name for name, value in columns.items() if is_missing(value)]
     meant = {field[0]: name for name in empty if (field := meaning_of(str(name)))}
     unknown = {
@@ -441,16 +473,32 @@ def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> Iterator[Any]:
-    for name, value in columns.items():
+    """Yield the paths to values, the values, and True for one that is written as text.
+
+    A list of one object is opened.
+    """
+    for name, given in columns.items():
+        value: Any = written_or_same(given)
         if not isinstance(name, str) or value is None or not set(name).isdisjoint(",[]"):
             continue
-        yield prefix + name, value
-        if isinstance(value, Mapping) and levels > 1 and "." not in name:
-            yield from _paths(value, f"{prefix}{name}.", levels - 1)
+        yield prefix + name, value, isinstance(given, str) and not isinstance(value, str)
+        is_one = isinstance(value, list) and len(value) == 1
+        inner, step = (value[0], "[0].") if is_one else (value, ".")
+        if is_one and isinstance(inner, Mapping):
+            yield f"{prefix}{name}[0]", inner, False
+        if isinstance(inner, Mapping) and levels > 1 and "." not in name:
+            yield from _paths(inner, f"{prefix}{name}{step}", levels - 1)
 
 
 def _fits(field: str, value: object) -> bool:
     if field == "documents":
         return isinstance(value, str | list | tuple | Mapping)
-    is_list = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-    return isinstance(value, str) or (field == "reference" and is_list and bool(value))
+    if _are_texts(value):
+        return field == "reference"
+    return isinstance(said(value, "question" if field == "question" else "response"), str)
+
+
+def _are_texts(value: object) -> bool:
+    """Return True for a list of texts that is not empty."""
+    are_texts = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+    return are_texts and bool(value)

@@ -41,6 +41,8 @@ _FEW = 30
 """Corrections from which the model is worth more than its priors."""
 _LIKELY = 0.5
 """Least doubt of a verdict that looks suspicious."""
+_SHOWN = 20
+"""Verdicts in the table."""
 _LEAST = 1 / (1 + math.exp(7))
 """Least stated probability that counts: its log odds are -7."""
 
@@ -198,8 +200,14 @@ class Doubt(Displayed):
                 first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
                 title = f"Check {first}, first: of {count} it looks the most likely to be wrong. "
             title += "Nobody has checked any yet."
-        columns = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
-        rows = [(one.id, one.sentence, one.said, number(one.doubt, ".3f")) for one in ranked]
+        columns = [Column("id", words=True), Column("sentence", words=True)]
+        columns.append(Column("verdict", drop=1, words=True))
+        rows = [
+            (shortened(one.id, LONGEST_NAME), one.sentence, one.said, number(one.doubt, ".3f"))
+            for one in ranked[:_SHOWN]
+        ]
+        if len(ranked) > _SHOWN:
+            notes.append(f"{len(ranked) - _SHOWN:,} more verdicts: --rows, or verdicts in Python")
         return Display(title, Grid([*columns, Column("doubt")], rows), notes)
 
 
@@ -262,7 +270,7 @@ def _labels(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
     """Return the labels; one judge configuration made them, as doubts are by id and sentence."""
     if records := list(of_one_judge(outcomes)):
         return records
-    raise UsageError("no label is there to doubt; label rows first")
+    raise UsageError("no label to doubt; label rows first")
 
 
 def _values(facts: list[Facts]) -> Floats:

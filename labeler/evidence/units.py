@@ -219,10 +219,10 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
         if isinstance(one, LabelRecord):
             first = first or one
             if apart := differing(first, one):
+                other = f" than {first.id!r:.80}" if one.id != first.id else " before"
                 raise UsageError(
-                    f"{one.id!r:.80} was labeled by another judge configuration than "
-                    f"{first.id!r:.80} ({', '.join(apart)}); give the labels of one configuration "
-                    "at a time"
+                    f"{one.id!r:.80} was labeled by another judge configuration{other} "
+                    f"({', '.join(apart)}); give the labels of one configuration at a time"
                 )
             yield one
 

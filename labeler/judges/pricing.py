@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from labeler.catalog import named_keywords
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Price:
         return self.tiers[:1] + tuple(r for r in self.tiers[1:] if prompt_tokens > r.above)
 
 
+@named_keywords
 def find_price(
     model: str, base_url: str | None = None, *, given: str | None = None, file: str | None = None
 ) -> Price | None:

@@ -7,6 +7,7 @@ control and direction characters are written out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
@@ -234,17 +235,17 @@ def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
     shown = shown or console()
     for heading, rows, texts in _blocks(outcome):
         shown.print()
-        shown.print(_text(heading, "bold underline"))
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(no_wrap=True, justify="right")
         grid.add_column(overflow="fold")
         for row in rows:
             grid.add_row(*row)
-        for block in ([grid] if rows else []) + [*texts]:
-            padded = Padding(block, (0, 0, 0, _INDENT), expand=False)
-            for line in shown.render_lines(padded, pad=False):
-                shown.print(Segments([*_stripped(line), Segment.line()]), end="")
+        below = ([grid] if rows else []) + [*texts]
+        indented = [Padding(block, (0, 0, 0, _INDENT), expand=False) for block in below]
+        blocks: list[Text | Padding] = [_text(heading, "bold underline"), *indented]
+        for line in chain.from_iterable(shown.render_lines(block, pad=False) for block in blocks):
+            shown.print(Segments([*_stripped(line), Segment.line()]), end="")
 
 
 def _stripped(line: Sequence[Segment]) -> list[Segment]:

@@ -15,10 +15,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from labeler.catalog import named_keywords
 from labeler.data.label_files import is_store
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UsageError
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.record import (
+    AnyOutcome,
+    AnyRecord,
+    LabelFailure,
+    LabelRecord,
+    given_outcome,
+)
 from labeler.labels.retrieval_record import retrieval_of
 from labeler.store.checksums import DamagedRecord, decode_fully, misplaced, name_of
 from labeler.store.database import Database, damaged, error_code
@@ -183,6 +190,7 @@ def verify_store(store: Path) -> Reading:
     return found
 
 
+@named_keywords
 def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_STORE) -> Imported:
     """Put records of any kind into a store; a key that it holds already keeps its first record.
 
@@ -207,7 +215,8 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
     result, rested = Imported(), dict[str, AnyRecord]()
 
     def records() -> Iterator[AnyRecord]:
-        for record in outcomes:
+        for number, record in enumerate(outcomes, start=1):
+            given_outcome(f"outcome {number}", record)
             if isinstance(record, LabelRecord) and (found := retrieval_of(record)):
                 rested[found.key] = found  # would be bought again
             if not isinstance(record, LabelFailure):

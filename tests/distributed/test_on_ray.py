@@ -19,7 +19,7 @@ from support.command import Command
 from support.parquet_rows import outcomes_in, row, write_rows
 from wire.provider import Provider, error
 
-ROWS = 60
+ROWS, MANY = 60, 400
 IN_FLIGHT = 4
 PRICE = "10,100"
 
@@ -61,69 +61,54 @@ def test_a_wrong_key_ends_the_run_with_its_words(tmp_path: Path, rows: Path) -> 
     assert outcomes_in(tmp_path / "labels") == []
 
 
-def test_a_killed_run_goes_on_and_buys_each_label_once(
+def test_killed_runs_and_workers_go_on_and_buy_each_label_once(
     tmp_path: Path, ray_cluster: Cluster, labeler_command: Command
 ) -> None:
-    """Another worker finds a shard's labels; merged, they equal the labels of one machine."""
-    many = 400
-    write_rows(tmp_path / "in" / "rows.parquet", many, group=many)
-    gate = Gate(150)  # in the middle of a shard, by one worker or two
-    with Provider(latency=lambda _: gate.latency() / 10, record=False) as provider:
-        command = ["in", *options_of(provider)]
-        with labeling(tmp_path, *command, variables=ray_cluster.variables) as run:
-            assert gate.reached.wait(SECONDS)
-            run.kill()
-            run.end()
-        assert outcomes_in(tmp_path / "labels") == []
-        with labeling(tmp_path, *command, workers=1, variables=ray_cluster.variables) as run:
-            code, said = run.end()
-        assert code == 0, said
-        assert many <= asked(provider) <= many + 2 * IN_FLIGHT
-        outcomes = outcomes_in(tmp_path / "labels")
-        assert all(isinstance(one, LabelRecord) for one in outcomes)
-        assert [one.id for one in outcomes] == [f"r{number}" for number in range(many)]
-
-        paid = asked(provider)
-        store = tmp_path / ".labeler"
-        assert labeler_command("store", "merge", store / "shards", "--into", store)[0] == 0
-        with DiskStore(store, create=False) as labels:
-            assert len(labels) == many
-        alone = ["in/rows.parquet", *options_of(provider)[2:], "-o", "alone.jsonl"]
-        assert labeler_command("label", *alone)[0] == 0
-        assert asked(provider) == paid
-
-
-def test_a_killed_worker_costs_what_it_had_in_flight_and_no_row(
-    tmp_path: Path, ray_cluster: Cluster
-) -> None:
-    """Ray begins the shard again on another one; a run after the end asks and writes nothing.
+    """Another worker finds a shard's labels; merged, they equal the labels of one machine.
 
     A record over the limit is one failure, unasked, with both figures.
     """
-    documents = [row(number)["documents"] for number in range(ROWS)]
+    documents = [row(number)["documents"] for number in range(MANY)]
     documents[7] = ["A quay is long. " * 5000]
-    write_rows(tmp_path / "in" / "rows.parquet", ROWS, group=10, documents=documents)
-    gate = Gate(25)
-    with Provider(latency=lambda _: gate.latency(), record=False) as provider:
-        command = ["in", *options_of(provider, "--max-input-tokens", 8000)]
+    write_rows(tmp_path / "in" / "rows.parquet", MANY, group=MANY // 2, documents=documents)
+    first, second = Gate(120), Gate(240)  # in the middle of a shard, by one worker or two
+    limits = "--max-input-tokens", 8000
+    with Provider(
+        latency=lambda _: (first.latency() + second.latency()) / 20, record=False
+    ) as provider:
+        command = ["in", *options_of(provider, *limits)]
         with labeling(tmp_path, *command, variables=ray_cluster.variables) as run:
-            assert gate.reached.wait(SECONDS)
+            assert first.reached.wait(SECONDS)
+            run.kill()
+            run.end()
+        assert outcomes_in(tmp_path / "labels") == []
+        with labeling(tmp_path, *command, variables=ray_cluster.variables, workers=1) as run:
+            assert second.reached.wait(SECONDS)
             ray_cluster.kill_a_worker()
             code, said = run.end()
         assert code == 1, said
-        assert ROWS - 1 <= asked(provider) <= ROWS - 1 + IN_FLIGHT
-        written = [file.stat().st_mtime_ns for file in (tmp_path / "labels").iterdir()]
+        assert MANY - 1 <= asked(provider) <= MANY - 1 + 3 * IN_FLIGHT
+        outcomes = outcomes_in(tmp_path / "labels")
+        assert [one.id for one in outcomes] == [f"r{number}" for number in range(MANY)]
+        [failure] = [one for one in outcomes if isinstance(one, LabelFailure)]
+        assert (failure.id, failure.reason) == ("r7", "context_length")
+        assert re.search(r"\d\d,\d+ tokens.*8,000", failure.message), failure.message
+
         paid = asked(provider)
-        with labeling(tmp_path, *command, variables=ray_cluster.variables) as run:
+        written = [file.stat().st_mtime_ns for file in (tmp_path / "labels").iterdir()]
+        with labeling(tmp_path, *command, variables=ray_cluster.variables, workers=1) as run:
             code, said = run.end()
         assert (code, asked(provider)) == (1, paid), said
-        assert "6 shards, 0 of them left" in said
-    assert written == [file.stat().st_mtime_ns for file in (tmp_path / "labels").iterdir()]
-    outcomes = outcomes_in(tmp_path / "labels")
-    assert [one.id for one in outcomes] == [f"r{number}" for number in range(ROWS)]
-    [failure] = [one for one in outcomes if isinstance(one, LabelFailure)]
-    assert (failure.id, failure.reason) == ("r7", "context_length")
-    assert re.search(r"\d\d,\d+ tokens.*8,000", failure.message), failure.message
+        assert "2 shards, 0 of them left" in said
+        assert written == [file.stat().st_mtime_ns for file in (tmp_path / "labels").iterdir()]
+
+        store = tmp_path / ".labeler"
+        assert labeler_command("store", "merge", store / "shards", "--into", store)[0] == 0
+        with DiskStore(store, create=False) as labels:
+            assert sum(isinstance(one, LabelRecord) for one in labels) == MANY - 1
+        alone = ["in/rows.parquet", *options_of(provider, *limits)[2:], "-o", "alone.jsonl"]
+        assert labeler_command("label", *alone)[0] == 1
+        assert asked(provider) == paid
 
 
 def test_workers_keep_to_one_budget(tmp_path: Path, rows: Path, ray_cluster: Cluster) -> None:

@@ -265,6 +265,16 @@ SHAPES: dict[str, dict[str, Any]] = {
         ],
         "expected_outcome": "It answers.",
     },
+    "azure": {
+        "conversation": {
+            "messages": [
+                *TURNS,
+                ASKED,
+                {"role": "tool", "content": "33 dollars"},
+                {**ANSWERED, "context": {"citations": [{"content": t} for t in ROW["documents"]]}},
+            ]
+        },
+    },
     "mtrag": {
         "task_id": "conversation<::>2",
         "input": [*TURNS, {"speaker": "user", "text": ASKED["content"]}],
@@ -289,6 +299,15 @@ def test_a_list_of_messages_is_question_response_and_history(preset: str) -> Non
     assert shown == ([] if preset == "mtrag" else ["33 dollars"])
     [notice] = rows.notices.values()
     assert f"reading by --preset {preset}" in notice
+
+
+def test_an_answer_of_a_model_next_to_its_messages_is_the_response() -> None:
+    """As logs of requests have it."""
+    answer = {"choices": [{"index": 0, "message": ANSWERED}]}
+    row = {"messages": [*TURNS, ASKED], "context": ROW["documents"], "response": answer}
+    [read] = [one.content for one in labeler.open_rows([row])]
+    assert isinstance(read, Example), read.message
+    assert [read.question, read.response] == [ASKED["content"], ANSWERED["content"]]
 
 
 def test_columns_that_messages_replace_stay_metadata() -> None:

@@ -202,7 +202,7 @@ def test_wrong_corrections_are_named(tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text("id,sentence,supported\nr1,a,yes\nr1,c,yes\n")
     with pytest.raises(UsageError, match="which is not a response sentence"):
         fit_doubt(own, tmp_path / "h.csv")
-    with pytest.raises(UsageError, match="no label is there"):
+    with pytest.raises(UsageError, match="no label to doubt"):
         fit_doubt([])
 
 

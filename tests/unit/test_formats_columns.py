@@ -272,6 +272,10 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "output": {"completion": "R."},
     },
     "haystack": {"data": "R.", "query": "Q?", "documents": [{"content": "D."}], "meta": {}},
+    "haystack dumped": {
+        "type": "haystack.dataclasses.answer.GeneratedAnswer",
+        "init_parameters": {"data": "R.", "query": "Q?", "documents": [{"content": "D."}]},
+    },
 }
 REST: dict[str, Any] = {
     "ragbench": {"dataset_name": "lamps", "generation_model_name": "m"},
@@ -378,7 +382,7 @@ def test_rows_with_the_fields_own_names_need_no_preset() -> None:
     for given in ([plain, other], [other, plain]):
         rows = open_rows(given)
         assert {row.content.id for row in rows} == {only(PLAIN).id, only(other, "ragas").id}
-        assert list(rows.notices) == ["ragas"]
+        assert {*rows.notices} == {"ragas", "expected_output"}
 
 
 def test_columns_that_are_named_count_more_than_a_preset(rows: Path) -> None:
@@ -534,6 +538,14 @@ def test_numbered_columns_are_the_documents(stem: str, question: str) -> None:
     assert example.metadata == {"score_1": 0.5}
     assert getattr(example, "documents", None) == ("D01.", "D1.", "D2.", "D10.")
     assert rows.notices["numbered"].endswith(f": {stem}01, {stem}1, {stem}2, {stem}10")
+
+
+@pytest.mark.parametrize("form", ["contexts[{}]", "contexts/{}", "contexts.{}.page_content"])
+def test_columns_of_a_flattened_list_are_the_documents(form: str) -> None:
+    """As tables write the items of a list."""
+    row = {"question": "Q?", "response": "R.", "contexts.0.source": "S"}
+    (read,) = open_rows([row | {form.format(0): "D.", form.format(1): "E."}])
+    assert getattr(read.content, "documents", None) == ("D.", "E.")
 
 
 @pytest.mark.parametrize(

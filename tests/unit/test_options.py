@@ -18,15 +18,19 @@ from typer import Context
 from typer.main import get_command
 
 import labeler
-from labeler import MemoryStore, api
+from labeler import MemoryStore, api, audit, calculators, comparing
 from labeler.cli import app
 from labeler.cli.options import expand_options
+from labeler.data import CorrectionsFile
 from labeler.data.options import RowsOptions, option_of
 from labeler.errors import LabelerError, UsageError, on_command_line
+from labeler.judges import find_price
 from labeler.judges.openai.request import OpenAISpec, read_extra_body
 from labeler.judges.options import JudgeOptions, ModelOptions
 from labeler.labeling.options import RunOptions
+from labeler.plugins.scores import read_scores
 from labeler.plugins.similarity.comparing import iter_similarity
+from labeler.store import import_labels
 from labeler.testing import assert_metric
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
@@ -208,6 +212,10 @@ WRONG: list[Any] = [3, [3], {}, {3: 4}, b"x", object(), float("nan"), iter([3]),
 WRONG += [10**400, "a\0b", "\ud800", np.str_("7"), np.array(["a", "b"]), np.array([1, 2])]
 
 
+UNCHECKED = {"options", "sides", "metrics", "settings", "sleep", "second_opinion"}
+"""Parameters that stand for several, and functions, which fail in their own way."""
+
+
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: type(value).__name__)
 def test_wrong_arguments_are_named(
     value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -216,6 +224,9 @@ def test_wrong_arguments_are_named(
     monkeypatch.chdir(tmp_path)
     store = MemoryStore()
     labels = labeler.label([ROW], judge="embedded", store=store)
+    people = tmp_path / "people.csv"
+    people.write_text(f"id,sentence,supported\n{labels[0].id},a,yes\n")
+    human = comparing.read_human_labels(people)
     calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
         (labeler.open_rows, ([ROW],), {}),
         (labeler.label, ([ROW],), {"judge": "embedded", "store": store}),
@@ -240,9 +251,23 @@ def test_wrong_arguments_are_named(
         (labeler.DiskStore, (tmp_path / "store",), {}),
         (labeler.Intervals, (), {}),
         (labeler.load, (labels.save(tmp_path / "more.jsonl"),), {}),
+        (labeler.OpenAIJudge, ("gpt-4.1-mini",), {"api_key": "k"}),
+        (labeler.Labels, (labels,), {}),
+        (audit.audit_labels, (labels,), {}),
+        (audit.findings_of, (labels[0],), {}),
+        (calculators.measure, (labels[0],), {}),
+        (calculators.tally, (labels[0],), {}),
+        (comparing.compare_labels, (labels, labels), {}),
+        (comparing.compare_runs, ([labels, labels],), {}),
+        (comparing.compare_with_people, (labels, human), {}),
+        (comparing.read_human_labels, (people,), {}),
+        (CorrectionsFile, (tmp_path / "corrections.jsonl",), {}),
+        (import_labels, (labels,), {"store": tmp_path / "store"}),
+        (find_price, ("gpt-4.1-mini",), {}),
+        (read_scores, (tmp_path / "more.jsonl",), {}),
     ]
     for call, args, others in calls:
-        for name in inspect.signature(call).parameters.keys() - {"options", "sides", "metrics"}:
+        for name in inspect.signature(call).parameters.keys() - UNCHECKED:
             place = [*inspect.signature(call).parameters].index(name)
             given = [*args[:place], value, *args[place + 1 :]] if place < len(args) else args
             more = {} if place < len(args) else {name: value}
@@ -259,6 +284,7 @@ def test_wrong_arguments_are_named(
             lambda _: labeler.open_rows([ROW], columns=WRONG[0]),
             "columns must be a list of texts or ",
         ),
+        (lambda _: iter_similarity([ROW], work=WRONG[0]), "work must be of EmbeddingWork, got 3"),
         (lambda labels: labels.plot(by=[3]), r"\(\): by must be a text or None, got \[3\]"),
     ],
 )

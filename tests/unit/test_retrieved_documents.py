@@ -177,7 +177,7 @@ def test_what_stands_next_to_a_text_stays_metadata() -> None:
         (7, "must be a list of texts, got a number"),
         (
             [[1, "D."]],
-            r"documents\[0\] must be a text, got a list; .*'documents': 'COLUMN\[\]\[0\]'",
+            r"documents\[0\] must be a text, got a list; .*'documents': 'documents\[\]\[0\]'",
         ),
         ({"hits": [{"id": "7", "overview": "D."}]}, r"it is an object with id, overview; name the"),
         # They would be one document, with the title of another.
@@ -259,8 +259,10 @@ def test_the_command_says_how_far_the_judge_leans(tmp_path: Path, labeler_comman
     path = tmp_path / "labels.jsonl"
     write_labels(answers((["0a"], ["0a"]), (["0b"], ["0b"])), path)
     out = labeler_command("audit", path)[1]
-    assert "(judge inconsistency): 1 of 1 retrievals" in out
-    assert "66.7 % of 3 sentences flipped, lean to used sentences +1.000" in " ".join(out.split())
+    assert "(judge inconsistency): 1 of 1 retrieval with several responses differs" in out
+    assert "66.7 % of 3 sentences flipped, lean to used sentences +1.00 (-1 to 1)" in " ".join(
+        out.split()
+    )
     assert '"lean": 1.0' in labeler_command("audit", path, "--json")[1]
 
 

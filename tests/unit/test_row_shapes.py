@@ -199,6 +199,15 @@ def test_an_object_that_is_no_row_fails_alone(
     assert len(good) == len(ROWS)
 
 
+def test_columns_and_tables_of_data_frames_are_lists() -> None:
+    """As retrievers return them."""
+    row = {"question": "Q?", "response": "R."}
+    for found in (pl.Series(["D.", "E."]), pl.DataFrame({"text": ["D.", "E."], "n": [1, 2]})):
+        assert examples([row | {"contexts": found, "documents": found}])[0][1] == ["D.", "E."]
+    columns = pl.DataFrame([row | {"documents": ["D."]}]).to_dict()
+    assert examples(columns) == [("Q?", ["D."], "R.")]
+
+
 def test_lists_that_pandas_wrote_are_read_from_csv(tmp_path: Path) -> None:
     """A comma, a semicolon or a tab separates the cells, as the first line says."""
     for separator in ",;\t":
@@ -226,6 +235,7 @@ TABLES: dict[str, Any] = {
         "data": [list(row.values()) for row in ROWS],
     },
     "without index": {"columns": list(ROWS[0]), "data": [list(row.values()) for row in ROWS]},
+    "below a name": {"data": {name: [row[name] for row in ROWS] for name in ROWS[0]}},
     "next to objects": {name: [row[name] for row in ROWS] for name in ROWS[0]}
     | {"metadata": [{"n": 1}, {"n": 2}]},
 }

@@ -191,7 +191,7 @@ def test_rows_that_all_lack_a_field_stop_python() -> None:
 
 
 MEANT: dict[str, dict[str, Any]] = {
-    "--preset openai_messages --map documents=sources": {
+    "--preset=openai_messages --map documents=sources": {
         "messages": [["user", "Q?"], ["assistant", "D is E."]],
         "sources": ["D is E."],
     },
@@ -239,6 +239,36 @@ MEANT: dict[str, dict[str, Any]] = {
         "inputs": {"question": "Q?"},
         "outputs": {"answer": "D is E.", "documents": ["D is E."]},
         "reference_outputs": {"answer": "Z."},
+    },
+    "--map 'question=conversationTurns[0].prompt.content' "
+    "--map 'documents=conversationTurns[0].output.retrievedPassages' "
+    "--map 'response=conversationTurns[0].output.text' "
+    "--map 'reference=conversationTurns[0].referenceResponses'": {
+        "conversationTurns": [
+            {
+                "prompt": {"content": [{"text": "Q?"}]},
+                "referenceResponses": [{"content": [{"text": "Z."}]}],
+                "output": {
+                    "text": "D is E.",
+                    "retrievedPassages": {"retrievalResults": [{"content": {"text": "D is E."}}]},
+                },
+            }
+        ]
+    },
+    "--map question=inputs.question --map documents=outputs.contexts "
+    "--map response=outputs.answer": {
+        "inputs": '{"question": "Q?"}',
+        "outputs": '{"answer": "D is E.", "contexts": [{"text": "D is E."}]}',
+    },
+    "--map question=item.question --map documents=llm_context --map response=llm_answer": {
+        "item": {"question": "Q?", "answer": "Z."},
+        "llm_answer": "D is E.",
+        "llm_context": ["D is E."],
+    },
+    "--map question=query --map documents=hits --map 'response=choices[0]'": {
+        "query": "Q?",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "D is E."}}],
+        "hits": [{"title": "T", "snippet": "D is E."}],
     },
     "--map question=qestion": {"qestion": "Q?", "documents": ["D is E."], "response": "D is E."},
     "--map question=q --map documents=ctxs --map response=prediction --map reference=answers": {

@@ -183,6 +183,44 @@ def test_runs_of_langsmith(tmp_path: Path) -> None:
     assert "conversation_id" not in row["metadata"]
 
 
+def test_child_runs_of_langsmith(tmp_path: Path) -> None:
+    """They stand in their parent."""
+    child = {"id": "r", "trace_id": "t", "run_type": "retriever", "parent_run_id": "t"}
+    run = {
+        "id": "t",
+        "trace_id": "t",
+        "run_type": "chain",
+        "session_id": "project",
+        "inputs": {"input": QUESTION},
+        "outputs": {"output": ANSWER},
+        "child_runs": [child | {"outputs": {"documents": [{"page_content": FOUND}]}}],
+    }
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    [row], _ = joined(str(tmp_path / "run.json"))
+    assert row["documents"] == [FOUND]
+    assert "conversation_id" not in row["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "is_one"),
+    [
+        ("retrieval", [{"page_content": FOUND}], True),
+        ("retrieve_docs", [FOUND], True),
+        ("DocumentRetriever", {"hits": 7}, False),
+        ("RetrievalQA", FOUND, False),
+        ("retrieve_and_generate", FOUND, False),
+    ],
+)
+def test_a_step_named_after_a_retrieval_is_one_if_it_returns_documents(
+    name: str, output: Any, is_one: bool, tmp_path: Path
+) -> None:
+    """A step that answers as well is none."""
+    texts: dict[str, Any] = {"input__value": QUESTION, "output__value": ANSWER}
+    spans = [span("root", None, "", **texts), span(name, "root", "", output__value=output)]
+    rows, _ = joined(write(tmp_path / "spans.jsonl", *spans))
+    assert [row["documents"] for row in rows] == [[FOUND]] * is_one
+
+
 def test_spans_of_vercels_sdk(tmp_path: Path) -> None:
     """What a tool found is a tool's output; the model's steps have their model."""
     messages = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]

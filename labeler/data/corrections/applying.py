@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from labeler.catalog import named_keywords
 from labeler.data.corrections import (
     Change,
     Correction,
@@ -91,6 +92,7 @@ class Applied:
         return tuple(sorted({name for change in self.changed for name in change.annotators}))
 
 
+@named_keywords
 def apply_corrections(
     outcomes: Callable[[], Iterable[Outcome]], corrections: Iterable[Correction]
 ) -> tuple[Applied, Iterator[Outcome]]:

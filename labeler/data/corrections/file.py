@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from labeler.catalog import with_named_keywords
 from labeler.data.corrections import Correction
 from labeler.data.lines import STDIO, Line, flush_directory, is_gzipped, read_lines
 from labeler.errors import StoreError, UsageError, describe_faults, validation_faults
@@ -106,6 +107,7 @@ def independent(events: Iterable[Correction]) -> tuple[Correction, ...]:
     return tuple(blind.get((event.key, event.annotator), event) for event in current(every))
 
 
+@with_named_keywords
 class CorrectionsFile:
     """A corrections file; several processes and threads may append to it at once.
 

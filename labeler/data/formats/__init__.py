@@ -297,14 +297,18 @@ _PANDAS_MISSING = frozenset({"NAType", "NaTType"})
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table row as JSON values, without its nulls.
 
-    A table has every column in every row, so a null means that the row lacks the column.
+    A table has every column in every row, so a null means that the row lacks the column. Levels of
+    a column's name in pandas become a path.
     """
-    values = {str(name): plain(value) for name, value in row.items()}
+    values = {
+        ".".join(map(str, name)) if isinstance(name, tuple) else str(name): plain(value)
+        for name, value in row.items()
+    }
     return {name: value for name, value in values.items() if value is not None}
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON: NaN as null, times in ISO 8601, durations in seconds.
+    """Return a value as JSON: NaN as null, times in ISO 8601, durations in seconds, arrays listed.
 
     A value that JSON cannot hold, such as bytes, is returned unchanged; the row's checks reject it.
     """
@@ -321,7 +325,7 @@ def plain(value: object) -> object:
     return _plain_scalar(value)
 
 
-def _plain_scalar(value: object) -> object:
+def _plain_scalar(value: Any) -> object:  # noqa: ANN401 - of any package
     if type(value).__name__ in _PANDAS_MISSING:
         return None
     if isinstance(value, datetime | date | time):
@@ -330,7 +334,12 @@ def _plain_scalar(value: object) -> object:
         return value.total_seconds()
     if isinstance(value, Decimal | UUID):
         return str(value)
-    to_list = getattr(value, "tolist", None)  # numpy arrays and numbers
+    library = type(value).__module__.partition(".")[0]
+    if library in {"pandas", "polars"} and hasattr(value, "columns"):
+        how = {"orient": "list"} if library == "pandas" else {"as_series": False}
+        return plain(value.to_dict(**how))
+    own = {"polars": "to_list", "pyarrow": "to_pylist"}.get(library, "tolist")  # as in numpy
+    to_list = getattr(value, own, None)
     return plain(to_list()) if callable(to_list) else value
 
 

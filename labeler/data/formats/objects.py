@@ -84,7 +84,8 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
         if isinstance(held, list | tuple) and held:
             return list(held)
     if isinstance(source, Mapping):
-        return rows_of_columns(source) or _held(source, columns)
+        lists = {n: plain(one) if hasattr(one, "dtype") else one for n, one in source.items()}
+        return rows_of_columns(lists) or _held(source, columns)
     if _is_record(source) and not (
         dataclasses.is_dataclass(source) and isinstance(source, Iterable)
     ):
@@ -283,11 +284,11 @@ def _list_of_rows(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
 
 
 def _lists(value: Mapping[str, Any], prefix: str, levels: int = _LEVELS) -> Iterator[Any]:
-    """Yield the lists of objects and the rows by id in an object, each with its path."""
+    """Yield the lists of objects, rows by id and tables in an object, each with its path."""
     for name, part in value.items():
         if _are_objects(part):
             yield f"{prefix}{name}", part
-        elif isinstance(part, Mapping) and len(part) > 1 and (rows := _rows_by_id(part)):
+        elif isinstance(part, Mapping) and (rows := _rows_of(part)):
             yield f"{prefix}{name}", rows
         elif isinstance(part, Mapping) and levels > 1:
             yield from _lists(part, f"{prefix}{name}.", levels - 1)
@@ -302,9 +303,16 @@ def _rows_by_id(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _holds_rows(value: Mapping[str, Any], levels: int = _LEVELS) -> bool:
-    """Return True if an object has another in it, at any level, that is several rows by id."""
+    """Return True if an object has another in it, at any level, that holds rows by id or column."""
     inner = [part for part in value.values() if isinstance(part, Mapping)] if levels else []
-    return any((len(one) > 1 and _rows_by_id(one)) or _holds_rows(one, levels - 1) for one in inner)
+    return any(_rows_of(one) or _holds_rows(one, levels - 1) for one in inner)
+
+
+def _rows_of(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows in an object that is several rows by id, or a table by columns."""
+    table = rows_of_columns(value) or []
+    named = _rows_by_id(value) if len(value) > 1 else []
+    return named or (table if table and has_fields(table[0]) else [])
 
 
 def _are_objects(part: object) -> bool:

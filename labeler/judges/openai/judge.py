@@ -87,6 +87,8 @@ class HostedJudge:
             api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
         self._sleep = sleep
+        if not isinstance(price, Price | None):
+            raise UsageError(f"price must be of Price, got {price!r:.40}")
         self.price = price or price_of(self.spec.model, self.spec.base_url)
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}

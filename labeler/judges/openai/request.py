@@ -180,6 +180,8 @@ def spec_of(model: str, settings: dict[str, Any], provider: str = "openai") -> O
         UsageError: a setting is unknown or out of range, the provider lacks it, or the address is
             unsafe.
     """
+    if not isinstance(model, str):
+        raise UsageError(f"model must be a text, the name of a model, got {model!r:.40}")
     if lacking := sorted(PROVIDERS[provider].lacks & settings.keys()):
         raise UsageError(
             f"judge {provider} takes no {', '.join(lacking)}: its API has no such setting"

@@ -12,7 +12,7 @@ from labeler.calculators.frame import measured_columns, to_library
 from labeler.calculators.metrics_row import MetricsTable
 from labeler.calculators.outcomes import checked_outcomes
 from labeler.calculators.tables import SummaryTable
-from labeler.catalog import check_options, unknown
+from labeler.catalog import check_options, named_keywords, unknown, with_named_keywords
 from labeler.data.label_files import replaced
 from labeler.data.options import keywords
 from labeler.errors import UnknownName, UsageError
@@ -39,6 +39,7 @@ _LONGEST = 5_000
 _STYLES = ("base.css", "report.css", "charts.css")
 
 
+@with_named_keywords
 class ScoreRun(Outcomes[ScoreOutcome]):
     """Scores and failures, in the order of rows, criteria and trials.
 
@@ -108,6 +109,8 @@ class ScoreRun(Outcomes[ScoreOutcome]):
 
     def _chosen(self, ids: str | Iterable[str] | None) -> list[Metric]:
         named = None if ids is None else ids.split(",") if isinstance(ids, str) else [*ids]
+        if wrong := [one for one in named or () if not isinstance(one, str)]:
+            raise UsageError(f"a criterion is named by a text, got {wrong[0]!r:.40}")
         found = self._collected.metrics(named)
         if not found and named is not None:
             every = [name for one in self._collected.metrics() for name in one.names]
@@ -209,6 +212,7 @@ def score(rows: RowSource, options: ScoreOptions) -> ScoreRun:
     return ScoreRun(iter_scores(rows, **vars(options)), name="scores")
 
 
+@named_keywords
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
     """Read scores and failures to score from a file, standard input or a store's folder.
 

@@ -33,7 +33,7 @@ REASONS = {
     "no_response": "without a response of known shape: record a text or messages as the root's "
     "output",
     "no_retrieval": "without a retrieval: no span is a retriever, and no answer lists documents; "
-    "record the step that retrieves as one (such as a kind RETRIEVER, or a task named retrieve)",
+    "record the step that retrieves as one (kind RETRIEVER, or a name such as retrieve_docs)",
     "documents_without_text": "whose documents have no text of a known shape: record texts",
     "attributes_dropped": "whose spans lack attributes: raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, by "
     "default 128, where they are recorded",

@@ -162,20 +162,17 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("ai.embed", "ai.embedmany"), "aside"),
     "ai.toolcall": "tool",
 }
-_RETRIEVING: dict[str, Kind] = dict.fromkeys(("retriever", "retrieval", "retrieve"), "retriever")
-_BY_WORD: dict[str, dict[str, Kind]] = {
-    "traceloop.entity.name": _RETRIEVING,
-    "haystack.component.type": {
-        **_RETRIEVING,
-        "search": "retriever",
-        "ranker": "reranker",
-        "generator": "llm",
-        "invoker": "tool",
-        "embedder": "aside",
-        "builder": "aside",
-    },
+_RETRIEVING = frozenset({"retriever", "retrieval", "retrieve"})
+"""Last words of the names of steps that retrieve."""
+_ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
+_BY_WORD: dict[str, Kind] = {
+    **dict.fromkeys(("retriever", "search"), "retriever"),
+    **dict.fromkeys(("embedder", "builder"), "aside"),
+    "ranker": "reranker",
+    "generator": "llm",
+    "invoker": "tool",
 }
-"""The kind of a step by the first or last word of its name or class."""
+"""The kind of a component by the last word of its class."""
 _BY_ATTRIBUTE: dict[str, Kind] = {
     "gen_ai.tool.name": "tool",
     "request_data": "llm",
@@ -285,10 +282,12 @@ def _inside(
         trace_id, above = text(_first(named, _MLFLOW_TRACE)), _mlflow_facts(named)
     else:
         yield _span(fields, named, trace_id, above)
+        runs = _list(named.get("child_runs"))
         shared: Fields = {name: named[name] for name in ("user_id", "session_id") if name in named}
         # Lists of traces name their observations only.
         listed = [one for one in _list(named.get("observations")) if not isinstance(one, str)]
-        trace_id, above = text(named.get("id")), _renamed(shared, _LANGFUSE)
+        trace_id, above = text(named.get("id")), {} if runs else _renamed(shared, _LANGFUSE)
+        listed += runs
     for part in listed:
         if isinstance(part, Mapping):
             yield from _inside(part, _snake(part), trace_id, above)
@@ -303,7 +302,7 @@ def _snake(fields: Fields) -> dict[str, Any]:
 def _listed(named: Fields) -> list[Any] | None:
     """Return the first list of spans that is there."""
     found = [named.get(name) for name in _LISTS[:2]]
-    found += [parsed(lookup(named, name)) for name in _LISTS[2:]]
+    found += [written_list(lookup(named, name)) for name in _LISTS[2:]]
     return next((one for one in found if isinstance(one, list)), None)
 
 
@@ -418,6 +417,8 @@ def span_of(
     kind = _kind(attributes)
     inputs = _said(attributes, _INPUT, _MESSAGES if kind in _TALKING else (), kind)
     outputs = _said(attributes, _OUTPUT, _REPLIES if kind in _TALKING else (), kind)
+    if kind == "other" and _retrieves(name, attributes) and not documents_of(outputs).textless:
+        kind = "retriever" if outputs is not None else kind
     found = Found()
     if kind in {"retriever", "reranker"}:
         found = _documents(attributes, outputs)
@@ -425,7 +426,8 @@ def span_of(
         inputs = list(given) if kind == "reranker" else inputs
         outputs = None
     if not all(ids[:2]):
-        return SpanFault("without_ids", "a span without a trace id or span id")
+        message = "a span without a trace id or span id: export both, also from an index"
+        return SpanFault("without_ids", message)
     if any(len(one) > _LONGEST_ID for one in ids):
         return SpanFault("malformed", f"an id of more than {_LONGEST_ID} characters")
     said = (inputs, outputs) if kind != "aside" else (None, None)
@@ -437,12 +439,20 @@ def _kind(attributes: Mapping[str, Any]) -> Kind:
     given = [parsed(lookup(attributes, key)) for key in _KIND]
     named = [value.strip('"').lower() for value in given if isinstance(value, str)]
     known = [_KINDS[name] for name in named if name in _KINDS]
-    for key, kinds in _BY_WORD.items():
-        words = snake_case(text(lookup(attributes, key))).split("_")
-        known += [kinds[word] for word in (words[-1], words[0]) if word in kinds]
+    word = snake_case(text(lookup(attributes, _COMPONENT))).rpartition("_")[2]
+    known += [_BY_WORD[word]] if word in _BY_WORD else []
     if not named:
         known += [kind for key, kind in _BY_ATTRIBUTE.items() if lookup(attributes, key)]
     return known[0] if known else "other"
+
+
+def _retrieves(name: str, attributes: Mapping[str, Any]) -> bool:
+    """Return True if a step is named after a retrieval, and not after an answer too."""
+    names = (snake_case(one).split("_") for one in (name, text(lookup(attributes, _ENTITY))))
+    return any(
+        words[-1] in _RETRIEVING or (words[0] == "retrieve" and "and" not in words)
+        for words in names
+    )
 
 
 def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
