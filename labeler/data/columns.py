@@ -271,7 +271,8 @@ class Columns:
             if choice is None:
                 continue
             if field == "documents":
-                value, used = documents_in(value, where, self.split, self.remedy)
+                column = str(choice).removesuffix("[]")
+                value, used = documents_in(value, where, self.split, self.remedy, column)
                 for path in choice.paths:
                     rest = with_unused(rest, path.column(rest), used)
             elif field == "id":  # rows may also be grouped by the columns of the id

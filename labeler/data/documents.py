@@ -67,7 +67,7 @@ _DEEPEST, _DEEPEST_LIST = 4, 7
 SPLIT_REMEDY = (
     'write a JSON array such as ["first"]; or, if it holds several documents, pass '
     r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
-    "document, --map documents=COLUMN, (the comma makes the text one document)"
+    "document, --map 'documents=COLUMN,' (the comma makes the text one document)"
 )
 _SHOWN = 8
 """Most names of a document's fields that an error lists."""
@@ -301,7 +301,11 @@ def unused(value: Any, used: Collection[str]) -> Any:  # noqa: ANN401 - any JSON
 
 
 def documents_in(
-    value: object, where: str, split: str | None = None, remedy: str = SPLIT_REMEDY
+    value: object,
+    where: str,
+    split: str | None = None,
+    remedy: str = SPLIT_REMEDY,
+    column: str = "documents",
 ) -> tuple[Sequence[str], frozenset[str]]:
     """Return the documents in a value, and the texts in it that they are made of.
 
@@ -310,6 +314,7 @@ def documents_in(
         where: place of the row, for errors.
         split: separator of documents in one text.
         remedy: what to do about documents in one text.
+        column: the column of the value, for errors.
 
     Raises:
         BadRow: the value is of another form, or a document has no text.
@@ -322,7 +327,7 @@ def documents_in(
             value = _written_list(text, where)
         except NotWritten:
             if split is None:
-                fault = f"{_NO_LIST}, got a text; {remedy}"
+                fault = f"{_NO_LIST}, got a text; {remedy.replace('COLUMN', column)}"
                 raise _bad(where, fault) from None
             parts = (part for part in text.split(split) if part.strip())
             return [one for part in parts for one in _part_of(part, where)], frozenset({text})
@@ -334,7 +339,7 @@ def documents_in(
         raise _bad(where, f"{_NO_LIST}, got {_shown(value)}; write a list")
     known = [document for document in found if document is not None]
     if len(known) < len(found):
-        raise _bad(where, _textless(value, found.index(None)))
+        raise _bad(where, _textless(value, found.index(None)).replace("COLUMN", column))
     used = frozenset(text for document in known for text in document.used)
     return [document.text for document in known], used
 

@@ -49,7 +49,11 @@ def _preset(system: str, *, separator: str = "", turns: str = "", **columns: str
 
 PRESETS: Catalog[Preset] = Catalog("preset")
 _OWN = {"question": "question", "response": "response", "reference": "reference"}
-_NEXT_TO_TURNS = {**_OWN, "documents": "documents contexts retrieved_contexts context"}
+_NEXT_TO_TURNS = {
+    **_OWN,
+    "documents": "documents contexts retrieved_contexts context",
+    "response": "response choices[].message.content",
+}
 for _name, _columns_of_system in {
     "labeler": _preset(
         "labeler: its own names in any spelling",
@@ -290,27 +294,29 @@ _NOUNS = {
     "documents": (
         *("context", "document", "doc", "passage", "chunk", "ctx", "evidence", "snippet", "source"),
         *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "dokumente"),
-        *("citation", "quelle", "quellen", "fuente", "fonte", "contexte"),
-        *("contexto", "contesto", "documento", "контекст", "документ", "السياق"),
+        *("hit", "retrieved", "resource", "citation", "quelle", "quellen", "fuente", "fonte"),
+        *("contexte", "contexto", "contesto", "documento", "контекст", "документ", "السياق"),
         *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
     ),
     "response": (
         *("response", "answer", "output", "completion", "prediction", "reply", "generation", "a"),
-        *(
-            "result",
-            "generated",
-            "predicted",
-            "summary",
-            "antwort",
-            "réponse",
-            "reponse",
-            "respuesta",
-        ),
+        *("result", "generated", "predicted", "pred", "choice", "summary"),
+        *("antwort", "réponse", "reponse", "respuesta"),
         *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "إجابة"),
         *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
     ),
     "reference": (
-        *("reference", "truth", "groundtruth", "gold", "golden", "expected", "target", "ideal"),
+        *(
+            "reference",
+            "truth",
+            "groundtruth",
+            "gold",
+            "golden",
+            "expected",
+            "target",
+            "ideal",
+            "gt",
+        ),
         *("correct", "referenz", "référence", "referencia", "referência", "riferimento", "эталон"),
         *("musterantwort", "musterlösung", "参考答案", "标准答案", "正解", "模範解答", "정답"),
     ),
@@ -350,7 +356,8 @@ def meaning_of(name: str) -> tuple[str, int] | None:
     Args:
         name: a column, or a path into it.
     """
-    words = [word for part in name.split(".") for word in snake_case(part).split("_")]
+    parts = name.replace("[0]", "").split(".")
+    words = [word for part in parts for word in snake_case(part).split("_")]
     words = [w if w in _SINGULAR else re.sub("ies$", "y", w).removesuffix("s") for w in words]
     while len(words) > 1 and words[-1] in _GENERIC:
         words.pop()
@@ -377,25 +384,28 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     Returns:
         For each field a column or path, as ``--map`` takes it.
     """
-    ranked: dict[str, tuple[int, str, Any]] = {}
+    ranked: dict[str, tuple[tuple[bool, int, int], str, Any]] = {}
     for path, value, is_written in _paths(columns, ""):
         field, rank = meaning_of(path) or ("", 0)
         if is_written and (field in {"question", "response"} or isinstance(value, Mapping)):
             continue  # a text is judged as it is
+        if "[" in path and field == "documents" and isinstance(value, str):
+            continue  # other rows may have several
         if field == "response" and _are_texts(value):  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
         if field not in {"", "documents"} and isinstance(value, Mapping):  # a text in it is clearer
             rank += len(_NOUNS[field])
-        is_clearer = field not in ranked or rank < ranked[field][0]
+        place = ("[" in path, rank, path.count("."))
+        is_clearer = field not in ranked or place < ranked[field][0]
         if field and path != field and is_clearer and _fits(field, value):
-            ranked[field] = (rank, path, value)
+            ranked[field] = (place, path, value)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
     others = [name for name in columns if isinstance(name, str) and columns[name] is not None]
     for name in wanted:  # perhaps misspelled
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
-            ranked[name] = (0, close[0], columns[close[0]])
+            ranked[name] = ((False, 0, 0), close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
     return {
@@ -474,6 +484,8 @@ def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> I
         yield prefix + name, value, isinstance(given, str) and not isinstance(value, str)
         is_one = isinstance(value, list) and len(value) == 1
         inner, step = (value[0], "[0].") if is_one else (value, ".")
+        if is_one and isinstance(inner, Mapping):
+            yield f"{prefix}{name}[0]", inner, False
         if isinstance(inner, Mapping) and levels > 1 and "." not in name:
             yield from _paths(inner, f"{prefix}{name}{step}", levels - 1)
 

@@ -47,6 +47,10 @@ _LONGEST_MESSAGE = 1_000
 _UNREAD = {
     **dict.fromkeys(("_id", "ID", "qid", "query_id", "question_id", "example_id"), "id"),
     **dict.fromkeys(("chat_history", "conversation_history"), "history"),
+    **dict.fromkeys(
+        ("ground_truth", "ground_truths", "gold_answer", "correct_answer"), "reference"
+    ),
+    **dict.fromkeys(("reference_answer", "expected_answer", "expected_output"), "reference"),
 }
 """Columns that may be meant as another field."""
 _CACHE = 8_000

@@ -847,11 +847,17 @@ def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "field"), [("_id", "id"), ("question_id", "id"), ("chat_history", "history")]
+    ("column", "field"),
+    [
+        ("_id", "id"),
+        ("question_id", "id"),
+        ("chat_history", "history"),
+        ("ground_truth", "reference"),
+    ],
 )
 def test_columns_that_may_be_a_field_are_counted(column: str, field: str) -> None:
     """They stay metadata: a question has several responses, and a history several forms."""
-    plain = {name: value for name, value in GOOD.items() if name != "id"}
+    plain = {name: value for name, value in GOOD.items() if name not in {"id", "reference"}}
     rows = open_rows([plain | {column: "7"}, plain | {column: "7", field: "8"}])
     assert [row.content.metadata[column] for row in rows] == ["7", "7"]
     said = f"1 row has {column!r} and no {field!r}: --map {field}={column} reads it"

@@ -177,7 +177,7 @@ def test_what_stands_next_to_a_text_stays_metadata() -> None:
         (7, "must be a list of texts, got a number"),
         (
             [[1, "D."]],
-            r"documents\[0\] must be a text, got a list; .*'documents': 'COLUMN\[\]\[0\]'",
+            r"documents\[0\] must be a text, got a list; .*'documents': 'documents\[\]\[0\]'",
         ),
         ({"hits": [{"id": "7", "overview": "D."}]}, r"it is an object with id, overview; name the"),
         # They would be one document, with the title of another.

@@ -260,6 +260,16 @@ MEANT: dict[str, dict[str, Any]] = {
         "inputs": '{"question": "Q?"}',
         "outputs": '{"answer": "D is E.", "contexts": [{"text": "D is E."}]}',
     },
+    "--map question=item.question --map documents=llm_context --map response=llm_answer": {
+        "item": {"question": "Q?", "answer": "Z."},
+        "llm_answer": "D is E.",
+        "llm_context": ["D is E."],
+    },
+    "--map question=query --map documents=hits --map 'response=choices[0]'": {
+        "query": "Q?",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "D is E."}}],
+        "hits": [{"title": "T", "snippet": "D is E."}],
+    },
     "--map question=qestion": {"qestion": "Q?", "documents": ["D is E."], "response": "D is E."},
     "--map question=q --map documents=ctxs --map response=prediction --map reference=answers": {
         "q": "Q?",

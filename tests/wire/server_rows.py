@@ -172,6 +172,10 @@ ACCOUNTS = {
         Fault(429, {"error": "Your team has either used all available credits or …"}),
         "quota", _EMPTY,
     ),
+    "Bedrock, service quota": fails(
+        Fault(400, {"message": "Your request exceeds the service quota for your account."}),
+        "quota", _EMPTY,
+    ),
     "Fireworks, suspended": fails(
         nested(412, "Account is suspended, possibly due to reaching the monthly spending limit"),
         "quota", _EMPTY,
@@ -355,6 +359,7 @@ RECORDS = {
                 for status, words in (
                     (400, "Please reduce the length of the messages or completion."),
                     (400, "max input tokens is 4096, but got 9000"),
+                    (400, "the number of input tokens 9 cannot exceed the total tokens limit 4"),
                     (400, "Input exceeds the maximum token limit of 8192"),
                     (422, "Total number of tokens exceeds the maximum allowed"),
                     (500, "input is too large to process. increase the physical batch size"),
@@ -464,6 +469,17 @@ PASSING = {
         )
         for reason in ("OTHER", "function_call_filter: MALFORMED_FUNCTION_CALL")
     },
+    **{
+        f"Groq, {code} in a {status}": Row(
+            nested(status, f"See {code} for more details.", code).behave(), "malformed", 2,
+            "the model wrote no valid JSON", (0.0,),
+        )
+        for code, status in (("failed_generation", 400), ("output_parse_failed", 200))
+    },
+    "OpenRouter, a provider's slip": Row(
+        changes(partial(chosen, finish_reason="error", native_finish_reason="MALFORMED_RESPONSE")),
+        "malformed", 2, "the model wrote nothing that its provider passes on", (0.0,),
+    ),
     "a whole answer, ended by abort": Row(
         edited(lambda value: value["choices"][0].update(finish_reason="abort"))
     ),
@@ -523,6 +539,7 @@ FORMS = {
         for kind in ("text/plain", "text/html", "text/event-stream", "application/x-ndjson")
     },
     "lines before it": Row(sent(lambda w, body: whole(w, b"\n\n \r\n" + body))),
+    "a comment before it": Row(sent(lambda w, body: whole(w, b": processing\n\n" + body))),
     "201": Row(sent(lambda w, b: whole(w, b).replace(b"200 OK", b"201 Created", 1))),
     "arguments in a text of a text": Row(
         answered(content=None, tool_calls=lambda text: called(json.dumps(text)))

@@ -307,6 +307,11 @@ def _with_words(line: bytes, text: str, other: str = "") -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
+def _stating(status: bytes) -> Change:
+    """State the status of each line otherwise."""
+    return lambda lines: [line.replace(b'"status_code": 200, ', status) for line in lines]
+
+
 def _with_text(line: bytes) -> bytes:
     """Return a line whose body is a text."""
     value = json.loads(line)
@@ -411,8 +416,8 @@ _CASES = [
       for line in (b"{broken\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b'{"custom_id": 7}\n')],
     # A server may begin files with a mark or blank lines, leave out statuses, and name empty files.
     Case({}, _LABELED, change=lambda lines: [b"\xef\xbb\xbf\r\n", *lines]),
-    Case({}, _LABELED, change=lambda lines: [one.replace(b'"status_code": 200, ', b"")
-                                             for one in lines]),
+    *[Case({}, _LABELED, change=_stating(status))
+      for status in (b"", b'"status_code": null, ', b'"status_code": 201, ')],
     Case({}, _LABELED, change=lambda lines: [*map(_with_text, lines)]),
     Case({"script": ["400"]}, _AGAIN, 2,
          change=lambda lines: [one for one in lines if b'"status_code": 400' not in one]),

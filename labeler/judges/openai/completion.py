@@ -211,7 +211,8 @@ def _error(
         return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
     finish = text_of(choice.get("finish_reason"))
     if message is None or finish.lower() == "error":
-        return ObservedError("no_choices")
+        native = text_of(choice.get("native_finish_reason"))  # OpenRouter's provider's
+        return ObservedError(unfinished(native) or "no_choices")
     if len(content) > _LONGEST_ANSWER:
         return ObservedError("oversized")
     kind = "refusal" if _is_refused(message) else unfinished(finish)

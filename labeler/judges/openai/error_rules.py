@@ -156,17 +156,16 @@ _NO_BALANCE = _any_of(
     "insufficient (balance|credits|funds)", "balance is (insufficient|too low)", "no credit",
     "(doesn't have any|used all available|run out of) credits", "key limit exceeded",
     "reached your specified API usage limits", "monthly spend(ing)? limit", "余额不足",  # Zhipu
-    "billing to be enabled", "api calls / month",  # Vertex, Cohere
+    "billing to be enabled", "api calls / month", "service quota",  # Vertex, Cohere, Bedrock
 )  # fmt: skip
 _BURST = _any_of("request too large")
 _LIMITED = _any_of("rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota")
 _TOO_LONG = _any_of(
     "string_above_max_length", "context.?(length|size|window)", "input token count", "input length",
-    "(prompt|input) is too (long|large)", "input tokens exceed", "too many tokens",
-    "maximum (model|prompt|(supported )?sequence) length",  # vLLM, xAI, SambaNova
+    "(prompt|input)( is too (long|large)|.{0,40} exceed.{0,30}(max|limit))", "too many tokens",
+    "maximum (model|prompt|(supported )?sequence) length", "model token limit", "prompt 超长",
     "reduce the length of the (messages|prompt)", "tokens_limit_reached",  # Groq, GitHub
     "max(imum)? (input tokens|token limit)", "total (number of )?tokens .{0,30}exceed",
-    "model token limit", "prompt (超长|exceeds max length)",  # Moonshot, Zhipu
     r"\binputs\W{1,3}(tokens \+ |must have less than )",  # text-generation-inference
 )  # fmt: skip
 _WRONG_KEY = _any_of(
@@ -185,12 +184,13 @@ _UNKNOWN_CAP = _any_of(f"{_UNKNOWN_FIELD}max_completion_tokens")
 _UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
 """What servers write that do not know a field of the request."""
 _FILTERED = _any_of(
-    "content.?(filter|policy|management policy)", "invalid_prompt", "ResponsibleAI",
+    "content.?(filter|policy|management policy)", "invalid_prompt", "Responsible ?AI",
     "data_?inspection_?failed", "violat(es|ing) (our )?usage (guidelines|policy)",  # DashScope
     "content exists risk", "new_sensitive", "input was flagged",  # DeepSeek, MiniMax, OpenRouter
     "(unsafe or sensitive|inappropriate|prohibited) content", "不安全或敏感内容",  # Zhipu
     "guardrail", "moderation policy", "considered high risk",  # LiteLLM, OpenAI, Moonshot
 )  # fmt: skip
+_SLIPPED = _any_of("json_validate_failed", "(tool_use|output_parse)_failed", "failed_generation")
 _HIGH_CAP = _any_of(r"max_tokens: \d+ >", "tokens you requested exceeds", "maxOutputTokens value")
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _GRAMMARS = (
@@ -266,7 +266,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
-        status={400}, codes=_any_of("json_validate_failed", "tool_use_failed"), once=True,
+        status={400, 500}, marks=_SLIPPED, once=True,
     ),
     Rule(
         "parameter", _P.FATAL, *_OTHER_MODE,

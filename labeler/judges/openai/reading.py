@@ -106,7 +106,7 @@ def _streamed(text: str) -> dict[str, Any]:
         if line.startswith("event:"):
             event = line.removeprefix("event:").strip()
         is_done |= content == "[DONE]"
-        if not (line.startswith("data:") and content.startswith("{")):
+        if not content.startswith("{"):  # nor is it one after the comments of a gateway
             continue
         chunk = _DECODER.raw_decode(content)[0]
         if event == "error" and "error" not in chunk:

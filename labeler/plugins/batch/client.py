@@ -23,6 +23,7 @@ from labeler.errors import (
     count_of,
     number_in,
 )
+from labeler.judges.limits import number_of
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import object_of
 from labeler.judges.openai.error_rules import (
@@ -51,7 +52,7 @@ _SEARCH_PAUSES = (0.0, 10.0, 20.0)
 """Seconds before each search."""
 _NOT_FOUND = 404
 OK = 200
-_STATUS_DIGITS = 3
+_STATUSES, _SUCCESSES = range(100, 1000), range(200, 300)
 _RETRIEVE, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
 _LIST = "list batches"
 _UNCLEAR = (
@@ -293,11 +294,12 @@ def parse_line(text: str) -> AnswerLine | None:
     key, response = line.get("custom_id"), object_of(line.get("response"))
     stated = response.get("body")  # some servers write it as a text
     body = object_of(json_of(stated.encode()) if isinstance(stated, str) else stated) or None
-    status = str(response.get("status_code", OK if body else ""))  # some servers leave it out
+    # Some servers leave it out.
+    status = number_of(str(response.get("status_code") or (OK if body else ""))) or 0
     if not isinstance(key, str):
         return None
-    if status.isdecimal() and len(status) == _STATUS_DIGITS:
-        return AnswerLine(text, key, int(status), body)
+    if status in _STATUSES:
+        return AnswerLine(text, key, OK if status in _SUCCESSES else int(status), body)
     is_error = isinstance(line.get("error"), dict)
     return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
 
