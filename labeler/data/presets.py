@@ -384,20 +384,19 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     Returns:
         For each field a column or path, as ``--map`` takes it.
     """
-    ranked: dict[str, tuple[tuple[bool, int, int], str, Any]] = {}
+    ranked: dict[str, tuple[tuple[int, ...], str, Any]] = {}
     for path, value, is_written in _paths(columns, ""):
         field, rank = meaning_of(path) or ("", 0)
-        if is_written and (field in {"question", "response"} or isinstance(value, Mapping)):
+        is_object = isinstance(value, Mapping) and field != "documents"
+        if is_written and (is_object or field in {"question", "response"}):
             continue  # a text is judged as it is
         if "[" in path and field == "documents" and isinstance(value, str):
             continue  # other rows may have several
         if field == "response" and _are_texts(value):  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
-        if field not in {"", "documents"} and isinstance(value, Mapping):  # a text in it is clearer
-            rank += len(_NOUNS[field])
-        place = ("[" in path, rank, path.count("."))
-        is_clearer = field not in ranked or place < ranked[field][0]
-        if field and path != field and is_clearer and _fits(field, value):
+        place = (is_object, "[" in path, rank, path.count("."))  # texts are clearer than objects
+        known = ranked.get(field)
+        if field and path != field and (not known or place < known[0]) and _fits(field, value):
             ranked[field] = (place, path, value)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
@@ -405,7 +404,7 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     others = [name for name in columns if isinstance(name, str) and columns[name] is not None]
     for name in wanted:  # perhaps misspelled
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
-            ranked[name] = ((False, 0, 0), close[0], columns[close[0]])
+            ranked[name] = ((), close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
     return {
@@ -473,10 +472,7 @@ def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> Iterator[Any]:
-    """Yield the paths to values, the values, and True for one that is written as text.
-
-    A list of one object is opened.
-    """
+    """Yield paths, also into lists of one object, and values; True for one written as text."""
     for name, given in columns.items():
         value: Any = written_or_same(given)
         if not isinstance(name, str) or value is None or not set(name).isdisjoint(",[]"):
