@@ -296,8 +296,10 @@ def _lists(value: Mapping[str, Any], prefix: str, levels: int = _LEVELS) -> Iter
 
 def _rows_by_id(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows in an object whose every field is a row, under their names as ids."""
-    are_rows = all(isinstance(row, dict) and has_fields(row) for row in value.values())
-    if not are_rows or _holds_rows(value):
+    rows = value.values()
+    if not all(isinstance(row, dict) for row in rows) or not all(map(has_fields, rows)):
+        return []
+    if _holds_rows(value):
         return []
     return [{"id": name, **row} for name, row in value.items()]
 
