@@ -306,35 +306,17 @@ _NOUNS = {
         *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
     ),
     "reference": (
-        *(
-            "reference",
-            "truth",
-            "groundtruth",
-            "gold",
-            "golden",
-            "expected",
-            "target",
-            "ideal",
-            "gt",
-        ),
-        *("correct", "referenz", "référence", "referencia", "referência", "riferimento", "эталон"),
-        *("musterantwort", "musterlösung", "参考答案", "标准答案", "正解", "模範解答", "정답"),
+        *("reference", "truth", "groundtruth", "gold", "golden", "expected", "target", "ideal"),
+        *("gt", "correct", "referenz", "référence", "referencia", "referência", "riferimento"),
+        *("эталон", "musterantwort", "musterlösung"),
+        *("参考答案", "标准答案", "正解", "模範解答", "정답"),
     ),
 }
 """The last words of names, in singular, the clearest first."""
-_EXPECTED = frozenset(_NOUNS["reference"]) | frozenset(
-    (
-        "ground",
-        "erwartete",
-        "erwarteter",
-        "esperada",
-        "attendue",
-        "attesa",
-        "human",
-        "true",
-        "right",
-    )
-)
+_EXPECTED = frozenset(_NOUNS["reference"]) | {
+    *("ground", "erwartete", "erwarteter", "esperada", "attendue", "attesa", "human", "true"),
+    "right",
+}
 """Words that make a reference of an answer."""
 _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 """Words that make documents of results."""
@@ -392,7 +374,8 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
             continue  # a text is judged as it is
         if "[" in path and field == "documents" and isinstance(value, str):
             continue  # other rows may have several
-        if field == "response" and _are_texts(value):  # several answers are the right ones
+        is_list = _are_texts(value) and not path.endswith("choices")  # which are options
+        if field == "response" and is_list:  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
         place = (is_object, "[" in path, rank, path.count("."))  # texts are clearer than objects
         known = ranked.get(field)
