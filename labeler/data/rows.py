@@ -47,6 +47,7 @@ _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in the error about all rows."""
 _UNREAD = {
     **dict.fromkeys(("_id", "ID", "qid", "query_id", "question_id", "example_id"), "id"),
+    "__index_level_0__": "id",  # as pandas calls an index without a name in a table
     **dict.fromkeys(("chat_history", "conversation_history"), "history"),
     **dict.fromkeys(
         ("ground_truth", "ground_truths", "gold_answer", "correct_answer"), "reference"

@@ -856,6 +856,7 @@ def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:
     [
         ("_id", "id"),
         ("question_id", "id"),
+        ("__index_level_0__", "id"),
         ("chat_history", "history"),
         ("ground_truth", "reference"),
     ],
