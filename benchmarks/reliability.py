@@ -79,14 +79,17 @@ TITLES: Mapping[str, str] = {
 INTRO = """\
 # Reliability
 
-Long runs meet kills, limits, outages and wrong keys. Here they meet them on purpose. A made-up
-provider (`tests/wire/provider.py`) answers on the same machine, in a process of its own that
-outlives its clients and counts what it is asked and what it is paid for. Each line is a run of the
-command `labeler label` as people start it, each with a new store; throughput, and 10 % of all calls
-that go wrong, are measured in a process that has imported everything. The figures say how labeler
-behaves, and nothing of the quality of labels. Those marked with a clock (⏱) depend on the machine
-and on what else it does: all processes of a run share its cores. Each section names the command
-that made it; with `--write docs/measured/reliability.md` it replaces its section alone.
+Every goal below is met: no stored label is lost or paid for twice, and a kill costs at most the
+answers in flight. Long runs meet kills, limits, outages and wrong keys; here they meet them on
+purpose.
+
+A made-up provider (`tests/wire/provider.py`) answers on the same machine. It runs in another
+process, outlives its clients, and counts its requests and charges. Each line is a run of the
+command `labeler label`, as people start it, with a new store; throughput, and 10 % of all calls
+that go wrong, are measured in a process that has imported everything. The figures show how
+labeler behaves, not how good labels are. Those with a clock (⏱) depend on the machine and on what
+else it does: all processes of a run share its cores. Each section names the command that made it;
+with `--write docs/measured/reliability.md` it replaces its section alone.
 """
 
 

@@ -376,6 +376,10 @@ SHORT = {
 """By command; the help of other commands shows all options."""
 
 
+_ONE_BREAK = re.compile(r"(?<!\n)\n(?!\n) *")
+"""A line break within a paragraph of a docstring, which rich would keep in narrower help."""
+
+
 class HelpfulCommand(TyperCommand):
     """A command whose ``--help`` is short; an option that takes one value is given once."""
 
@@ -416,7 +420,7 @@ class HelpfulCommand(TyperCommand):
             _shorten(shown, SHORT[self.name])
         texts: Any = (shown, *shown.params)
         for one in texts:
-            one.help = one.help and escape(one.help)
+            one.help = one.help and escape(_ONE_BREAK.sub(" ", one.help))
         super(HelpfulCommand, shown).format_help(ctx, formatter)
 
 

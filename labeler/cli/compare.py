@@ -78,7 +78,8 @@ def compare(
     top: Annotated[int, typer.Option(help="Records to list for each metric.")] = 3,
     threshold: Threshold = None,
     anchors: Annotated[
-        str | None, typer.Option(help="File of anchors: say what the judge alone explains.")
+        str | None,
+        typer.Option(help="File of anchors: add what a change of the judge alone explains."),
     ] = None,
 ) -> int:
     """Compare the metrics of two or more sets of labels, paired by record."""
@@ -240,12 +241,13 @@ def agree(
 ) -> None:
     """Measure the agreement of two judges, or of a judge with people.
 
-    Human labels: a row is one judgment. id: the record's. sentence: its key, as 0a or a; empty
-    where the whole record is judged. annotator: who judged; may be left out. field: relevant,
-    utilized or supported of a sentence, overall_supported or a metric of a record. value: yes or
-    no, or a number from 0 to 1. A column named after a field can stand for field and value.
+    Human labels are rows, one judgment each. The column id names the record. sentence is a key
+    such as 0a or a, or empty for the whole record. field is relevant, utilized or supported for a
+    sentence, and overall_supported or a metric for a record. value is yes, no, or a number from 0
+    to 1. annotator may be missing. A column named after a field replaces field and value.
 
-    Corrections of A's labels are human labels too: all that a person judged, agreeing or not.
+    Corrections of A's labels are human labels too: every verdict that a person judged, whether
+    changed or not.
     """
     from labeler import api
     from labeler.comparing.agreement import compare_labels, compare_with_people

@@ -107,7 +107,7 @@ Details = Annotated[
     typer.Option("--details", help="Show counts, methods, settings, and why values are missing."),
 ]
 Doubt = Annotated[
-    str | None, typer.Option(help="Model of 'labeler doubt -o' that says what is doubtful.")
+    str | None, typer.Option(help="Model that 'labeler doubt -o' wrote, to rank by doubt.")
 ]
 Group = Annotated[
     str | None,

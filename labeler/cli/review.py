@@ -72,7 +72,7 @@ def review(
     ] = None,
     queue: Order = "random",
     doubt: Annotated[
-        str | None, typer.Option(help="Model of 'labeler doubt -o' that says what is doubtful.")
+        str | None, typer.Option(help="Model that 'labeler doubt -o' wrote, to rank by doubt.")
     ] = None,
     sample: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of records; by default all.")
@@ -287,7 +287,7 @@ def apply(
 ) -> None:
     """Write the labels as most people corrected them.
 
-    The judge's labels stay as they are. The signature of the corrected ones says that they are.
+    The judge's labels stay as they are. Signatures name the corrected ones.
     """
     if labels == STDIO:
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")

@@ -24,7 +24,7 @@ from labeler.data.documents import (
     flat,
     with_unused,
 )
-from labeler.data.parsing import REQUIRED, joined_id, with_metadata
+from labeler.data.parsing import REQUIRED, joined_id, said, with_metadata
 from labeler.data.written_values import (
     NotWritten,
     Unreadable,
@@ -299,7 +299,9 @@ class Columns:
                 is_empty = isinstance(value, list) and not value
                 if is_empty and field in self.named and not choice.has_list(row):
                     value = None
-                is_named = field in self.named or (field == "response" and self.turns is not None)
+                is_named = field in self.named
+                if self.turns is not None and field == "response":
+                    is_named = isinstance(said(value, field), str)
                 if value is not None and (is_named or choice.takes(field, value)):
                     return value, choice
         return None, None

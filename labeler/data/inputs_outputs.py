@@ -30,8 +30,13 @@ _DEEPEST = 12
 _TURNS = ("messages", "chat_history", "history")
 _NESTED = ("text", "content", "message")
 _ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
-_QUESTION = (*_ASKED, "prompt", *_NESTED, "inputs", "kwargs", "args")
-_REPLY = ("answer", "response", "output", "result", "completion", "output_text", "final_output")
+_WRAPPED = ("inputs", "kwargs", "args", "query_bundle", "str_or_query_bundle")
+_QUESTION = (*_ASKED, "prompt", *_NESTED, *_WRAPPED)
+_NAMED = frozenset((*_QUESTION, *_TURNS))
+_REPLY = (
+    *("answer", "response", "output", "result", "completion", "generation", "output_text"),
+    "final_output",
+)
 _CHOICES = ("generations", "choices", "candidates", "replies")
 """Names of lists of a model's answers; the first one is read."""
 _ANSWER = (*_REPLY, *_NESTED, *_CHOICES, "outputs", "return_values")
@@ -151,9 +156,16 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
     return next((text for text in texts if text), None)
 
 
+def _has_named(value: object) -> bool:
+    return isinstance(value, Mapping) and not _NAMED.isdisjoint(value)
+
+
 def _unlisted(name: str, value: object) -> object:
-    """Return the first choice of a model; the text of a list of contents."""
-    while (name in _CHOICES or name == "args") and isinstance(value, list) and value:
+    """Return the first choice of a model, or text of arguments; the text of a list of contents."""
+    if name == "args" and isinstance(value, list) and value:  # of a method, the first is its object
+        known = (one for one in value if isinstance(one, str) or _has_named(one))
+        value = next(known, value[0])
+    while name in _CHOICES and isinstance(value, list) and value:
         value = value[0]
     if name in {"content", "output"} and isinstance(value, list):
         content = read_content(value)

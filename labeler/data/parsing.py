@@ -387,6 +387,20 @@ def said(value: object, found_in: str) -> object:
     return found or value
 
 
+def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what reading leaves out: its kind, and a clause about rows for notices."""
+    for name, value in given.items():
+        if read.get(name) is None and isinstance(value, str) and value.strip():
+            text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
+            yield f"missing {name}", text
+    response = given.get("response")
+    if isinstance(response, Mapping) and isinstance(read.get("response"), str):
+        from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
+
+        if has_other_answers(response):
+            yield "choices", "a response of several choices that differ; the first is judged"
+
+
 def _reference(value: object) -> object:
     """Return the reference, none for a blank text; alternatives stand on lines of their own."""
     if isinstance(value, str) and not value.strip():

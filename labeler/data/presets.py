@@ -306,35 +306,17 @@ _NOUNS = {
         *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
     ),
     "reference": (
-        *(
-            "reference",
-            "truth",
-            "groundtruth",
-            "gold",
-            "golden",
-            "expected",
-            "target",
-            "ideal",
-            "gt",
-        ),
-        *("correct", "referenz", "référence", "referencia", "referência", "riferimento", "эталон"),
-        *("musterantwort", "musterlösung", "参考答案", "标准答案", "正解", "模範解答", "정답"),
+        *("reference", "truth", "groundtruth", "gold", "golden", "expected", "target", "ideal"),
+        *("gt", "correct", "referenz", "référence", "referencia", "referência", "riferimento"),
+        *("эталон", "musterantwort", "musterlösung"),
+        *("参考答案", "标准答案", "正解", "模範解答", "정답"),
     ),
 }
 """The last words of names, in singular, the clearest first."""
-_EXPECTED = frozenset(_NOUNS["reference"]) | frozenset(
-    (
-        "ground",
-        "erwartete",
-        "erwarteter",
-        "esperada",
-        "attendue",
-        "attesa",
-        "human",
-        "true",
-        "right",
-    )
-)
+_EXPECTED = frozenset(_NOUNS["reference"]) | {
+    *("ground", "erwartete", "erwarteter", "esperada", "attendue", "attesa", "human", "true"),
+    "right",
+}
 """Words that make a reference of an answer."""
 _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 """Words that make documents of results."""
@@ -384,20 +366,20 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     Returns:
         For each field a column or path, as ``--map`` takes it.
     """
-    ranked: dict[str, tuple[tuple[bool, int, int], str, Any]] = {}
+    ranked: dict[str, tuple[tuple[int, ...], str, Any]] = {}
     for path, value, is_written in _paths(columns, ""):
         field, rank = meaning_of(path) or ("", 0)
-        if is_written and (field in {"question", "response"} or isinstance(value, Mapping)):
+        is_object = isinstance(value, Mapping) and field != "documents"
+        if is_written and (is_object or field in {"question", "response"}):
             continue  # a text is judged as it is
         if "[" in path and field == "documents" and isinstance(value, str):
             continue  # other rows may have several
-        if field == "response" and _are_texts(value):  # several answers are the right ones
+        is_list = _are_texts(value) and not path.endswith("choices")  # which are options
+        if field == "response" and is_list:  # several answers are the right ones
             field, rank = "reference", len(_NOUNS["reference"])
-        if field not in {"", "documents"} and isinstance(value, Mapping):  # a text in it is clearer
-            rank += len(_NOUNS[field])
-        place = ("[" in path, rank, path.count("."))
-        is_clearer = field not in ranked or place < ranked[field][0]
-        if field and path != field and is_clearer and _fits(field, value):
+        place = (is_object, "[" in path, rank, path.count("."))  # texts are clearer than objects
+        known = ranked.get(field)
+        if field and path != field and (not known or place < known[0]) and _fits(field, value):
             ranked[field] = (place, path, value)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
@@ -405,7 +387,7 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     others = [name for name in columns if isinstance(name, str) and columns[name] is not None]
     for name in wanted:  # perhaps misspelled
         if name not in ranked and (close := get_close_matches(name, others, 1, _LIKE)):
-            ranked[name] = ((False, 0, 0), close[0], columns[close[0]])
+            ranked[name] = ((), close[0], columns[close[0]])
     found = {name: ranked[name][1:] for name in wanted if name in ranked}
     # A text is one document, unless a separator is named.
     return {
@@ -473,10 +455,7 @@ def remedy_of(lacking: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _paths(columns: Mapping[str, Any], prefix: str, levels: int = _DEEPEST) -> Iterator[Any]:
-    """Yield the paths to values, the values, and True for one that is written as text.
-
-    A list of one object is opened.
-    """
+    """Yield paths, also into lists of one object, and values; True for one written as text."""
     for name, given in columns.items():
         value: Any = written_or_same(given)
         if not isinstance(name, str) or value is None or not set(name).isdisjoint(",[]"):

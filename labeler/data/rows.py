@@ -15,7 +15,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
@@ -25,6 +25,7 @@ from labeler.data.parsing import (
     id_of,
     is_native,
     joined_id,
+    left_out,
     memory_of,
     metadata_of,
     read_values,
@@ -46,6 +47,7 @@ _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in the error about all rows."""
 _UNREAD = {
     **dict.fromkeys(("_id", "ID", "qid", "query_id", "question_id", "example_id"), "id"),
+    "__index_level_0__": "id",  # as pandas calls an index without a name in a table
     **dict.fromkeys(("chat_history", "conversation_history"), "history"),
     **dict.fromkeys(
         ("ground_truth", "ground_truths", "gold_answer", "correct_answer"), "reference"
@@ -53,6 +55,7 @@ _UNREAD = {
     **dict.fromkeys(("reference_answer", "expected_answer", "expected_output"), "reference"),
 }
 """Columns that may be meant as another field."""
+_Fields: TypeAlias = Mapping[str, Any]
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
 
@@ -192,7 +195,7 @@ class _RowConverter:
                 self._unseen = {p: field for p, field in self._unseen.items() if p.fault(given)}
                 fields = columns.with_id(given, where)
                 fields = columns.apply(given, where)
-            fields = self._read(fields, where, columns)
+            fields, before = read_values(fields, where, columns.split, columns.remedy), fields
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
             if self._id_from:
@@ -200,7 +203,7 @@ class _RowConverter:
             if raw.text_only and ALTERED.fullmatch(name := str(fields.get("id"))):
                 text = f"an id such as {name!r:.40}, as data frames and Excel alter numbers"
                 self._note("altered", text)
-            self._note_shown(given, fields, columns)
+            self._note_shown(given, before, fields, columns)
             fields = self._without_thoughts(fields)
             return Row(where, to_example(fields, where), is_named=fields.get("id") is not None)
         except BadRow as error:
@@ -209,25 +212,12 @@ class _RowConverter:
             lacks = error.lacks
             return Row(where, _failure(fields, where, error), lacks, given if lacks else None)
 
-    def _read(self, fields: Mapping[str, Any], where: str, columns: Columns) -> dict[str, Any]:
-        """Return fields by their values; notices count what they leave out."""
-        read = read_values(fields, where, columns.split, columns.remedy)
-        for name, value in fields.items():
-            if read.get(name, value) is None and isinstance(value, str) and value.strip():
-                text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
-                self._note(f"missing {name}", text)
-        if isinstance(fields.get("response"), Mapping) and isinstance(read.get("response"), str):
-            from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
-
-            if has_other_answers(fields["response"]):
-                text = "a response of several choices that differ; the first is judged"
-                self._note("choices", text)
-        return read
-
     def _note_shown(
-        self, given: Mapping[str, Any], fields: Mapping[str, Any], columns: Columns
+        self, given: _Fields, before: _Fields, fields: _Fields, columns: Columns
     ) -> None:
         """Count rows in notices that judges are shown in a surprising way."""
+        for kind, text in left_out(before, fields):
+            self._note(kind, text)
         messages = columns.messages(given)
         for name in ("history", "tool_outputs"):
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []

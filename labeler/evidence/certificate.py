@@ -153,6 +153,8 @@ class Certificate(Displayed):
             verdict = f"{'below' if high < goal.at_least else verdict} {goal.at_least:.6g}, "
         digits = _digits(self.interval, goal.at_least or 0.0)
         between = f"{in_percent(low, digits)} to {percent(high, digits)}, level {goal.level:.6g}"
+        if low == high:  # nothing is left to estimate
+            between = "exact"
         name = plain_name(METRICS[goal.metric]).capitalize()
         return (
             f"{name}: {verdict}{percent(self.value, 1)} ({between}) "
@@ -203,7 +205,7 @@ class Certificate(Displayed):
             ("Judge's own value", number(self.judged, ".4f")),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
             ("Records", f"{self.records:,}{f'; {failed} left out' if self.failed else ''}"),
-            ("Looks", ", ".join(map(str, self.looks))),
+            ("Read at each look", ", ".join(map(str, self.looks))),
             ("Design", f"{_METHOD}; seed {self.goal.seed}"),
             ("Read by", ", ".join(self.who) or "not named"),
             ("Second reading", again if self.second_read else "none"),

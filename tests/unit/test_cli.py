@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -272,10 +273,13 @@ def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 def test_help_is_whole_on_eighty_columns(
     path: tuple[str, ...], labeler_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No word is cut, and no markup swallows one."""
+    """No word is cut, no markup swallows one, and paragraphs fill their lines."""
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = labeler_command(*path, "--help")
     assert (code, "…" in out) == (0, False)
+    lines = [line.strip() for line in out.partition("╭")[0].splitlines()]
+    for line, below in pairwise(lines):
+        assert not (line and below) or len(f"{line} {below.split()[0]}") > 76
 
 
 def test_a_terminal_shows_a_summary(

@@ -805,13 +805,18 @@ def test_what_is_not_there_elsewhere_is_refused(name: str) -> None:
         list(open_rows(name))
 
 
-def test_a_text_of_a_missing_value_in_an_optional_field_is_counted() -> None:
+def test_a_text_of_a_missing_value_in_an_optional_field_is_counted(tmp_path: Path) -> None:
     """It may be what was meant; a blank one is not."""
     rows = open_rows([GOOD | {"reference": text} for text in ("None", " nan ", "", "A.")])
     found = [row.content.reference for row in rows if isinstance(row.content, Example)]
     assert found == [None, None, None, "A."]
     (said,) = rows.notices.values()
     assert said == "2 rows have 'nan' or the like as 'reference', which is read as missing"
+    rows = open_rows(
+        write_text(tmp_path / "rows.csv", "question,documents,response,reference\nQ,[],R,nan\n")
+    )
+    assert [one.reference for one in contents(rows) if isinstance(one, Example)] == [None]
+    assert len(rows.notices) == 1
 
 
 def test_choices_of_a_model_that_differ_are_counted() -> None:
@@ -851,6 +856,7 @@ def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:
     [
         ("_id", "id"),
         ("question_id", "id"),
+        ("__index_level_0__", "id"),
         ("chat_history", "history"),
         ("ground_truth", "reference"),
     ],

@@ -253,6 +253,7 @@ LABELS = ["x/1", "y"]
             name: {label: row[name] for label, row in zip(LABELS, ROWS, strict=True)}
             for name in ROWS[0]
         },
+        {"version": 1, **dict(zip(LABELS, ROWS, strict=True))},
         {"rows": dict(zip(LABELS, ROWS, strict=True))},
         {"version": 1, "data": {"test": dict(zip(LABELS, ROWS, strict=True))}},
     ],

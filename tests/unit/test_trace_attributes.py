@@ -72,6 +72,17 @@ SPANS: dict[str, list[dict[str, Any]]] = {
         | events(("db.query.result", {"db.query.result.document": FOUND})),
         span("chat", "root", "", **CHAT),
     ],
+    "OpenLLMetry, metadata of a vector store and arguments of a method": [
+        span(
+            "root",
+            None,
+            "",
+            traceloop__entity__input={"args": [{"model": "m"}, QUESTION]},
+            traceloop__entity__output={"generation": ANSWER},
+        ),
+        span("find", "root", "", db__system="pinecone")
+        | events(("db.query.result", {"db.query.result.metadata": json.dumps({"text": FOUND})})),
+    ],
     "OpenLLMetry, a task": [
         span("root", None, "", traceloop__span__kind="workflow", **FLOW),
         span(
@@ -98,7 +109,7 @@ SPANS: dict[str, list[dict[str, Any]]] = {
     "messages as events": [
         span("root", None, "", gen_ai__operation__name="invoke_agent")
         | events(
-            ("gen_ai.user.message", {"content": json.dumps([{"text": QUESTION}])}),
+            ("gen_ai.user.message", {"gen_ai.event.content": json.dumps({"content": QUESTION})}),
             ("gen_ai.choice", {"message": ANSWER}),
         ),
         span(
@@ -207,18 +218,20 @@ def test_child_runs_of_langsmith(tmp_path: Path) -> None:
         ("retrieval", [{"page_content": FOUND}], True),
         ("retrieve_docs", [FOUND], True),
         ("DocumentRetriever", {"hits": 7}, False),
+        ("retriever", [], None),
+        ("retriever", None, False),
         ("RetrievalQA", FOUND, False),
         ("retrieve_and_generate", FOUND, False),
     ],
 )
 def test_a_step_named_after_a_retrieval_is_one_if_it_returns_documents(
-    name: str, output: Any, is_one: bool, tmp_path: Path
+    name: str, output: Any, is_one: bool | None, tmp_path: Path
 ) -> None:
-    """A step that answers as well is none."""
+    """A step that answers as well is none; one may find nothing."""
     texts: dict[str, Any] = {"input__value": QUESTION, "output__value": ANSWER}
     spans = [span("root", None, "", **texts), span(name, "root", "", output__value=output)]
     rows, _ = joined(write(tmp_path / "spans.jsonl", *spans))
-    assert [row["documents"] for row in rows] == [[FOUND]] * is_one
+    assert [row["documents"] for row in rows] == ([[]] if is_one is None else [[FOUND]] * is_one)
 
 
 def test_spans_of_vercels_sdk(tmp_path: Path) -> None:

@@ -295,11 +295,14 @@ def _lists(value: Mapping[str, Any], prefix: str, levels: int = _LEVELS) -> Iter
 
 
 def _rows_by_id(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows in an object whose every field is a row, under their names as ids."""
-    are_rows = all(isinstance(row, dict) and has_fields(row) for row in value.values())
-    if not are_rows or _holds_rows(value):
+    """Return the rows in an object whose fields are rows, several if other values are there."""
+    rows = {name: row for name, row in value.items() if isinstance(row, dict)}
+    others = value.keys() - rows.keys()
+    if not rows or (others and (len(rows) == 1 or any(map(meaning_of, map(str, others))))):
         return []
-    return [{"id": name, **row} for name, row in value.items()]
+    if not all(map(has_fields, rows.values())) or _holds_rows(value):
+        return []
+    return [{"id": name, **row} for name, row in rows.items()]
 
 
 def _holds_rows(value: Mapping[str, Any], levels: int = _LEVELS) -> bool:
@@ -391,10 +394,8 @@ def _column(value: object) -> dict[Any, Any]:
 
 def _text_labels(index: object) -> list[str] | None:
     """Return the labels of an index that name rows: distinct texts; ``None`` for any other."""
-    labels = [
-        "/".join(map(str, one)) if isinstance(one, list | tuple) else one
-        for one in (index if isinstance(index, list | tuple) else ())
-    ]
+    given = index if isinstance(index, list | tuple) else ()
+    labels = ["/".join(map(str, one)) if isinstance(one, list | tuple) else one for one in given]
     are_texts = all(isinstance(one, str) for one in labels) and len({*labels}) == len(labels)
     return labels if labels and are_texts else None
 

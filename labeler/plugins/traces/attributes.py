@@ -50,6 +50,8 @@ def of_events(events: object) -> dict[str, Any]:
         given = attributes_of(event.get("attributes"))
         kind = name.removeprefix("gen_ai.").removesuffix(".message")
         if name == RETRIEVED:
+            metadata = f"{name}.metadata"
+            given |= {metadata: parsed(given[metadata])} if metadata in given else {}
             found.setdefault(name, []).append(given)
         elif kind in _SPEAKERS:
             found.setdefault(MESSAGES, []).append(_message(_SPEAKERS[kind], given))
@@ -60,7 +62,8 @@ def of_events(events: object) -> dict[str, Any]:
 
 def _message(role: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the message in an event; its content, or the message as a whole, may be JSON."""
-    said = given.get("content", given.get("message"))
+    names = ("content", "message", "gen_ai.event.content")
+    said = next((given[name] for name in names if name in given), None)
     read = parsed(said)
     if isinstance(read, Mapping):
         return {"role": role, **read}

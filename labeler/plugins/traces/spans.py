@@ -231,7 +231,7 @@ MODEL = (
     "mlflow.llm.model",
     "extra.metadata.ls_model_name",
 )
-TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name")
+TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", _ENTITY)
 USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user")
 SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session")
 RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
@@ -417,8 +417,9 @@ def span_of(
     kind = _kind(attributes)
     inputs = _said(attributes, _INPUT, _MESSAGES if kind in _TALKING else (), kind)
     outputs = _said(attributes, _OUTPUT, _REPLIES if kind in _TALKING else (), kind)
-    if kind == "other" and _retrieves(name, attributes) and not documents_of(outputs).textless:
-        kind = "retriever" if outputs is not None else kind
+    is_recorded = any(parsed(lookup(attributes, key)) is not None for key in _OUTPUT)
+    if kind == "other" and is_recorded and _retrieves(name, attributes):
+        kind = "other" if documents_of(outputs).textless else "retriever"
     found = Found()
     if kind in {"retriever", "reranker"}:
         found = _documents(attributes, outputs)
