@@ -190,7 +190,9 @@ class Calibration(Displayed):
             error, best = figure(one.calibration_error), one.best_balanced_accuracy
             line = f"{one.kind}: stated probabilities are off by {error}{_range(one.interval)}"
             line += " on average"
-            if best.value is not None:
+            if one.verdicts < FEWEST:
+                line += "; too few verdicts to choose a threshold"
+            elif best.value is not None:
                 option = f"--threshold {one.kind}={best.value}{_range(best.interval)}"
                 line += f"; {option} agrees best with people"
             lines.append(line)
@@ -440,8 +442,8 @@ def _warnings(people: People, side: Side[Judged], kinds: Sequence[Reliability]) 
     for one in kinds:
         if one.verdicts < FEWEST:
             yield (
-                f"{one.kind}: {plural(one.verdicts, 'verdict')}, too few to choose a threshold by; "
-                f"have {FEWEST} or more judged"
+                f"{one.kind}: people judged {plural(one.verdicts, 'verdict')}; a threshold needs "
+                f"{FEWEST} or more"
             )
     if len(side.signatures) > 1:
         yield f"the labels were made in {len(side.signatures)} ways; the numbers mix them"

@@ -7,7 +7,6 @@ control and direction characters are written out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from rich.console import Console
@@ -233,8 +232,8 @@ def outcome_text(outcome: AnyOutcome) -> str:
 def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
     """Print a record or a failure, by default on standard output."""
     shown = shown or console()
+    found = list[Segment]()
     for heading, rows, texts in _blocks(outcome):
-        shown.print()
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(no_wrap=True, justify="right")
@@ -243,9 +242,11 @@ def print_outcome(outcome: AnyOutcome, shown: Console | None = None) -> None:
             grid.add_row(*row)
         below = ([grid] if rows else []) + [*texts]
         indented = [Padding(block, (0, 0, 0, _INDENT), expand=False) for block in below]
-        blocks: list[Text | Padding] = [_text(heading, "bold underline"), *indented]
-        for line in chain.from_iterable(shown.render_lines(block, pad=False) for block in blocks):
-            shown.print(Segments([*_stripped(line), Segment.line()]), end="")
+        found.append(Segment.line())
+        for block in (_text(heading, "bold underline"), *indented):
+            for line in shown.render_lines(block, pad=False):  # type: ignore[arg-type]  # Padding is one
+                found += [*_stripped(line), Segment.line()]
+    shown.print(Segments(found), end="")
 
 
 def _stripped(line: Sequence[Segment]) -> list[Segment]:

@@ -341,8 +341,8 @@ def test_the_command_and_the_report(
     human.write_text("id,sentence,supported\n" + "\n".join(lines))
     code, out, _ = labeler_command("thresholds", labels, "--human", human)
     assert code == 0
-    assert "off by .15 (.10 to .25) on average; --threshold support=0.6 agrees" in out
-    assert "60 verdicts, too few" in out
+    assert "off by .15 (.10 to .25) on average; too few verdicts to choose" in out
+    assert "people judged 60 verdicts; a threshold needs 100" in out
     code, out, _ = labeler_command("thresholds", labels, "--human", human, "--json")
     found: Any = json.loads(out)
     assert found["kinds"][0]["calibration_error"] == pytest.approx(0.15)

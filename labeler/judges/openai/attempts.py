@@ -101,12 +101,11 @@ class AttemptLog:
         texts = [message["content"] for message in self.task.messages]
         error = completion.error or cut_prompt(completion.input_tokens, texts)
         usage = completion.usage
-        if usage is not None:
-            read = max(completion.input_tokens, usage.prompt_tokens)
-            is_valid = read <= most_tokens(texts)
-            is_valid &= usage.completion_tokens <= most_tokens([completion.content])
-            usage = usage if is_valid else None
-        if usage is not None:
+        if usage and max(completion.input_tokens, usage.prompt_tokens) > most_tokens(texts):
+            usage = None
+        if usage and usage.completion_tokens > most_tokens([completion.content]):
+            usage = None
+        if usage:
             self.usage = self.usage + usage if self.usage else usage
         self.latest = completion._replace(usage=usage)
         self.answers += error is None

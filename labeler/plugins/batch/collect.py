@@ -326,7 +326,7 @@ class _Answers:
     ) -> Iterator[tuple[BatchRequest, bytes]]:
         """Store the outcome of one answer, and count what it cost."""
         results = self.results
-        results.answered += 1
+        results.answered += is_answered
         self._completed += is_answered
         if (usage := state.log.latest.usage) is not None:
             results.usage += usage
