@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
-import labeler
 from fault_figures import line
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import FAILURE
+from labeler.store.disk import DiskStore
 from reliability_serving import Ended, Labeling, short_records, write_rows
 from wire.calls import Call
 from wire.connections import Connection, Wire
@@ -264,7 +264,8 @@ def _stored(store: Path) -> tuple[int, int]:
     with closing(sqlite3.connect(store / FILE)) as database:
         names = [str(name) for (name,) in database.execute("SELECT key FROM Cache")]
     lasting = sum(name.startswith(FAILURE) for name in names)
-    return sum(isinstance(one, LabelRecord) for one in labeler.api.read_labels(store)), lasting
+    with DiskStore(store, create=False) as opened:  # it may hold failures alone
+        return sum(isinstance(one, LabelRecord) for one in opened), lasting
 
 
 def _reasons(ended: Ended) -> str:

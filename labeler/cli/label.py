@@ -317,7 +317,7 @@ class RunReport(Progress):
         )
         if seen.unmetered and not usage.prompt_tokens:
             unknown, tokens = "", UNKNOWN_TOKENS
-        asked = f"{plural(seen.requests, 'request')}{reasked}{unknown}{_by_frequency(seen.broken)}"
+        asked = f"{plural(seen.requests, 'request')}{reasked}{_by_frequency(seen.broken)}{unknown}"
         return f"{asked}; {tokens}; {self._dollars()}"
 
     def _dollars(self) -> str:

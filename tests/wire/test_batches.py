@@ -377,7 +377,7 @@ _STARTS, _LOOKS = "POST /v1/batches", "GET /v1/batches/{id}"
 _LABELED, _AGAIN = {"labeled": 2}, {"labeled": 2, "again": 1}
 _UNREAD, _ODD = "a line that cannot be read", {"labeled": 2, "odd": 1}
 _NO_ANSWERS: list[object] = [
-    None, "text", {"choices": "x"}, {"_fields_set": 1, "__cls": 2},
+    None, "text", "\ud800", {"choices": "x"}, {"_fields_set": 1, "__cls": 2},
     {"choices": [{"message": {"content": "\ud800"}}]},
 ]  # fmt: skip
 

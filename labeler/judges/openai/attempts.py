@@ -19,7 +19,7 @@ from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.pace import Pace, current
-from labeler.judges.task import Task
+from labeler.judges.task import Messages, Task
 from labeler.judges.tokens import request_tokens_at_least
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
@@ -101,12 +101,11 @@ class AttemptLog:
         texts = [message["content"] for message in self.task.messages]
         error = completion.error or cut_prompt(completion.input_tokens, texts)
         usage = completion.usage
-        if usage is not None:
-            read = max(completion.input_tokens, usage.prompt_tokens)
-            is_valid = read <= most_tokens(texts)
-            is_valid &= usage.completion_tokens <= most_tokens([completion.content])
-            usage = usage if is_valid else None
-        if usage is not None:
+        if usage and max(completion.input_tokens, usage.prompt_tokens) > most_tokens(texts):
+            usage = None
+        if usage and usage.completion_tokens > most_tokens([completion.content]):
+            usage = None
+        if usage:
             self.usage = self.usage + usage if self.usage else usage
         self.latest = completion._replace(usage=usage)
         self.answers += error is None
@@ -143,6 +142,15 @@ class AttemptLog:
         if self.violations:
             return complaint(self.violations, self.task.example, self.task.answer_type)
         return NOT_A_LABEL
+
+    def reask_messages(self) -> Messages:
+        """Return the messages that ask the judge to correct its latest answer."""
+        answer = self.latest.content.encode("utf-8", "replace").decode()  # no lone surrogates
+        return [
+            *self.task.messages,
+            {"role": "assistant", "content": answer},
+            {"role": "user", "content": self.reask_message()},
+        ]
 
     def rejection(self, error: ValidationError) -> tuple[ObservedError, str]:
         """Return why the latest answer was rejected, as an error and a detail."""

@@ -114,7 +114,7 @@ class Rule:
 
     @property
     def of_model(self) -> bool:
-        """True if the model has worked, for nothing that can be used."""
+        """True if the model has answered, though with nothing usable."""
         return self.reason == "malformed"
 
     @property

@@ -106,7 +106,7 @@ def _streamed(text: str) -> dict[str, Any]:
         if line.startswith("event:"):
             event = line.removeprefix("event:").strip()
         is_done |= content == "[DONE]"
-        if not content.startswith("{"):  # nor is it one after the comments of a gateway
+        if not content.startswith("{"):  # some gateways write comments before a plain answer
             continue
         chunk = _DECODER.raw_decode(content)[0]
         if event == "error" and "error" not in chunk:

@@ -292,8 +292,10 @@ def parse_line(text: str) -> AnswerLine | None:
     """Return what a line of an answer file holds; ``None`` if it cannot be read."""
     line = object_of(json_of(text.encode()))
     key, response = line.get("custom_id"), object_of(line.get("response"))
-    stated = response.get("body")  # some servers write it as a text
-    body = object_of(json_of(stated.encode()) if isinstance(stated, str) else stated) or None
+    body = response.get("body")
+    if isinstance(body, str):  # as some servers write it
+        body = json_of(body.encode("utf-8", "replace"))
+    body = object_of(body) or None
     # Some servers leave it out.
     status = number_of(str(response.get("status_code") or (OK if body else ""))) or 0
     if not isinstance(key, str):

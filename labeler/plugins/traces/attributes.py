@@ -45,7 +45,8 @@ def _value(value: object) -> Any:  # noqa: ANN401 - any JSON
 def of_events(events: object) -> dict[str, Any]:
     """Return what events of a span say, as attributes: its messages, documents and texts."""
     found: dict[str, Any] = {}
-    for event in events if isinstance(events, list) else ():
+    listed = events if isinstance(events, list) else []
+    for event in (one for one in listed if isinstance(one, Mapping)):
         name = str(event.get("name"))
         given = attributes_of(event.get("attributes"))
         kind = name.removeprefix("gen_ai.").removesuffix(".message")
