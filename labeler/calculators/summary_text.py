@@ -407,7 +407,9 @@ def _mean_of_first(rows: Sequence[SummaryRow], labeled: int) -> str:
     group = f" for {shortened(row.group, LONGEST_NAME)}" if row.group is not None else ""
     mean, interval = in_words(row)
     between = f" ({interval})" if interval else ""
-    return f"{plain_name(row.metric).capitalize()}{group}: {mean} on average{between}."
+    name = plain_name(row.metric)
+    name = name if name == row.metric.id else name.capitalize()  # an id is written as it is
+    return f"{name}{group}: {mean} on average{between}."
 
 
 def _lowest_group(support: Sequence[SummaryRow]) -> str:

@@ -84,7 +84,8 @@ class Matched:
             (self.repeated, "repeated"),
         )
         ignored = ", ".join(f"{count} {what}" for count, what in others if count)
-        yield f"{self.used} human judgments used{f'; ignored: {ignored}' if ignored else ''}"
+        used = f"{plural(self.used, 'human judgment')} used"
+        yield f"{used}; ignored: {ignored}" if ignored else used
         if self.unknown:
             yield f"unknown records: {', '.join(map(repr, self.unknown_ids))}"
         if self.ignored_columns:

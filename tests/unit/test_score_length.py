@@ -134,6 +134,7 @@ def test_length_prints_a_slope(labeler_command: Command, tmp_path: Path) -> None
     list(write_outcomes(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)), path))
     code, out, _ = labeler_command("length", path)
     assert (code, "+11.000" in out) == (0, True)
+    assert out.startswith("Longer responses get higher scores by ")
     _, printed, _ = labeler_command("length", path, "--json")
     assert json.loads(printed)[0]["slope"] == pytest.approx(11.0)
     list(write_outcomes([label_record()], path))

@@ -298,6 +298,7 @@ ENDS = {
             "empty-support": "supported_without_support",
         }.items()
     },
+    "half a character": Row(says('{"relevance_explanation": "\ud800"}'), "malformed", 2, _UNFIT),
     "unreadable once": Row("malformed ok", requests=2),
     "broken once": Row("unknown-key ok", requests=2),
     "unreadable, then broken": Row("malformed unknown-key", "contract", 2, _BROKEN),

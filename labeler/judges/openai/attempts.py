@@ -19,7 +19,7 @@ from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reading import flat, parse_object
 from labeler.judges.pace import Pace, current
-from labeler.judges.task import Task
+from labeler.judges.task import Messages, Task
 from labeler.judges.tokens import request_tokens_at_least
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput
 from labeler.labels.contract import LONGEST_TEXT, Violation, has_long_text
@@ -142,6 +142,15 @@ class AttemptLog:
         if self.violations:
             return complaint(self.violations, self.task.example, self.task.answer_type)
         return NOT_A_LABEL
+
+    def reask_messages(self) -> Messages:
+        """Return the messages that ask the judge to correct its latest answer."""
+        answer = self.latest.content.encode("utf-8", "replace").decode()  # no lone surrogates
+        return [
+            *self.task.messages,
+            {"role": "assistant", "content": answer},
+            {"role": "user", "content": self.reask_message()},
+        ]
 
     def rejection(self, error: ValidationError) -> tuple[ObservedError, str]:
         """Return why the latest answer was rejected, as an error and a detail."""

@@ -210,7 +210,7 @@ class HostedJudge:
             return log.latest
         if log.answers:
             # instructor's own re-ask names its classes and pydantic's version.
-            messages = [*messages[:-1], {"role": "user", "content": log.reask_message()}]
+            messages = log.reask_messages()
         log.violations = ()
         return await self._repeated(log, messages)
 

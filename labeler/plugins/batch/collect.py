@@ -26,7 +26,7 @@ from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.openai.retries import Once, final_error, settle_end
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
-from labeler.judges.task import JudgeReply, Task
+from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.labeling.failures import record_or_failure, unstorable, unusable
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.plugins.batch.client import (
@@ -430,7 +430,7 @@ class Judged:
     """
 
     log: AttemptLog
-    messages: list[Mapping[str, Any]]
+    messages: Messages
     outcome: JudgeReply[Frozen] | UnusableAnswer | None = None
     flaw: ObservedError | None = None
     broken: Mapping[str, int] = field(default_factory=dict)
@@ -440,7 +440,7 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
     """Judge the answers to a request, one after the other, by the rules of the online judge."""
     task, host = request.task, host_of(spec.base_url)
     log = AttemptLog(task, cap=spec.max_output_tokens)
-    state, once = Judged(log, [*task.messages]), Once()
+    state, once = Judged(log, task.messages), Once()
     for line in map(parse_line, request.answers):
         before = Counter(log.broken_contracts())
         log.attempts, log.violations = log.attempts + 1, ()
@@ -456,7 +456,7 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
                 answer = log.read(found.content, strict=True)
             except ValidationError as error:
                 state.flaw, detail = log.rejection(error)
-                state.messages = _corrected(log)
+                state.messages = log.reask_messages()
             else:
                 # The time that the answer took inside the batch is not known.
                 facts = log.facts(host).model_copy(update={"seconds": None})
@@ -476,13 +476,3 @@ def _completion(line: AnswerLine | None) -> Completion:
     if line is None or line.status != OK:
         return Completion(error=stated_error(line and line.body, line.status if line else 0))
     return read_completion(line.body or {})
-
-
-def _corrected(log: AttemptLog) -> list[Mapping[str, Any]]:
-    """Return the messages that ask the judge to correct its latest answer."""
-    answer = log.latest.content.encode("utf-8", "replace").decode()  # without lone surrogates
-    return [
-        *log.task.messages,
-        {"role": "assistant", "content": answer},
-        {"role": "user", "content": log.reask_message()},
-    ]

@@ -26,7 +26,7 @@ from labeler.calculators.intervals import (
 )
 from labeler.calculators.significance import Undefined, effective_count, student_quantile
 from labeler.calculators.summary import count_clusters
-from labeler.cli.terminal import print_sections
+from labeler.cli.terminal import print_lines, print_sections
 from labeler.plugins.scores.metrics import Case, Configuration
 from labeler.sentences.display import NONE, Column, Grid, Section, number
 
@@ -217,4 +217,26 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
         *([MARK_NOTE] if any(one.small_sample for one in found) else []),
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     ]
+    print_lines([conclude_length(found)])
     print_sections([Section(None, [Grid(columns, rows)], notes)])
+
+
+def conclude_length(found: Iterable[LengthEffect]) -> str:
+    """Return the criteria whose scores go with the length of responses, in one sentence."""
+    rising, falling = list[str](), list[str]()
+    tested = 0
+    for one in found:
+        if one.slope is not None and one.low is not None and one.high is not None:
+            tested += 1
+            if not one.low <= 0 <= one.high:
+                (rising if one.slope > 0 else falling).append(one.criterion)
+    if not tested:
+        return "No slope can be tested: too few scores, or responses of one length."
+    parts = [
+        f"{word} scores by {', '.join(dict.fromkeys(names))}"
+        for word, names in (("higher", rising), ("lower", falling))
+        if names
+    ]
+    if not parts:
+        return "No sign that longer responses get other scores."
+    return f"Longer responses get {' and '.join(parts)}."
