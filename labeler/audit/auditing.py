@@ -160,17 +160,14 @@ class SameDocuments(Brief):
         return {"signature": found.pop("label"), **found}
 
     def __str__(self) -> str:
+        head, retrievals = "relevance over equal documents", plural(self.retrievals, "retrieval")
         if not self.differing:
-            return (
-                f"relevance over equal documents: the same in all {self.answers:,} labels of "
-                f"{self.retrievals:,} retrievals"
-            )
+            return f"{head}: the same in all {self.answers:,} labels of {retrievals}"
         lean = "" if self.lean is None else f", lean to used sentences {self.lean:+.2f} (-1 to 1)"
-        retrievals = plural(self.retrievals, "retrieval")
         return (
-            f"relevance over equal documents (judge inconsistency): {self.differing:,} of "
-            f"{retrievals} with several responses {'differ' if self.differing > 1 else 'differs'}; "
-            f"{percent(self.flipped, 1)} of {self.sentences:,} sentences flipped{lean}"
+            f"{head} (judge inconsistency): not the same in {self.differing:,} of {retrievals} "
+            f"with several responses; {percent(self.flipped, 1)} of {self.sentences:,} sentences "
+            f"flipped{lean}"
         )
 
 
@@ -233,9 +230,8 @@ class Audit(Displayed):
         counted = f"{some.capitalize()} of {plural(total, 'label')} {verb}; {others}"
         if total == 1 and not odd:
             counted = f"The only label does not contradict itself; {others}"
-        ids = dict.fromkeys(shortened(one.id, _LONGEST_ID) for one in self.ranked())
-        names = ", ".join([*ids][:2])
-        first = f" Look first at: {names}." if names else ""
+        ids = [*dict.fromkeys(shortened(one.id, _LONGEST_ID) for one in self.ranked())]
+        first = f" Look first at: {', '.join(ids[:2])}." if ids else ""
         return f"{counted} {'look' if doubtful > 1 else 'looks'} suspicious.{first}{missing}"
 
     def _display(self) -> Display:
@@ -354,15 +350,13 @@ def audit_labels(
     """Audit the labels among outcomes; no text is kept.
 
     Judge configurations, and models that answered in one, have separate rates. Copies and failures
-    count as in metrics, see :func:`labeler.calculators.summarize`. Outcomes
-    other than labels are skipped.
+    count as in metrics, see :func:`labeler.calculators.summarize`; other outcomes are skipped.
 
     Args:
         outcomes: outcomes of any kind; consumed once.
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
         by: name of a metadata column to group by; records without it form the group ``(none)``.
-        second_opinion: returns another judge's opinion of a label. Without it, the checks that
-            read one apply to no record.
+        second_opinion: returns another judge's opinion of a label, which some checks need.
 
     Returns:
         Rates by check, and the findings of each record.
@@ -396,9 +390,8 @@ class _Judged(NamedTuple):
     @classmethod
     def of(cls, outcome: Outcome) -> _Judged:
         label = str(outcome.signature) if outcome.signature else None
-        failed, key = (
-            (None, outcome.key) if isinstance(outcome, LabelRecord) else (outcome.reason, None)
-        )
+        failed = None if isinstance(outcome, LabelRecord) else outcome.reason
+        key = outcome.key if failed is None else None
         return cls(outcome.id, label, failed, Identity.of(outcome.id, label, key), outcome)
 
 
@@ -445,8 +438,8 @@ class _RunningAudit:
             for label, found in sorted(self.retrievals.items())
         }
         same = tuple(_same_documents(*one) for one in retrievals.items() if one[1])
-        rows = tuple(self._rows(names))
-        return Audit(self.checks, rows, records, dict(self.failed), duplicates, same)
+        rows, failed = tuple(self._rows(names)), dict(self.failed)
+        return Audit(self.checks, rows, records, failed, duplicates, same)
 
     def _rows(self, names: Mapping[str, str]) -> Iterator[CheckRow]:
         """Yield the counts of each check, by judge configuration and name of the group."""

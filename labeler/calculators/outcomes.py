@@ -45,6 +45,7 @@ from labeler.labels.record import (
     records_of,
     reject_path,
     requested_kind,
+    require_labels,
 )
 from labeler.sentences.characters import visible
 from labeler.sentences.display import plural
@@ -135,40 +136,6 @@ _FOREIGN = (
     "that wrote them; 'labeler store export' keeps them as they are"
 )
 Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
-
-
-def require_labels(name: str) -> Through:
-    """Return a generator that passes outcomes on, and fails at their end if none is of a label.
-
-    Failed rows alone pass, if the file holds no records of another kind.
-
-    Args:
-        name: the file or store, for the message.
-
-    Raises:
-        UsageError: on reading, the outcomes end without a label or a failure to label.
-    """
-
-    def checked_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[AnyOutcome]:
-        kinds = Counter[str]()
-        for outcome in outcomes:
-            kinds[requested_kind(outcome) or ""] += 1
-            yield outcome
-        unread = kinds.pop("", 0)
-        if not kinds["label"] and (kinds or not unread):
-            raise UsageError(f"{name}: {no_labels(kinds)}")
-
-    return checked_kinds
-
-
-def no_labels(others: Mapping[str, int]) -> str:
-    """Return the message about outcomes without a label, with the records of other kinds."""
-    held = [f"{plural(n, 'record')} of kind {kind!r}" for kind, n in others.items() if n]
-    found = f", but {', '.join(held)}" if held else ""
-    return (
-        f"no labels{found}: name what 'labeler label' wrote; 'labeler metrics' summarizes "
-        "other records"
-    )
 
 
 def numbers_of(*sources: str | Path) -> NumbersFile | None:

@@ -418,7 +418,7 @@ def labels_at(labels: str, threshold: Iterable[str] | None = None) -> CheckedOut
     Raises:
         UsageError: as for :func:`outcomes_at`; on reading, no outcome is of a label.
     """
-    from labeler.calculators.outcomes import require_labels
+    from labeler.labels.record import require_labels
 
     return outcomes_at(labels, threshold).through(require_labels(labels))
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from labeler.calculators import Metric
 from labeler.calculators.metrics_row import Measurer, MetricsRow
-from labeler.calculators.outcomes import checked, no_labels
+from labeler.calculators.outcomes import checked
 from labeler.calculators.registry import LABEL
 from labeler.calculators.summary import CountedRows, group_key, group_names
 from labeler.calculators.tally import RowFacts
@@ -22,7 +22,13 @@ from labeler.data.options import Option
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, answered_by
 from labeler.labels.answers import PROFILES, GPTLabelingOutput
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, requested_kind
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    no_labels,
+    requested_kind,
+)
 from labeler.sentences.display import Brief, plural
 
 LISTED = 5

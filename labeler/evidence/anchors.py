@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -52,16 +52,7 @@ from labeler.evidence.copies import (
 from labeler.evidence.units import differing, of_one_judge
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import CORRECTIONS, shown
-from labeler.sentences.display import (
-    Column,
-    Display,
-    Displayed,
-    Grid,
-    figure,
-    plural,
-    reason_counts,
-    shortened,
-)
+from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
@@ -76,8 +67,6 @@ RECENT = 3
 _Answer: TypeAlias = dict[str, Verdicts] | None
 _DOUBTFUL = (0.2, 0.8)
 """Probabilities of support that make a record a doubtful one."""
-
-
 _MAY_DIFFER = ("judge", "trial", "splitter")
 """Facts of a judge configuration in which a check may differ from its anchors."""
 
@@ -211,8 +200,7 @@ class Anchors(Displayed):
 
         Raises:
             UsageError: an option is wrong, or prompt or sampling differ from the anchors.
-            JudgeError: no record was labeled. That is not a check: nothing is kept of it, and the
-                next check asks again.
+            JudgeError: no record was labeled; that is not a check, and nothing is kept of it.
         """
         rows = [as_example(one.example) for one in self.records]
         asked, ask = asked_like(self.records[0]) | options, Asking(options.get("budget"))
@@ -244,13 +232,12 @@ class Anchors(Displayed):
         if any(answers_of(one) for one in outcomes):
             return
         self._save()
-        reasons = Counter(one.reason for one in outcomes if isinstance(one, LabelFailure))
-        cause = reason_counts(reasons) or "incomplete labels"
+        found = next((one for one in outcomes if isinstance(one, LabelFailure)), None)
+        cause = f"{found.id}: {found.message}" if found else "its labels have gaps"
         raise JudgeError(
-            f"the judge labeled none of {plural(len(self.records), 'anchor')} ({cause}): this is "
-            "not counted as a check. Remove the cause and check again; labeler label on the same "
-            "rows shows the messages",
-            reason=next(iter(reasons), "no_answer"),
+            f"the judge labeled none of {plural(len(self.records), 'anchor')}, so this is not "
+            f"counted as a check: {cause}",
+            reason=found.reason if found else "no_answer",
         )
 
     def result(self) -> AnchorCheck:

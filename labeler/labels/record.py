@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, filterfalse
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
@@ -25,7 +26,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.signature import Signature, label_key, retrieval_key
-from labeler.sentences.display import Column, Display, Displayed, Grid
+from labeler.sentences.display import Column, Display, Displayed, Grid, plural
 from labeler.sentences.example import Frozen, KeyedExample, Sentence, is_key
 
 AnswerT = TypeVar("AnswerT", bound=Frozen)
@@ -461,6 +462,37 @@ def requested_kind(outcome: AnyOutcome) -> str | None:
         return None
     family = family_of(outcome.signature.response_schema.name)
     return "label" if family in _OUTPUTS else family
+
+
+def require_labels(name: str) -> Callable[[Iterable[AnyOutcome]], Iterator[AnyOutcome]]:
+    """Return a generator that passes outcomes on, and fails at their end if none is of a label.
+
+    Failed rows alone pass, if the file holds no records of another kind.
+
+    Args:
+        name: the file or store, for the message.
+
+    Raises:
+        UsageError: on reading, the outcomes end without a label or a failure to label.
+    """
+
+    def checked_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[AnyOutcome]:
+        kinds = Counter[str]()
+        for outcome in outcomes:
+            kinds[requested_kind(outcome) or ""] += 1
+            yield outcome
+        unread = kinds.pop("", 0)
+        if not kinds["label"] and (kinds or not unread):
+            raise UsageError(f"{name}: {no_labels(kinds)}")
+
+    return checked_kinds
+
+
+def no_labels(others: Mapping[str, int]) -> str:
+    """Return the message about outcomes without a label, with the records of other kinds."""
+    held = [f"{plural(n, 'record')} of kind {kind!r}" for kind, n in others.items() if n]
+    found = f", but {', '.join(held)}" if held else ""
+    return f"no labels{found}: name what 'labeler label' wrote; 'labeler metrics' summarizes others"
 
 
 _OUTPUTS = {family: profile.output for family, profile in BY_FAMILY.items()}

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from labeler.calculators import Intervals, select_metrics
-from labeler.calculators.outcomes import checked, require_labels
+from labeler.calculators.outcomes import checked
 from labeler.catalog import named_keywords
 from labeler.data.label_files import replaced
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome
+from labeler.labels.record import AnyOutcome, require_labels
 from labeler.report.page import (
     RECORD_SCRIPTS,
     RECORD_STYLES,
