@@ -233,7 +233,7 @@ class Anchors(Displayed):
             return
         self._save()
         found = next((one for one in outcomes if isinstance(one, LabelFailure)), None)
-        cause = f"{found.id}: {found.message}" if found else "its labels have gaps"
+        cause = found.message if found else "its labels have gaps"
         raise JudgeError(
             f"the judge labeled none of {plural(len(self.records), 'anchor')}, so this is not "
             f"counted as a check: {cause}",
