@@ -393,7 +393,7 @@ def test_a_check_without_an_answer_is_no_look(tmp_path: Path) -> None:
 
     path, store = tmp_path / "anchors.jsonl", labeler.MemoryStore()
     labels_of(noisy(), 20).anchors(n=10).save(path)
-    with pytest.raises(JudgeError, match="none of 10 anchors, so this is not counted .*: no"):
+    with pytest.raises(JudgeError, match=r"none of 10 anchors, so this is not counted .*: no"):
         Anchors.load(path).check(judge=broken, store=store)
     again = Anchors.load(path)
     assert (again.looks, len(again.rounds), again.pending) == (0, 1, None)
