@@ -92,7 +92,7 @@ def verify(
     damaged = False
     for folder in stores_in(store):
         found = verify_store(folder)
-        kinds = [plural(count, kind) for kind, count in sorted(found.sound.items())]
+        kinds = [f"{count:,} of kind {kind!r}" for kind, count in sorted(found.sound.items())]
         broken = len(found.misplaced) + len(found.damaged)
         total = broken + sum(found.sound.values())
         state = f"{broken:,} of {total:,} records are damaged" if broken else "no damage"

@@ -314,7 +314,8 @@ def test_people_see_what_relevance_rests_on(tmp_path: Path, labeler_command: Com
     assert "response as a whole" in shown
     assert "different ways" not in notices
     assert "judged without the response: retrieval label" in " ".join(shown.split())
-    assert "3 labels, 1 retrieval" in labeler_command("store", "verify", store)[2]
+    verified = labeler_command("store", "verify", store)[2]
+    assert "3 of kind 'label', 1 of kind 'retrieval'" in verified
     first: Any = next(iter(read_labels(tmp_path / "labels.jsonl")))
     view = record_view(first)
     assert view["made"]["relevance"].startswith("judged without the response")

@@ -313,12 +313,12 @@ def test_verify_names_what_is_damaged(tmp_path: Path, labeler_command: Command) 
     directory = make_failed_store(tmp_path / "s")
     code, _, err = labeler_command("store", "verify", directory)
     assert code == 0
-    assert ": no damage (sound: 2 failures, 5 labels)" in err
+    assert ": no damage (sound: 2 of kind 'failure', 5 of kind 'label')" in err
     set_value(directory, flipped())
     code, _, err = labeler_command("store", "verify", directory)
     assert code == 1
     assert ": 1 of " in err
-    assert "4 labels)" in err
+    assert "4 of kind 'label')" in err
     assert VICTIM.key in err
 
 

@@ -414,7 +414,7 @@ STATUSES = {
     "425": Row(error(425), **_RETRIED, says="the server failed"),
     "529": Row(error(529), **_RETRIED, says="the server failed"),
     "400, no JSON": Row(
-        error(400, "json_validate_failed"), "malformed", 2, "the model wrote no valid JSON", (0,)
+        error(400, "json_validate_failed"), "malformed", 3, "the model wrote no valid JSON", (0, 0)
     ),
     "an error in a 200": Row("json-error", **_RETRIED, says="the server failed"),
     "seven faults": Row(
@@ -485,7 +485,7 @@ ALL_ROWS = {
     "wrong path, 404": End("stop not_found", FEW),
     "`insufficient_quota`, 429": End("stop quota", FEW),
     "redirect, 307": End("stop redirect", FEW),
-    "`json_validate_failed`, 400, 5 % of rows": End("malformed", 2),
+    "`json_validate_failed`, 400, 5 % of rows": End("malformed", 6),
     "time-out below the latency": End("stop timeout", FEW, {"timeout": 0.4}),
     '`finish_reason: "error"` in a 200': End("stop transport", _AGAIN),
     "HTML page, 200": End("stop transport", _AGAIN),

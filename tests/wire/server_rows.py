@@ -471,8 +471,8 @@ PASSING = {
     },
     **{
         f"Groq, {code} in a {status}": Row(
-            nested(status, f"See {code} for more details.", code).behave(), "malformed", 2,
-            "the model wrote no valid JSON", (0.0,),
+            nested(status, f"See {code} for more details.", code).behave(), "malformed", 3,
+            "the model wrote no valid JSON", (0.0, 0.0),
         )
         for code, status in (("failed_generation", 400), ("output_parse_failed", 200))
     },

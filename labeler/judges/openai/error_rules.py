@@ -120,7 +120,7 @@ class Rule:
     @property
     def lasting(self) -> bool:
         """True if the same request would most likely fail again."""
-        is_final = self.policy is RetryPolicy.RECORD or self.of_model
+        is_final = self.policy is RetryPolicy.RECORD or (self.of_model and self.once)
         return is_final and self.reason not in _PASSING
 
     def matches(self, observed: ObservedError) -> bool:
@@ -266,7 +266,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
-        status={400, 500}, marks=_SLIPPED, once=True,
+        status={400, 500}, marks=_SLIPPED,
     ),
     Rule(
         "parameter", _P.FATAL, *_OTHER_MODE,
