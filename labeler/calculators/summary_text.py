@@ -50,11 +50,8 @@ def measured_rows(rows: Iterable[SummaryRow]) -> list[SummaryRow]:
 
 def _never_measured(undefined: Mapping[str, int], defined: int) -> bool:
     """Return True if no record was measured, for reasons that another label would share."""
-    return (
-        bool(undefined)
-        and not defined
-        and not any(counts_in_gates(one) or one.startswith("needs_") for one in undefined)
-    )
+    is_counted = any(counts_in_gates(one) or one.startswith("needs_") for one in undefined)
+    return bool(undefined) and not defined and not is_counted
 
 
 def summary_cells(intervals: Intervals | None) -> Cells:
@@ -377,8 +374,7 @@ def headline(
         >>> print(headline(labels.summary(), ["tide-gate-wrong-year"]))
         9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; worst: tide-gate-wrong-year.
     """
-    first = rows[0].metric if rows else None
-    own = [row for row in rows if row.metric is first]
+    own = [row for row in rows if row.metric is rows[0].metric]
     labeled, failed = sum(row.labeled for row in own), sum(sum(r.failed.values()) for r in own)
     if not labeled:
         return Headline("No labels.", failed=failed)
