@@ -517,3 +517,12 @@ def test_a_file_that_names_its_columns_at_its_end_is_refused_with_the_remedy(
         list(open_rows(tmp_path / "rows.arrow"))
     frame.write_ipc_stream(tmp_path / "rows.arrow")
     assert examples(tmp_path / "rows.arrow") == EXPECTED
+
+
+def test_rows_within_rows_are_looked_for_a_few_levels_deep() -> None:
+    """The work would double with each level of a hostile file."""
+    row = {"inputs": {"question": "Q?"}, "outputs": {"answer": "R."}}
+    nested = row
+    for _ in range(40):
+        nested = {"a": nested, "b": row}
+    assert objects.rows_within("rows.json", nested)[1]

@@ -294,27 +294,27 @@ def _lists(value: Mapping[str, Any], prefix: str, levels: int = _LEVELS) -> Iter
             yield from _lists(part, f"{prefix}{name}.", levels - 1)
 
 
-def _rows_by_id(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_by_id(value: Mapping[str, Any], levels: int = _LEVELS) -> list[dict[str, Any]]:
     """Return the rows in an object whose fields are rows, several if other values are there."""
     rows = {name: row for name, row in value.items() if isinstance(row, dict)}
     others = value.keys() - rows.keys()
     if not rows or (others and (len(rows) == 1 or any(map(meaning_of, map(str, others))))):
         return []
-    if not all(map(has_fields, rows.values())) or _holds_rows(value):
+    if not all(map(has_fields, rows.values())) or _holds_rows(value, levels):
         return []
     return [{"id": name, **row} for name, row in rows.items()]
 
 
 def _holds_rows(value: Mapping[str, Any], levels: int = _LEVELS) -> bool:
-    """Return True if an object has another in it, at any level, that holds rows by id or column."""
+    """Return True if an object has another in it, so many levels deep, with rows by id or column."""
     inner = [part for part in value.values() if isinstance(part, Mapping)] if levels else []
-    return any(_rows_of(one) or _holds_rows(one, levels - 1) for one in inner)
+    return any(_rows_of(one, levels - 1) or _holds_rows(one, levels - 1) for one in inner)
 
 
-def _rows_of(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(value: Mapping[str, Any], levels: int = _LEVELS) -> list[dict[str, Any]]:
     """Return the rows in an object that is several rows by id, or a table by columns."""
     table = rows_of_columns(value) or []
-    named = _rows_by_id(value) if len(value) > 1 else []
+    named = _rows_by_id(value, levels) if len(value) > 1 else []
     return named or (table if table and has_fields(table[0]) else [])
 
 
