@@ -306,7 +306,7 @@ def _rows_by_id(value: Mapping[str, Any], levels: int = _LEVELS) -> list[dict[st
 
 
 def _holds_rows(value: Mapping[str, Any], levels: int = _LEVELS) -> bool:
-    """Return True if an object has another in it, so many levels deep, with rows by id or column."""
+    """Return True if an object holds, so many levels deep, another with rows by id or column."""
     inner = [part for part in value.values() if isinstance(part, Mapping)] if levels else []
     return any(_rows_of(one, levels - 1) or _holds_rows(one, levels - 1) for one in inner)
 
