@@ -522,7 +522,7 @@ def test_a_file_that_names_its_columns_at_its_end_is_refused_with_the_remedy(
 def test_rows_within_rows_are_looked_for_a_few_levels_deep() -> None:
     """The work would double with each level of a hostile file."""
     row = {"inputs": {"question": "Q?"}, "outputs": {"answer": "R."}}
-    nested = row
+    nested: dict[str, Any] = row
     for _ in range(40):
         nested = {"a": nested, "b": row}
     assert objects.rows_within("rows.json", nested)[1]
