@@ -90,10 +90,10 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     assert farewells == ["closed"]
 
 
-@pytest.mark.parametrize(("wait", "most"), [("slot", 40), ("pause", 320), ("lease", 320)])
+@pytest.mark.parametrize(("wait", "most"), [("slot", 16), ("pause", 128), ("lease", 128)])
 def test_no_more_jobs_are_made_than_soon_begin(wait: str, most: int) -> None:
     """Jobs that only wait for a slot are few; those that pause, or wait before, hold none up."""
-    engine, going_on = engine_of(20, []), threading.Event()
+    engine, going_on = engine_of(8, []), threading.Event()
 
     async def placed() -> None:
         async with current().slot() if wait != "lease" else nullcontext():
@@ -115,7 +115,7 @@ def test_no_more_jobs_are_made_than_soon_begin(wait: str, most: int) -> None:
     while len(made) < most and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.1)
-    assert most <= len(made) <= most + 20
+    assert most <= len(made) <= most + 8
     going_on.set()
     thread.join(10)
     engine.stop()
