@@ -154,8 +154,7 @@ def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], conten
 
 
 @pytest.mark.parametrize(
-    "message",
-    [{"content": {"a": 1}}, {"tool_calls": [{"function": {"arguments": {"a": 1}}}]}],
+    "message", [{"content": {"a": 1}}, {"tool_calls": [{"function": {"arguments": {"a": 1}}}]}]
 )
 def test_a_parsed_answer_that_was_cut_off_is_truncated(message: dict[str, Any]) -> None:
     """Its server has closed the object, which looks complete."""
@@ -194,11 +193,7 @@ def place(score: str, other: str, logprob: float = -0.5) -> dict[str, Any]:
     "logprobs",
     [
         {"content": [place("4", "5")]},
-        {
-            "tokens": ["4"],
-            "token_logprobs": [-0.5],
-            "top_logprobs": [{"4": -0.51, "5": -1.0}],
-        },
+        {"tokens": ["4"], "token_logprobs": [-0.5], "top_logprobs": [{"4": -0.51, "5": -1.0}]},
     ],
 )
 def test_tokens_are_read_in_both_forms(logprobs: dict[str, Any]) -> None:

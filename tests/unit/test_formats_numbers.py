@@ -14,10 +14,7 @@ import pytest
 import labeler
 from labeler import api
 from labeler.calculators import MetricsRow, Ratio
-from labeler.calculators.export import (
-    write_numbers,
-    write_summaries,
-)
+from labeler.calculators.export import write_numbers, write_summaries
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
 from support.command import Command

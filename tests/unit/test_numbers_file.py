@@ -237,8 +237,7 @@ def test_an_edited_file_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "lost",
-    ["ator", "relevance.numerator", "question_group", "answered", "documents"],
+    "lost", ["ator", "relevance.numerator", "question_group", "answered", "documents"]
 )
 def test_a_file_without_some_columns_is_an_error(
     lost: str, files: tuple[Path, dict[str, Path]], labeler_command: Command

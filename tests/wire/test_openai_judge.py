@@ -86,11 +86,7 @@ async def ask(judge: Judge, *requests: Task, traffic: Pace | None = None) -> lis
 
 
 def reply_of(
-    provider: Provider,
-    request: Task | None = None,
-    *,
-    traffic: Pace | None = None,
-    **settings: Any,
+    provider: Provider, request: Task | None = None, *, traffic: Pace | None = None, **settings: Any
 ) -> JudgeReply:
     """The reply to one record."""
     request = request or samples.request()

@@ -33,18 +33,7 @@ from support.watching import Watch
 from wire.clients import comes_true
 from wire.connections import Wire
 from wire.provider import Behavior, Call, Provider, Rates, answers, error
-from wire.runs import (
-    KEY,
-    Running,
-    brief,
-    labeling,
-    process,
-    reasons,
-    row_file,
-    rows,
-    run,
-    running,
-)
+from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file, rows, run, running
 
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
