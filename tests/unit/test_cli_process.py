@@ -179,7 +179,7 @@ def test_labels_that_nobody_reads_to_the_end_are_no_success(
     command = ["label", str(rows), "--judge", "embedded"]
     code, err = unread(process(command), tmp_path)
     said = re.fullmatch(
-        r"labeler: the reader left after (\d+) rows; run it again to go on: what is stored "
+        r"labeler: the reader left after (\d+) rows?; run it again to go on: what is stored "
         r"costs nothing\n",
         err,
     )
