@@ -327,7 +327,7 @@ _FRAGMENTS = st.sampled_from(
 _TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" ".join))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     question=_TEXT,
     documents=st.lists(st.lists(_TEXT, max_size=4), max_size=3),

@@ -279,6 +279,6 @@ def test_every_shape_is_read(name: str) -> None:
     """Nothing is lost, and no shape keeps a splitter busy for long."""
     for unit in UNITS:
         for tail in TAILS:
-            text = shape(unit, tail, 3_000)
+            text = shape(unit, tail, 1_500)
             pieces = SPLITTERS[name].split(text)
             assert visible("".join(piece.text for piece in pieces)) == visible(text), unit
