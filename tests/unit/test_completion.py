@@ -108,17 +108,6 @@ def test_other_choices_are_counted() -> None:
     assert (read.content, read.repairs) == ('{"a": 0}', ("other_choices",))
 
 
-@given(VALUES | st.binary())
-def test_a_body_of_any_shape_is_read(value: object) -> None:
-    """A body that is no JSON object is no completion."""
-    if isinstance(value, bytes):
-        parse_completion(value)
-    else:
-        error = parse_completion(json.dumps(value).encode()).error
-        assert error is not None
-        assert (error.kind == "not_json") == (not isinstance(value, dict))
-
-
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 

@@ -256,18 +256,6 @@ def test_handlers_label_at_once_while_the_loop_is_free(tmp_path: Path) -> None:
     assert [labels.failures for labels in done] == [[], [], []]
 
 
-def test_outcomes_come_one_by_one_and_a_file_is_written(tmp_path: Path) -> None:
-    """In input order; the file appears when all are there."""
-
-    async def service() -> list[str]:
-        path = tmp_path / "labels.jsonl"
-        run = labeler.aiter_labels(ROWS, judge="embedded", store=MemoryStore(), output=path)
-        return [outcome.id async for outcome in run]
-
-    assert asyncio.run(service()) == ["r0", "r1", "r2"]
-    assert len(labeler.load(tmp_path / "labels.jsonl")) == 3
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_cancelled_task_keeps_the_paid_answers(times: int) -> None:
     """Requests in flight finish and their labels are stored, in the end by a thread alone."""

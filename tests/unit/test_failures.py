@@ -223,12 +223,6 @@ def test_labels_are_not_written_under_another_formats_name(
     assert [path.name for path in tmp_path.iterdir()] == ["labels.jsonl"]
 
 
-def test_a_command_refuses_the_name_before_it_labels(labeler_command: Command) -> None:
-    """Labels cost money."""
-    code, _, err = labeler_command("label", "none.jsonl", "--judge", "embedded", "-o", "labels.csv")
-    assert (code, "labels.csv: labels are written as JSON Lines" in err) == (2, True)
-
-
 def test_an_id_that_a_frame_made_a_float_of_says_so() -> None:
     """A column of numbers in which one is missing has floats."""
     (outcome,) = labeler.label([ROW | {"id": 1.0}], judge="embedded", store=labeler.MemoryStore())

@@ -100,12 +100,6 @@ def test_very_many_rows_are_several_row_groups(
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 9)
 
 
-def test_no_rows_are_a_table_of_none(tmp_path: Path) -> None:
-    """With the columns that each row has."""
-    assert write_numbers([], {}, tmp_path / "rows.parquet") == 0
-    assert pq.read_table(tmp_path / "rows.parquet").column_names[:3] == ["id", "position", "kind"]
-
-
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
     """A label file of three records."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from labeler.errors import RunPaused, UsageError
+from labeler.errors import RunPaused
 from labeler.judges.concurrency import Level
 from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size, retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
@@ -674,13 +674,3 @@ def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
         return pace.budget.spent
 
     assert Decimal("3.6") < served(work) <= Decimal("3.7")
-
-
-@pytest.mark.parametrize(
-    "name", ["requests_per_minute", "tokens_per_minute", "budget", "longest_wait"]
-)
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
-def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
-    """The error names it."""
-    with pytest.raises(UsageError, match=name):
-        Limits(**{name: value})

@@ -8,7 +8,7 @@ import pytest
 
 from boundaries import CUT, FILES, read_gold
 from labeler.sentences.splitting import SPLITTERS
-from labeler.sentences.splitting.general import GENERAL, LONGEST, flatten
+from labeler.sentences.splitting.general import GENERAL, LONGEST
 
 # Known weak spots, none of which loses text:
 # - an unknown abbreviation before a small letter or a number ends a sentence ("Schillerstr. 8");
@@ -169,13 +169,6 @@ def test_sentences(table: dict[str, str]) -> None:
         pieces = GENERAL.split(text)
         assert [one.text for one in pieces] == [part.strip() for part in marked.split(CUT)], name
         assert [text[one.start : one.end] for one in pieces] == [one.text for one in pieces], name
-
-
-def test_white_space_is_a_plain_space() -> None:
-    """At the same offset, whatever Python calls white space; it is nothing to label."""
-    white = "".join(char for code in range(0x110000) if (char := chr(code)).isspace())
-    assert flatten(f"a{white}b") == f"a{' ' * len(white)}b"
-    assert [GENERAL.split(text) for text in ("", " ", "\r\n\t\u2028\u3000\n")] == [[]] * 3
 
 
 def _bounded_texts(text: str) -> list[str]:

@@ -455,16 +455,6 @@ def test_labels_outlast_a_long_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert told.empty()
 
 
-def test_two_processes_write_one_store(tmp_path: Path) -> None:
-    """Two writers at once, killed both: every acknowledged record of either is there."""
-    writers = [start(_WRITE_FOR_EVER, tmp_path / "s", n) for n in (0, 1_000_000)]
-    acknowledged = {key for writer in writers for key in killed_after(0.5, writer)}
-    with DiskStore(tmp_path / "s") as store:
-        assert acknowledged <= stored_keys(store)
-        store.put(sample_record(5_000_000)).result(10)
-    assert len(acknowledged) > 50
-
-
 def test_a_failed_commit_does_not_block_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -220,21 +220,6 @@ def test_records_that_run_at_once_do_not_mix() -> None:
     assert len(provider.calls) == 16
 
 
-def test_a_judge_serves_two_event_loops_at_once() -> None:
-    """Each has connections of its own; closing one leaves the other alone, and may be undone."""
-    with Provider() as provider, asyncio.Runner() as first, asyncio.Runner() as second:
-        judge = judge_of(provider)
-        for runner in (first, second, first):
-            runner.run(judge.label(samples.request()))
-        for _ in range(2):
-            second.run(judge.aclose())
-            first.run(judge.label(samples.request()))
-            second.run(judge.label(samples.request()))
-        for runner in (first, second):
-            runner.run(judge.aclose())
-    assert len(provider.calls) == 7
-
-
 # Broken contracts
 
 

@@ -31,7 +31,7 @@ from labeler.plugins.similarity.records import EmbedderSpec, QuestionsOutcome, Q
 from support.command import Command
 from wire.calls import Json
 from wire.embeddings_endpoint import vector
-from wire.provider import Behavior, Call, Provider, error, format_problems, says
+from wire.provider import Behavior, Call, Provider, error, says
 from wire.runs import KEY, brief, judge_of, row_file, rows
 
 ASKED, EMBEDDED = "POST /v1/chat/completions", "POST /v1/embeddings"
@@ -86,18 +86,6 @@ def test_a_row_is_compared_by_the_servers_vectors(tmp_path: Path) -> None:
     assert list(record.similarity.cosines) == expected
     mean = measure(record).metrics[MEAN].value
     assert mean == pytest.approx(sum(c or 0 for c in expected) / 3)
-
-
-def test_the_question_is_not_shown_to_the_judge(tmp_path: Path) -> None:
-    """Nor are the documents: the response alone, between its fences."""
-    row = {**rows(1)[0], "question": "SENTINEL question?", "documents": ["SENTINEL document."]}
-    with Provider() as provider:
-        compare(provider, tmp_path, [row])
-        (call,) = provider.calls
-    assert b"SENTINEL" not in call.raw
-    assert set(call.data) == {"RESPONSE"}
-    assert [line["text"] for line in call.data["RESPONSE"]] == ["Item 0 is a lamp.", "It is blue."]
-    assert format_problems(call.body["response_format"]) == []
 
 
 def test_a_second_run_asks_nobody(tmp_path: Path) -> None:
