@@ -24,8 +24,8 @@ from labeler.comparing.calibration import FIELDS as VERDICTS
 from labeler.evidence.anchors import find_change, look_level
 from labeler.evidence.copies import DAMAGED, KINDS, as_example
 from labeler.evidence.exam import Exam
+from labeler.judges.embedded import second_opinion
 from labeler.judges.embedded.features import load_weights
-from labeler.judges.embedded.judge import second_opinion
 from labeler.judges.scripted import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answers import judged_sentences

@@ -35,7 +35,7 @@ from judges import ask
 from labeler.audit import Subject, examine, suspicion_score
 from labeler.audit.auditing import SecondJudge
 from labeler.cli import run
-from labeler.judges.embedded.judge import second_opinion
+from labeler.judges.embedded import second_opinion
 from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks

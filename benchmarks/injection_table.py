@@ -1,14 +1,13 @@
-"""Count label changes by injected text, by category, in our rendering and in a naive one.
+"""Count planted texts that leave their data block, by category.
 
-Run it as ``python benchmarks/injection_table.py``. The judge is the scripted one of
-``tests/injection``, which obeys what it can mistake for being addressed to it. The table tests the
-rendering; it does not measure how often a real model obeys.
+Run it as ``python benchmarks/injection_table.py``. The table tests the rendering; it does not
+measure how often a real model obeys.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -20,16 +19,8 @@ from injection.attacks import (
     SMUGGLED,
     TOKEN_TEXTS,
 )
-from injection.trials import (
-    PARTS,
-    Render,
-    Trial,
-    by,
-    harms,
-    lost,
-    naive,
-    plant,
-)
+from injection.trials import PARTS, by, escaped, plant
+from labeler.sentences.example import KeyedExample
 
 
 def main() -> None:
@@ -42,26 +33,21 @@ def main() -> None:
         "variation selectors": _everywhere_alike([SMUGGLED]),
         "**benign twins**": _everywhere_alike(BENIGN),
     }
-    print("| text | tried | changed a verdict: ours | naive | text lost: ours | naive |")
-    print("|---|--:|--:|--:|--:|--:|")
-    renderings = (by("trace/v1"), naive)
+    print("| text | tried | left its block, or was changed |")
+    print("|---|--:|--:|")
     for name, trials in tables.items():
-        counts = [_count(found, trials, how) for found in (harms, lost) for how in renderings]
-        print(f"| {name} | {len(trials)} | {' | '.join(map(str, counts))} |")
+        left = sum(bool(escaped(trial, by("trace/v1"))) for trial in trials)
+        print(f"| {name} | {len(trials)} | {left} |")
 
 
-def _everywhere(texts: Iterable[tuple[str, ...]]) -> list[Trial]:
+def _everywhere(texts: Iterable[tuple[str, ...]]) -> list[KeyedExample]:
     """Plant what is written for each position there, in every part."""
     placed = zip(POSITIONS, texts, strict=True)
     return [plant(written, part, position) for position, written in placed for part in PARTS]
 
 
-def _everywhere_alike(texts: Iterable[str]) -> list[Trial]:
+def _everywhere_alike(texts: Iterable[str]) -> list[KeyedExample]:
     return [trial for text in texts for trial in _everywhere([(text,)] * len(POSITIONS))]
-
-
-def _count(found: Callable[[Trial, Render], list[str]], trials: list[Trial], render: Render) -> int:
-    return sum(bool(found(trial, render)) for trial in trials)
 
 
 if __name__ == "__main__":

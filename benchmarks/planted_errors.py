@@ -24,7 +24,7 @@ from audit_ragbench import Ranked, percent, replaced
 from judge_figures import area
 from judges import line, shown, true_labels
 from labeler.audit import Finding, Subject, examine
-from labeler.judges.embedded.judge import second_opinion
+from labeler.judges.embedded import second_opinion
 from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import label_key

@@ -23,7 +23,7 @@ from fault_figures import line
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelRecord
-from labeler.store.checksums import FAILURE
+from labeler.store import FAILURE
 from labeler.store.disk import DiskStore
 from reliability_serving import Ended, Labeling, short_records, write_rows
 from wire.calls import Call

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from labeler.api import iter_labels, open_rows, write_labels
 from labeler.data.corrections import Judgment, judgment_of
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.labels.record import LabelRecord
 from labeler.plugins.ragbench import read_ragbench
 from labeler.store import MemoryStore

@@ -19,7 +19,7 @@ from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import AnyRecord, LabelRecord
 from labeler.labels.signature import Artifact, Signature, label_key
 from labeler.sentences.example import KeyedExample, Sentence
-from labeler.store.checksums import decode, encode
+from labeler.store import decode, encode
 from labeler.store.disk import DiskStore
 
 GROUP = 500

@@ -31,8 +31,7 @@ from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Artifact, Signature, canonical_json, key_of, label_key, shown
 from labeler.sentences.example import KeyedExample, Sentence
-from labeler.store import disk
-from labeler.store.checksums import MAGIC
+from labeler.store import MAGIC, disk
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores, verify_store
 

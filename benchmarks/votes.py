@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import labeler
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.task import JudgeReply, Task
 
 ROWS, VOTES = 32, 5

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from labeler.comparing.compare import compare
     from labeler.errors import LabelerError
     from labeler.evidence.exam import exam
-    from labeler.judges.embedded.judge import EmbeddedJudge
+    from labeler.judges.embedded import EmbeddedJudge
     from labeler.judges.openai.judge import OpenAIJudge
     from labeler.judges.scripted import judge
     from labeler.labels.record import LabelFailure, LabelRecord
@@ -55,7 +55,7 @@ _HOMES = {
     "comparing.compare": "compare",
     "errors": "LabelerError",
     "evidence.exam": "exam",
-    "judges.embedded.judge": "EmbeddedJudge",
+    "judges.embedded": "EmbeddedJudge",
     "judges.scripted": "judge",
     "judges.openai.judge": "OpenAIJudge",
     "labels.record": "LabelFailure LabelRecord",

@@ -159,7 +159,7 @@ class Labels(Outcomes[Outcome]):
 
         judge: SecondJudge | None = None
         if second_opinion:
-            from labeler.judges.embedded.judge import second_opinion as judge
+            from labeler.judges.embedded import second_opinion as judge
 
         return audit_labels(self, checks=checks, by=by, second_opinion=judge)
 

@@ -24,8 +24,8 @@ import numpy as np
 from scipy.optimize import minimize  # type: ignore[import-untyped]  # not installed here
 from sklearn.metrics import roc_auc_score  # type: ignore[import-not-found]
 
+from labeler.judges.embedded import MODEL
 from labeler.judges.embedded.features import FILE, RANK, SUPPORT, describe, record_features
-from labeler.judges.embedded.judge import MODEL
 from labeler.labels.record import LabelRecord
 from labeler.plugins.ragbench import read_ragbench
 

@@ -193,7 +193,7 @@ def _audit(
     models = AnsweringModels()
     judge: SecondJudge | None = None
     if second_opinion:
-        from labeler.judges.embedded.judge import second_opinion as judge
+        from labeler.judges.embedded import second_opinion as judge
     with watching("auditing") as watched:
         outcomes = labels_at(labels, threshold).through(watched, models.watch)
         found = audit_labels(outcomes, checks=checks, by=by, second_opinion=judge)

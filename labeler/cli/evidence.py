@@ -177,7 +177,7 @@ def doubt(
             "others: leave out -o or --second-opinion"
         )
     if second_opinion:
-        from labeler.judges.embedded.judge import second_opinion as judge
+        from labeler.judges.embedded import second_opinion as judge
     if output is not None:
         reject_overwrite([labels, *([human] if human else [])], output)
     found = fit_doubt(labels_at(labels), human, judge)

@@ -194,10 +194,10 @@ def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
 
 
 JUDGES: Catalog[type] = Catalog("judge", group="judges")
-JUDGES.add("decisions", "labeler.judges.decisions.judge:DecisionsJudge")
-JUDGES.add("embedded", "labeler.judges.embedded.judge:EmbeddedJudge")
+JUDGES.add("decisions", "labeler.judges.decisions:DecisionsJudge")
+JUDGES.add("embedded", "labeler.judges.embedded:EmbeddedJudge")
 JUDGES.add("mistral", "labeler.judges.openai.judge:MistralJudge")
 JUDGES.add("ollama", "labeler.judges.openai.judge:OllamaJudge")
 JUDGES.add("openai", "labeler.judges.openai.judge:OpenAIJudge")
 JUDGES.add("replay", "labeler.judges.scripted:ReplayJudge")
-JUDGES.add("systemone", "labeler.judges.decisions.judge:SystemOneJudge")
+JUDGES.add("systemone", "labeler.judges.decisions:SystemOneJudge")

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 
 from labeler.data.label_files import STORE_FILE as FILE
 from labeler.errors import StoreError, UsageError
-from labeler.store.checksums import FAILURE, DamagedRecord
+from labeler.store import FAILURE, DamagedRecord
 
 FORMAT = 1
 LOCK_TIMEOUT = 30.0

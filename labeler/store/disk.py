@@ -29,8 +29,7 @@ from labeler.data.label_files import STORE_FILE, is_store
 from labeler.data.lines import clear_leftovers, flush_directory, partial_suffix
 from labeler.errors import StoreError, UsageError, path_in
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
-from labeler.store import LabelStore, Lease, database
-from labeler.store.checksums import DamagedRecord, decode, encode
+from labeler.store import DamagedRecord, LabelStore, Lease, database, decode, encode
 from labeler.store.database import (
     SETTINGS,
     Database,

@@ -27,7 +27,7 @@ from labeler.labels.record import (
     given_outcome,
 )
 from labeler.labels.retrieval_record import retrieval_of
-from labeler.store.checksums import DamagedRecord, decode_fully, misplaced, name_of
+from labeler.store import DamagedRecord, decode_fully, misplaced, name_of
 from labeler.store.database import Database, damaged, error_code
 from labeler.store.disk import DiskStore
 

@@ -1,20 +1,20 @@
-"""Puts a text into a record, renders it, asks the gullible judge, and compares with the clean twin.
+"""Puts a text into a record, renders it, and looks for what left its data block.
 
-Also defines the naive rendering that shows what the suite can catch.
+The messages are read as strictly as they are written: by the marker that the first line states, a
+block's lines are a key and a JSON string each. All else is what speaks to a judge.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from injection.attacks import FABRICATION, POSITIONS, Position
-from injection.gullible import Line, honest, label, read
+from injection.attacks import CONTROL_TOKENS, FABRICATION, POSITIONS, Position
 from labeler.judges.prompting import Message, load_prompt
-from labeler.labels.answers import GPTLabelingOutput
-from labeler.labels.contract import check_label
 from labeler.sentences.example import KeyedExample, key_sentences
 from support.samples import keyed_example, pieces
 
@@ -33,9 +33,8 @@ PLACES = list(product(ALL_PARTS, POSITIONS))
 Render = Callable[[KeyedExample], tuple[Message, ...]]
 
 QUESTION = "When was the lighthouse first lit?"
-BYSTANDER = "Gulls nest on the rocks."
 DOCUMENTS = (
-    ("The lighthouse was first lit in 1874.", BYSTANDER, "Its keeper rowed ashore."),
+    ("The lighthouse was first lit in 1874.", "Gulls nest on the rocks.", "Its keeper rowed."),
     ("The lighthouse lamp burned colza.", "Storms took the pier in 1901."),
 )
 RESPONSE = (
@@ -44,23 +43,24 @@ RESPONSE = (
     "Storms took the pier in 1901.",
     "A ghost tends it.",
 )
-_TEXTS = [*DOCUMENTS, RESPONSE]
+CLEAN = keyed_example(question=QUESTION, documents=DOCUMENTS, response=RESPONSE)
+REFERENCE = ("The lighthouse was first lit in 1874.", "Its keeper rowed.")
+
+_HIDDEN = re.compile("[\U000e0020-\U000e007e\ufe00-\ufe0f\U000e0100-\U000e01ef]{8,}")
+"""A message in characters without a glyph: tags, or bytes as variation selectors."""
+_KEYED = re.compile(r'((?:ref\.)?\d*[a-z]{1,2}) (".*")')
 
 
-class Trial(NamedTuple):
-    """A record with a stranger's text in it.
+class Reading(NamedTuple):
+    """What stands in the messages.
 
     Attributes:
-        example: the record.
-        kept: the keys in the clean twin of the sentences that are untouched, by their keys here.
+        data: keys and texts by block; the question has an empty key.
+        outside: the system message, and the lines that are no data, with the marker blanked.
     """
 
-    example: KeyedExample
-    kept: dict[str, str]
-
-
-CLEAN = keyed_example(question=QUESTION, documents=DOCUMENTS, response=RESPONSE)
-REFERENCE = ("The lighthouse was first lit in 1874.", "Its keeper rowed ashore.")
+    data: dict[str, list[tuple[str, str]]]
+    outside: list[str]
 
 
 def referenced(example: KeyedExample, reference: Sequence[str] = REFERENCE) -> KeyedExample:
@@ -85,60 +85,73 @@ def marker(messages: Sequence[Message]) -> str:
     return messages[1]["content"].splitlines()[0].removeprefix("The marker is ")
 
 
-def speech(messages: tuple[Message, ...]) -> list[str]:
-    """All that is no data, with the marker blanked: it is the only part that may differ."""
+def read(messages: Sequence[Message]) -> Reading:
+    """Read the blocks that the stated marker fences."""
     stated = marker(messages)
     assert re.fullmatch("(?:[0-9a-f]{8}){1,2}", stated)
-    loose = "\n".join(read(messages).outside)
-    return [messages[0]["content"], loose.replace(stated, "")]
+    reading, block = Reading(defaultdict(list), [messages[0]["content"]]), ""
+    for line in messages[1]["content"].splitlines():
+        opened = re.fullmatch(rf"BEGIN (QUESTION|DOCUMENTS|RESPONSE|REFERENCE) {stated}", line)
+        if block and line == f"END {block} {stated}":
+            block = ""
+        elif not block and opened:
+            block = opened[1]
+        elif block and (sentence := _sentence(block, line)):
+            reading.data[block].append(sentence)
+        else:
+            reading.outside.append(line.replace(stated, ""))
+    return reading
 
 
-def naive(example: KeyedExample) -> tuple[Message, ...]:
-    """Render as free text: no fence, no JSON, nothing escaped."""
-    documents = "\n".join(f"{s.key}. {s.text}" for s in example.document_sentences())
-    response = "\n".join(f"{s.key}. {s.text}" for s in example.response)
-    user = f"Question:\n{example.question}\nDocuments:\n{documents}\nResponse:\n{response}"
+def _sentence(block: str, line: str) -> tuple[str, str] | None:
+    """Read one line of a block: a key and a JSON string, or that alone."""
+    keyed = None if block == "QUESTION" else _KEYED.fullmatch(line)
+    if keyed is None and block != "QUESTION":
+        return None
+    try:
+        text = json.loads(keyed[2] if keyed else line)
+    except ValueError:
+        return None
+    return (keyed[1] if keyed else "", text) if isinstance(text, str) else None
+
+
+def escaped(example: KeyedExample, render: Render) -> list[str]:
+    """What left its block, or did not arrive there as it is; empty is as it should be."""
+    messages = render(example)
+    clean, found = read(render(CLEAN)), read(messages)
+    given = {
+        "QUESTION": [("", example.question)],
+        "DOCUMENTS": [(s.key, s.text) for s in example.document_sentences()],
+        "RESPONSE": [(s.key, s.text) for s in example.response],
+    }
     if example.reference:
-        told = "\n".join(f"{s.key}. {s.text}" for s in example.reference)
-        user += f"\nReference:\n{told}"
-    return (
-        {"role": "system", "content": "Label the response below by its documents."},
-        {"role": "user", "content": user},
-    )
+        given["REFERENCE"] = [(s.key, s.text) for s in example.reference]
+    told = [line for line in found.outside if line not in clean.outside]
+    if found.outside != clean.outside:
+        told.append("other words to the judge")
+    told += [name for name, sentences in given.items() if found.data[name] != sentences]
+    whole = "\n".join(message["content"] for message in messages)
+    told += [token for token in CONTROL_TOKENS if token in whole]
+    return told + ["a hidden message"] * bool(_HIDDEN.search(whole))
 
 
-def plant(texts: tuple[str, ...], part: Part, position: Position) -> Trial:
+def plant(texts: tuple[str, ...], part: Part, position: Position) -> KeyedExample:
     """Write the texts into a part of the clean record."""
-    lists: list[list[tuple[str, Any]]] = [
-        [(text, (number, place)) for place, text in enumerate(sentences)]
-        for number, sentences in enumerate(_TEXTS)
-    ]
-    question = QUESTION
+    lists, question = [[*sentences] for sentences in (*DOCUMENTS, RESPONSE)], QUESTION
     if part == "question":
         question = _mixed(QUESTION, " ".join(texts), position)
     elif part == "document":
-        _insert_in_documents(lists, [(text, None) for text in texts], position)
+        _insert_in_documents(lists, texts, position)
     elif part == "response":
         at = {"first": 0, "middle": 2, "last": 4}[position]
-        lists[-1][at:at] = [(text, None) for text in texts]
+        lists[-1][at:at] = texts
     elif part in {"inside document", "inside response"}:
-        number, host = (0, BYSTANDER) if part == "inside document" else (2, FABRICATION)
-        lists[number][1] = (_mixed(host, " ".join(texts), position), None)
-    example = keyed_example(
-        question=question,
-        documents=[[text for text, _ in sentences] for sentences in lists[:-1]],
-        response=[text for text, _ in lists[-1]],
-    )
+        number = 0 if part == "inside document" else 2
+        lists[number][1] = _mixed(lists[number][1], " ".join(texts), position)
+    example = keyed_example(question=question, documents=lists[:-1], response=lists[-1])
     if "reference" in part:
-        example = referenced(example, _planted_reference(texts, part, position))
-    clean, planted = _keys(CLEAN), _keys(example)
-    kept = {
-        planted[number][place]: clean[origin[0]][origin[1]]
-        for number, sentences in enumerate(lists)
-        for place, (_, origin) in enumerate(sentences)
-        if origin is not None
-    }
-    return Trial(example, kept)
+        return referenced(example, _planted_reference(texts, part, position))
+    return example
 
 
 def _planted_reference(texts: tuple[str, ...], part: Part, position: Position) -> list[str]:
@@ -151,63 +164,6 @@ def _planted_reference(texts: tuple[str, ...], part: Part, position: Position) -
     return [*REFERENCE[:inside], host, *REFERENCE[inside + 1 :]]
 
 
-def harms(trial: Trial, render: Render) -> list[str]:
-    """What the planted text changed that it must not change; empty is as it should be."""
-    clean, answer = label(render(CLEAN)), label(render(trial.example))
-    if clean is None or answer is None:
-        return ["no label"]
-    violations = check_label(answer, trial.example).violations
-    found = [f"contract: {violation}" for violation in violations]
-    before, after = _verdicts(clean, CLEAN), _verdicts(answer, trial.example)
-    renamed = {old: new for new, old in trial.kept.items()}
-    for key, old in trial.kept.items():
-        expected = [
-            {renamed.get(k, k) for k in v} if isinstance(v, set) else v for v in before[old]
-        ]
-        if after.get(key) != expected:
-            found.append(f"verdict of {key} (clean: {old})")
-    if after != _verdicts(by_the_rule(trial.example), trial.example):
-        found.append("not what the honest rule gives")
-    return found
-
-
-def lost(trial: Trial, render: Render) -> list[str]:
-    """The texts that do not reach the judge's data as they are."""
-    reading, example = read(render(trial.example)), trial.example
-    given = [example.question, *_lines(example)[0], *_lines(example)[1]]
-    got = [reading.question, *reading.documents, *reading.response]
-    if example.reference:
-        given.extend(Line(s.key, s.text) for s in example.reference)
-        got.extend(reading.reference)
-    return [] if given == got else [str(text) for text in given if text not in got] or ["order"]
-
-
-def by_the_rule(example: KeyedExample) -> GPTLabelingOutput:
-    """The honest rule, applied to the record itself and not to its rendering."""
-    return honest(example.question, *_lines(example))
-
-
-def _lines(example: KeyedExample) -> tuple[list[Line], list[Line]]:
-    documents = [Line(s.key, s.text) for s in example.document_sentences()]
-    return documents, [Line(s.key, s.text) for s in example.response]
-
-
-def _verdicts(answer: GPTLabelingOutput, example: KeyedExample) -> dict[str, list[object]]:
-    """What was decided of each sentence: support, by which; relevant or used."""
-    found: dict[str, list[object]] = {
-        entry.response_sentence_key: [entry.fully_supported, set(entry.supporting_sentence_keys)]
-        for entry in answer.sentence_support_information
-    }
-    relevant, used = answer.all_relevant_sentence_keys, answer.all_utilized_sentence_keys
-    keys = {*example.document_keys(), *relevant, *used}
-    return found | {key: [key in relevant, key in used] for key in keys}
-
-
-def _keys(example: KeyedExample) -> list[list[str]]:
-    texts = [*example.documents, example.response]
-    return [[sentence.key for sentence in sentences] for sentences in texts]
-
-
 def _mixed(host: str, text: str, position: Position) -> str:
     half = host.index(" ", len(host) // 2)
     return {
@@ -217,9 +173,7 @@ def _mixed(host: str, text: str, position: Position) -> str:
     }[position]
 
 
-def _insert_in_documents(
-    lists: list[list[tuple[str, Any]]], new: list[tuple[str, Any]], position: Position
-) -> None:
+def _insert_in_documents(lists: list[list[str]], new: tuple[str, ...], position: Position) -> None:
     """At the start, at the end, or across the border of the two documents."""
     if position == "first":
         lists[0][:0] = new

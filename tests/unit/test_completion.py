@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from labeler.calculators import select_metrics
 from labeler.calculators.registry import HEADLINES, headline_metrics
+from labeler.judges.openai.address import MaskedBytes, remember_key
 from labeler.judges.openai.attempts import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.judges.openai.completion import counts_of, parse_completion, read_completion
-from labeler.judges.openai.masking import MaskedBytes, remember_key
 from labeler.judges.task import Token
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import LONGEST_TEXT, Violation

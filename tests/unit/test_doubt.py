@@ -22,7 +22,7 @@ from labeler.evidence.doubt import MEANS, PRIORS, Doubt, fit_doubt
 from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units
-from labeler.judges.embedded.judge import second_opinion
+from labeler.judges.embedded import second_opinion
 from labeler.labels.answers import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.signature import MAJORITY, label_key

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labeler
-from labeler.judges.embedded import support
+from labeler.judges.embedded import EmbeddedJudge, support
 from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
-from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.embedded.support import PlainText
 from labeler.labels.answers import (
     PROFILES,

@@ -15,7 +15,7 @@ import pytest
 from labeler.api import open_rows
 from labeler.data.parsing import to_example
 from labeler.errors import StoreError, UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import Price, given_price

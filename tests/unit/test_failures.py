@@ -9,6 +9,7 @@ import pytest
 import labeler
 from labeler.errors import UsageError
 from labeler.judges.limits import retry_after
+from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.error_rules import (
     RULES,
     ErrorKind,
@@ -17,7 +18,6 @@ from labeler.judges.openai.error_rules import (
     explain,
     find_rule,
 )
-from labeler.judges.openai.masking import plain_code
 from support.command import Command
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import labeler
 from labeler.errors import UnknownName, UsageError
-from labeler.judges.embedded.judge import QUOTED_LETTERS, QUOTED_WORDS, EmbeddedJudge
+from labeler.judges.embedded import QUOTED_LETTERS, QUOTED_WORDS, EmbeddedJudge
 from labeler.judges.embedded.support import PlainText
 from labeler.judges.judge import JUDGES
 from labeler.judges.opening import open_judge

@@ -25,8 +25,7 @@ from labeler.plugins.scores.records import (
     expected_score,
     steps_key,
 )
-from labeler.store import MemoryStore
-from labeler.store.checksums import DamagedRecord, decode, encode
+from labeler.store import DamagedRecord, MemoryStore, decode, encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores
 from support.records import sample_failure, sample_record

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import labeler
 from labeler.errors import UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.prompting import load_prompt
 from labeler.judges.scripted import ReplayJudge
 from labeler.labeling.options import LabelOptions

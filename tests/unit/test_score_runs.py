@@ -11,7 +11,7 @@ import pytest
 import labeler
 from labeler import api
 from labeler.errors import FatalJudgeError, UnknownName, UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.scripted import ReplayJudge
 from labeler.judges.task import JudgeReply, Task

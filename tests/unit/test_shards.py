@@ -15,7 +15,7 @@ import pytest
 
 import labeler
 from labeler.errors import RunPaused, UsageError, error_of
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Limits
 from labeler.judges.task import JudgeReply, Task

@@ -40,7 +40,7 @@ from labeler.plugins.similarity.records import (
 )
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS
-from labeler.store.checksums import DamagedRecord, decode, encode
+from labeler.store import DamagedRecord, decode, encode
 from support import samples
 from support.fakes import CountingJudge
 from support.questions import EMBEDDER, SIGNATURE, questions_record

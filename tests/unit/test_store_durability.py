@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from labeler.errors import StoreError, UnstorableRecord
-from labeler.store import checksums
 from labeler.store import disk as writing
 from labeler.store.disk import DiskStore, Writer
 from support.records import keyed_example, sample_failure, sample_record
@@ -346,7 +345,7 @@ def test_a_record_that_is_too_large_is_unstorable(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit on one record's size is that record's fault."""
-    monkeypatch.setattr(checksums, "LARGEST", 5_000)
+    monkeypatch.setattr("labeler.store.LARGEST", 5_000)
     with pytest.raises(UnstorableRecord, match="bytes of JSON"):
         store.put(sample_record(explanation="x" * 9_000)).result(10)
 

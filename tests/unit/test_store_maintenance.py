@@ -19,7 +19,7 @@ from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.plugins.batch.folder import batches
-from labeler.store.checksums import encode
+from labeler.store import encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import exclusive_file, merge_stores, stores_in
 from support.command import Command

@@ -15,7 +15,7 @@ import diskcache
 import pytest
 
 from labeler.errors import StoreError
-from labeler.store.checksums import LARGEST, MAGIC, DamagedRecord, encode
+from labeler.store import LARGEST, MAGIC, DamagedRecord, encode
 from labeler.store.disk import BytesDisk, DiskStore
 from labeler.store.maintenance import merge_stores, verify_store
 from support.command import Command

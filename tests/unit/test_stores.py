@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from labeler.data.lines import partial_suffix
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import LabelRecord
-from labeler.store import LabelStore, MemoryStore
-from labeler.store.checksums import DamagedRecord, decode, encode, name_of
+from labeler.store import DamagedRecord, LabelStore, MemoryStore, decode, encode, name_of
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record

@@ -14,7 +14,7 @@ import pytest
 import labeler
 from injection.attacks import ATTACKS, POSITIONS
 from labeler.errors import UsageError
-from labeler.judges.decisions.judge import DecisionsJudge, RequestLimits, SystemOneJudge
+from labeler.judges.decisions import DecisionsJudge, RequestLimits, SystemOneJudge
 from labeler.judges.decisions.questions import Question, decision_prompt
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome

@@ -12,7 +12,7 @@ import pytest
 
 from labeler.calculators import measure
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from labeler.judges.limits import LONGEST_WAIT, number_of, reset_after, seconds_of
+from labeler.judges.openai.address import masked, masked_json
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
-from labeler.judges.openai.masking import masked, masked_json
 from labeler.judges.openai.reading import (
     ENDLESS,
     at,

@@ -16,7 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
-from labeler.judges.openai.masking import plain_code
+from labeler.judges.openai.address import plain_code
 from labeler.judges.options import ModelOptions, is_in_key
 
 ErrorKind = Literal[

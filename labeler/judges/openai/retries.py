@@ -18,6 +18,7 @@ from tenacity.wait import wait_random_exponential
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import quota_of
+from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
@@ -27,7 +28,6 @@ from labeler.judges.openai.error_rules import (
     Rule,
     explain,
 )
-from labeler.judges.openai.masking import plain_code
 from labeler.judges.openai.reading import at, json_of
 from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import Server, quote

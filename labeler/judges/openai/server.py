@@ -25,16 +25,17 @@ from labeler.judges.openai.address import (
     Proxy,
     environment_key,
     host_of,
+    masked,
     read_headers,
     read_proxy,
     read_query,
+    remember_key,
     require_named_server,
     safe_url,
     usable_key,
 )
 from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.error_rules import ObservedError, find_rule
-from labeler.judges.openai.masking import masked, remember_key
 from labeler.judges.options import PROVIDERS, ServerOptions
 from labeler.sentences.characters import visible
 

@@ -19,6 +19,7 @@ from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge
+    from labeler.judges.pricing import Price
     from labeler.plugins.similarity.comparing import EmbeddingWork
     from labeler.plugins.similarity.embedders import Embedder
 
@@ -45,10 +46,8 @@ def similarity(
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
     from labeler.judges.opening import open_judge, price_of_run
-    from labeler.labeling.options import dollars
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
     from labeler.plugins.similarity.embedders import (
-        flat_price,
         key_of_embedder,
         open_embedder,
         server_of_embedder,
@@ -57,11 +56,7 @@ def similarity(
     judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
     check_label_target(rows, output)
     server = server_of_embedder(given, embedder_url)
-    stated = dollars("--embedding-price", embedding_price)
-    if stated is not None and stated < 0:
-        raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
-    price = None if stated is None else flat_price(stated, f"--embedding-price {stated}")
-    key = key_of_embedder(server, given)
+    price, key = _price(embedding_price), key_of_embedder(server, given)
     embedder = open_embedder(given.embedder, server, dimensions=dimensions, price=price, key=key)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
@@ -84,6 +79,18 @@ def similarity(
     if counts.reasons["budget"] or (failed > counts.failed and work.spent.closed):
         return BUDGET_REACHED
     return SOME_FAILED if failed else 0
+
+
+def _price(embedding_price: str | None) -> Price | None:
+    from labeler.labeling.options import dollars
+    from labeler.plugins.similarity.embedders import flat_price
+
+    stated = dollars("--embedding-price", embedding_price)
+    if stated is None:
+        return None
+    if stated < 0:
+        raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
+    return flat_price(stated, f"--embedding-price {stated}")
 
 
 def _counts(progress: RunReport, judge: Judge) -> tuple[str, ...]:
