@@ -108,8 +108,9 @@ class Ratio:
         if numerator is None or denominator is None:
             return
         try:
-            whole = operator.index(_exact(denominator))
-            self._set(_exact(numerator), whole, self.undefined, self.convention)
+            whole: Any = _exact(denominator)
+            parts = _exact(numerator), operator.index(whole), self.undefined, self.convention
+            self._set(*parts)
             is_finite = self.value is None or math.isfinite(self.value)
         except TypeError:
             given = f"{numerator!r:.40} / {denominator!r:.40}"
