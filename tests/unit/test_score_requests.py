@@ -256,7 +256,7 @@ def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
 def test_a_record_reads_back_as_it_was() -> None:
     """With its distribution, whose names are numbers again."""
     stored = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
-    again = parse_outcome(stored.model_dump_json())
+    again = parse_outcome(stored.model_dump_json().encode())
     assert again == stored
     assert isinstance(again, ScoreRecord)
     assert again.fault() is None
