@@ -211,14 +211,14 @@ def named_keywords(function: F) -> F:
     An unknown keyword is rejected with the names that it has. If the function fails because an
     argument is of another type than its annotation, the error names the argument.
     """
-    names = keywords_of(function)
+    names = dict.fromkeys(keywords_of(function))
     signature = inspect.signature(function)
     checks_itself = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
 
     @functools.wraps(function)
     def call(*args: object, **given: object) -> object:
         __tracebackhide__ = True  # pytest then shows the caller's line
-        if not checks_itself and not given.keys() <= set(names):
+        if not checks_itself and not given.keys() <= names.keys():
             check_options(function.__qualname__, given, names)
         try:
             return function(*args, **given)

@@ -149,7 +149,7 @@ def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:
     """
     first = next((one for one in in_order(found) if one.group is None), None)
     if first is None or first.raw is None:
-        return f"{sides}: nothing to compare, no sentence or answer was judged on both sides"
+        return f"{sides}: nothing to compare, no sentence or answer was judged on both sides."
     agreed = round(first.raw * first.units)
     words = first.words
     if first.units == 1:
@@ -157,7 +157,7 @@ def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:
     share = f"{agreed:,} of {first.units:,} {words} ({percent(first.raw)})"
     chance = first.by_chance
     by_chance = "" if chance is None else f"; chance alone would give {percent(chance)}"
-    return f"{sides} agree on {share}{by_chance}"
+    return f"{sides} agree on {share}{by_chance}."
 
 
 def show_agreement(

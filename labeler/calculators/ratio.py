@@ -7,7 +7,7 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import repeat
@@ -96,6 +96,34 @@ class Ratio:
     undefined: str | None = None
     convention: float | None = None
 
+    def __post_init__(self) -> None:
+        """Make the parts exact whatever a user's metric gives; NaN and infinity are undefined.
+
+        Raises:
+            TypeError: the numerator is not a number, or the denominator is not a whole number.
+        """
+        numerator, denominator = self.numerator, self.denominator
+        if type(numerator) is type(denominator) is int and 0 <= numerator <= denominator > 0:
+            return  # a share
+        if numerator is None or denominator is None:
+            return
+        try:
+            whole: Any = _exact(denominator)
+            parts = _exact(numerator), operator.index(whole), self.undefined, self.convention
+            self._set(*parts)
+            is_finite = self.value is None or math.isfinite(self.value)
+        except TypeError:
+            given = f"{numerator!r:.40} / {denominator!r:.40}"
+            raise TypeError(f"a ratio is a number over a whole number, not {given}") from None
+        except (OverflowError, ValueError):
+            is_finite = False
+        if not is_finite:
+            self._set(None, None, NOT_FINITE, None)
+
+    def _set(self, *parts: object) -> None:
+        for name, part in zip(self.__slots__, parts, strict=True):
+            object.__setattr__(self, name, part)
+
     @classmethod
     @lru_cache(maxsize=1 << 12)
     def of(cls, numerator: int | Fraction, denominator: int, *, if_empty: str) -> Ratio:
@@ -112,6 +140,7 @@ class Ratio:
         return cls(None, None, undefined=reason)
 
     @classmethod
+    @lru_cache(maxsize=2)
     def flag(cls, holds: bool) -> Ratio:
         """Return a yes-or-no value: 1/1 or 0/1."""
         return cls(int(holds), 1)
@@ -194,28 +223,6 @@ class Ratio:
     __divmod__, __rdivmod__ = _applied(divmod), _reflected(divmod)
     __pow__, __rpow__ = _applied(pow), _reflected(pow)
     conjugate, real, imag = __pos__, property(__pos__), 0.0
-
-    def checked(self) -> Ratio:
-        """Return the ratio of a user's metric with exact parts; undefined for NaN and infinity.
-
-        Raises:
-            TypeError: the numerator is not a number, or the denominator is not a whole number.
-        """
-        numerator, denominator = self.numerator, self.denominator
-        if type(numerator) is type(denominator) is int and 0 <= numerator <= denominator > 0:
-            return self  # a share is finite
-        if numerator is None or denominator is None:
-            return self
-        found = self
-        try:
-            if not (isinstance(numerator, _EXACT) and isinstance(denominator, int)):
-                whole = operator.index(_exact(denominator))
-                found = replace(self, numerator=_exact(numerator), denominator=whole)
-            value = found.value
-            finite = value is None or math.isfinite(value)
-        except (OverflowError, ValueError):
-            finite = False
-        return found if finite else self.missing(NOT_FINITE)
 
     @property
     def exact(self) -> Fraction:

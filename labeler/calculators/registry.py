@@ -89,11 +89,8 @@ class Metric:
             counted: the tally of a label, or a record of the metric's kind.
             row: id of the record, for errors.
 
-        Returns:
-            The ratio; undefined (``not_finite``) if the function gives NaN or infinity.
-
         Raises:
-            UsageError: the function fails, or returns something else than a ratio of numbers.
+            UsageError: the function fails, or returns something else than a ratio.
         """
         try:
             found: object = self.compute(counted)
@@ -108,13 +105,7 @@ class Metric:
                 f"metric {self.id!r} gave {type(found).__name__} for record {row!r}; it must "
                 "return a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
             )
-        try:
-            return found.checked()
-        except TypeError as error:
-            raise UsageError(
-                f"metric {self.id!r} gave {found.numerator!r:.40} / {found.denominator!r:.40} for "
-                f"record {row!r}; a ratio is a number over a whole number"
-            ) from error
+        return found
 
     def remedies(self, reasons: Iterable[str]) -> Iterator[str]:
         """Yield how labels get what reasons such as ``needs_reference`` say that they lack."""

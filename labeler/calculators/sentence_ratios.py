@@ -284,9 +284,10 @@ def citation_recall(tally: Tally) -> Ratio:
     Undefined when: the response has no citation marker (``no_citations``), no sentence needs
     support, or one has no verdict.
     """
-    missing, cited = _lacks_citations(tally), len(tally.well_cited)
-    share = Ratio.of(cited, _in_need(tally), if_empty="no_claiming_sentences")
-    return share if missing is None else missing
+    missing = _lacks_citations(tally)
+    if missing is not None:
+        return missing
+    return Ratio.of(len(tally.well_cited), _in_need(tally), if_empty="no_claiming_sentences")
 
 
 @_citation(

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 from labeler.calculators.ratio import Ratio
@@ -44,6 +45,7 @@ from labeler.sentences.example import DOCUMENT, position
 GENERAL = "general"
 COMPLETENESS = "completeness"
 """Name by which a record says that its judge does not measure completeness."""
+_DOCUMENT = attrgetter("document")
 TEN_THOUSAND = 10_000
 """Parts of a probability: metrics read four decimal places."""
 
@@ -155,12 +157,12 @@ class Tally:
     @cached_property
     def relevant_documents(self) -> frozenset[int]:
         """Indices of the documents that hold a relevant sentence."""
-        return frozenset(position(key).document for key in self.relevant)
+        return frozenset(map(_DOCUMENT, map(position, self.relevant)))
 
     @cached_property
     def utilized_documents(self) -> frozenset[int]:
         """Indices of the documents that hold a utilized sentence."""
-        return frozenset(position(key).document for key in self.utilized)
+        return frozenset(map(_DOCUMENT, map(position, self.utilized)))
 
     @cached_property
     def relevant_chunks(self) -> frozenset[int]:

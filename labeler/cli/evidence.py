@@ -106,7 +106,7 @@ def _plan(
         f"labeler review {named}; or fill in its column answer, and labeler certify {named} "
         "--answers ANSWERS.csv"
     )
-    print_lines([f"{made.conclusion}. They are in {path}. Next: {next_}"])
+    print_lines([f"{made.conclusion} They are in {path}. Next: {next_}"])
 
 
 def _continue(
@@ -139,7 +139,7 @@ def _continue(
     write_plan(found, path)
     if not found.is_finished:
         more = f"{plural(len(found.sentences), 'sentence')}{found.twice}, that {path} asks for now"
-        print_lines([f"{found.conclusion}. Next: {more}"])
+        print_lines([f"{found.conclusion} Next: {more}"])
         return SOME_FAILED
     certificate = found.issue()
     if output is None:

@@ -41,6 +41,7 @@ from labeler.sentences.display import (
     Displayed,
     Grid,
     Section,
+    as_sentence,
     number,
     plural,
     shortened,
@@ -75,7 +76,7 @@ class PeopleAgreement(Displayed):
         found = [conclude_agreement(self.fields, "The judge and people")]
         every = (one for one in self.estimates if one.group is None and one.ppi.interval)
         only_if = "" if self.random_sample else ", if people judged records drawn at random"
-        return [*found, *(f"{one.sentence}{only_if}" for one in list(every)[:1])]
+        return [*found, *(as_sentence(f"{one.sentence}{only_if}") for one in list(every)[:1])]
 
     def _display(self) -> Display:
         notes = [*self.matched.lines(), *(f"note: {warning}" for warning in self.warnings)]

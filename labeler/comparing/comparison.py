@@ -29,6 +29,7 @@ from labeler.sentences.display import (
     Display,
     Displayed,
     Grid,
+    as_sentence,
     digits_for,
     display_of,
     figure,
@@ -323,7 +324,7 @@ class Comparison(Displayed):
     Example:
         >>> found = labeler.compare(labels, labels)
         >>> print(found.conclusion)
-        no difference: all 14 pairs have equal values
+        No difference: all 14 pairs have equal values.
         >>> found.counts.pairs, found["adherence"].difference
         (14, 0.0)
     """
@@ -450,7 +451,7 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
             kinds.setdefault(one.conclusion.kind, []).append(one.letter)
         found = "; ".join(f"{', '.join(letters)} {kind}" for kind, letters in kinds.items())
         warnings = dict.fromkeys(one.counts.warning for one in self)
-        return "; ".join(filter(None, [*warnings, f"against A: {found}"]))
+        return as_sentence("; ".join(filter(None, [*warnings, f"against A: {found}"])))
 
     @property
     def conclusions(self) -> list[str]:

@@ -18,6 +18,7 @@ from labeler.sentences.display import (
     Grid,
     Section,
     arrow,
+    as_sentence,
     figure,
     number,
     plural,
@@ -65,13 +66,12 @@ def conclude(found: Comparison) -> Conclusion:
 
     A difference is certain if the verdict says so; then its interval excludes 0.
     """
-    if found.whole:
-        first = found.whole.conclusion
-        groups = _largest_change(found, first.row)
-        return replace(first, sentence="; ".join(filter(None, (first.sentence, groups))))
-    first = _certain(found) or _open(found)
-    sentence = "; but ".join((first.sentence, *islice(found.losses(), 1)))
-    return replace(first, sentence="; ".join(filter(None, (found.counts.warning, sentence))))
+    of = found.whole or found
+    first = _certain(of) or _open(of)
+    sentence = "; but ".join((first.sentence, *islice(of.losses(), 1)))
+    groups = _largest_change(found, first.row) if found.whole else ""
+    parts = filter(None, (of.counts.warning, sentence, groups))
+    return replace(first, sentence=as_sentence("; ".join(parts)))
 
 
 def _certain(found: Comparison) -> Conclusion | None:

@@ -44,6 +44,7 @@ from labeler.sentences.display import (
     Grid,
     Section,
     arrow,
+    as_sentence,
     figure,
     have,
     number,
@@ -235,7 +236,7 @@ class LabelDiff(Displayed):
         remarks = [verdicts, left_out]
         if sum(parts.values()) > total:  # most records say nothing about the judge
             remarks.reverse()
-        return "; ".join(filter(None, (self.counts.warning, *remarks)))
+        return as_sentence("; ".join(filter(None, (self.counts.warning, *remarks))))
 
     def _flips_of(self, group: str | None) -> list[FlipCount]:
         """Return the flips of a group, the most telling field first."""

@@ -51,7 +51,14 @@ from labeler.errors import (
     describe_faults,
     path_in,
 )
-from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, parse_outcome, requested_kind
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    Outcome,
+    parse_outcome,
+    requested_kind,
+    written_kind,
+)
 from labeler.sentences.characters import plain_json, visible
 
 _LOG = logging.getLogger(__name__)
@@ -63,11 +70,6 @@ STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
 SHARDS = "shards"
 """Holds the stores of shards, inside the folder of a label store."""
-_LABEL = b'{"kind":"label",'
-_OTHERS = tuple(
-    b'{"kind":"%b",' % kind for kind in (b"score", b"steps", b"questions", b"retrieval")
-)
-"""Beginnings of lines whose kind is known without parsing them."""
 
 
 def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
@@ -236,6 +238,8 @@ def outcome_of(line: Line) -> AnyOutcome:
     try:
         content, is_intact = without_checksum(line.content)
         outcome = parse_outcome(content)
+        if is_intact:
+            return outcome
         # Constants that pydantic accepts as numbers in metadata and JSON does not have.
         if b"NaN" in line.content or b"Infinity" in line.content:
             parse_object(line, is_strict=True)
@@ -253,8 +257,6 @@ def outcome_of(line: Line) -> AnyOutcome:
             f"{line.where}: not a label record: {faults}; if these are rows, label them first: "
             "labeler label ROWS -o labels.jsonl"
         ) from error
-    if is_intact:
-        return outcome
     if fault := None if isinstance(outcome, LabelFailure) else outcome.fault():
         raise UsageError(
             f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "
@@ -413,8 +415,8 @@ class LabelView(Sequence[Outcome]):
         return _Places(offsets, numbers, others)
 
     def _is_label(self, content: bytes, number: int) -> bool:
-        if content.startswith((_LABEL, *_OTHERS)):
-            return content.startswith(_LABEL)
+        if kind := written_kind(content):
+            return kind == "label"
         return requested_kind(outcome_of(self._line(content, number))) in {"label", None}
 
     def _line(self, content: bytes, number: int) -> Line:

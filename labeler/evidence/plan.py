@@ -276,13 +276,13 @@ class Plan(Displayed):
         name = plain_name(METRICS[goal.metric])
         if not self.looks:
             return (
-                f"read {len(self.sentences):,} of {plural(self.units.sentences, 'sentence')} "
-                f"first{self.twice}, about {self.needed:,} in all, to certify {name} {goal}"
+                f"Read {len(self.sentences):,} of {plural(self.units.sentences, 'sentence')} "
+                f"first{self.twice}, about {self.needed:,} in all, to certify {name} {goal}."
             )
         return (
-            f"not yet: about {plural(self.needed, 'more sentence')}. {name.capitalize()}: "
+            f"Not yet: about {plural(self.needed, 'more sentence')}. {name.capitalize()}: "
             f"{percent(self.value, 1)} ({in_percent(low, 1)} to {percent(high, 1)}) after "
-            f"{plural(len(self.answers), 'sentence')}"
+            f"{plural(len(self.answers), 'sentence')}."
         )
 
     @property

@@ -351,7 +351,7 @@ class ForeignRecord(Record[Any]):
         return self.key
 
 
-def parse_outcome(content: str | bytes) -> AnyOutcome:
+def parse_outcome(content: bytes) -> AnyOutcome:
     """Parse an outcome of any kind; other modules' kinds are imported when one occurs.
 
     Raises:
@@ -359,7 +359,7 @@ def parse_outcome(content: str | bytes) -> AnyOutcome:
         ValidationError: the content is not an outcome.
         ExtensionError: the package that declares its kind fails.
     """
-    kind = _kind_of(content)
+    kind = written_kind(content) or _kind_of(content)
     if kind == "failure":
         return LabelFailure.model_validate_json(content)
     if kind in RECORDS:
@@ -381,11 +381,20 @@ class _Kind(msgspec.Struct):
 
 
 _KIND = msgspec.json.Decoder(_Kind)
+_BEGIN = re.compile(rb'\{"kind":"([\w-]+)",')
+"""The beginning of every record that this package writes."""
 _NO_KIND = "it has no 'kind' of label, score or failure"
 _LONGEST_KIND = 64
 
 
-def _kind_of(content: str | bytes) -> str:
+def written_kind(content: bytes) -> str | None:
+    """Return the kind of a record as this package writes it, unparsed; ``None`` for other texts."""
+    begin = _BEGIN.match(content)
+    kind = begin[1].decode() if begin else None
+    return kind if kind in RECORDS else None
+
+
+def _kind_of(content: bytes) -> str:
     """Return the kind of an outcome; "label" if pydantic is left to describe what is wrong.
 
     Raises:

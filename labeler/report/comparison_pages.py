@@ -92,7 +92,7 @@ def write_comparison(
     first, *details = sections(Comparisons(map(_with_few_moved, found)), details=True)
     values = {
         "title": f"{found[0].a.name} → {', '.join(one.b.name for one in found)}",
-        "conclusion": _sentence(found.conclusion),
+        "conclusion": found.conclusion,
         "sides": [*found.records],
         "reports": {
             letter: quote(str(file.relative_to(path.parent))) for letter, file in reports.items()
@@ -140,10 +140,6 @@ def _with_few_moved(found: Comparison) -> Comparison:
     return replace(found, rows=tuple(rows), whole=whole)
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 def _compared(
     found: Comparison,
     ids: Iterable[str],
@@ -153,7 +149,7 @@ def _compared(
     """Return the values of one set of labels against the base; plots go right if it is better."""
     return {
         "letter": found.letter,
-        "conclusion": _sentence(str(found.conclusion)),
+        "conclusion": str(found.conclusion),
         "directions": ("worse", "better") if found.same_judge else ("lower", "higher"),
         "parts": [*_parts(found)],
         "moved": [moved_record(name, a[name], b[name]) for name in ids if name in a and name in b],
@@ -435,7 +431,7 @@ def _text(value: Fraction | None, reason: str | None) -> str:
 def _diff_values(total: LabelDiff) -> dict[str, Any]:
     return {
         "title": f"{total.a.name} → {total.b.name}",
-        "conclusion": _sentence(total.conclusion),
+        "conclusion": total.conclusion,
         "sides": (("A", total.a), ("B", total.b)),
         "counts": total.counts,
         "flipped": total.flipped,

@@ -225,6 +225,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
+def as_sentence(text: str) -> str:
+    """Return a text with a capital letter at its beginning and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def have(count: int) -> str:
     """Return the verb after a count: ``has`` after 1, else ``have``."""
     return "has" if count == 1 else "have"

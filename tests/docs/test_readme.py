@@ -76,7 +76,7 @@ def test_the_workflow_to_copy_runs(workplace: Path, warm: list[str]) -> None:
     run(shell("\n".join(script), warm), workplace, GITHUB_STEP_SUMMARY=str(summary))
     assert (workplace / "comparison.html").exists()
     written = summary.read_text(encoding="utf-8")
-    assert "no difference: all 14 pairs" in written
+    assert "No difference: all 14 pairs" in written
     assert "adherence drop" in written
 
 

@@ -292,10 +292,10 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     first, second, *_ = out.splitlines()
     assert first == (
         "The judge and people agree on 16 of 20 answers fully supported (80 %); chance alone would "
-        "give 50 %"
+        "give 50 %."
     )
-    assert second.startswith("answers fully supported by the judge .74, corrected by people .5")
-    assert second.endswith(", if people judged records drawn at random")
+    assert second.startswith("Answers fully supported by the judge .74, corrected by people .5")
+    assert second.endswith(", if people judged records drawn at random.")
     _, out, _ = agree(a, "--human", h, "--details")
     methods = ("people's own", "judge's own", "PPI++", "error-corrected")
     for words in (*methods, "drawn at random", "\n* small sample: "):

@@ -483,7 +483,7 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
     Labels(labels(200)).save(own)
     goal = ("--metric", "adherence_fraction", "--at-least", "0.6")
     code, out, _ = labeler_command("certify", own, *goal, "--plan", plan)
-    assert (code, out.startswith("read 60 of 400 sentences first, 6 of them twice")) == (0, True)
+    assert (code, out.startswith("Read 60 of 400 sentences first, 6 of them twice")) == (0, True)
     for _ in range(9):
         rows = list(csv.DictReader(plan.read_text().splitlines(keepends=True)))
         with answers.open("w", newline="") as file:
@@ -495,7 +495,7 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
         )
         if not code:
             break
-        assert out.startswith("not yet: about ")
+        assert out.startswith("Not yet: about ")
     assert out.startswith("Answer sentences supported: at least 0.6, ")
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
     code, _, err = labeler_command("certify", own, *goal, "--plan", plan)

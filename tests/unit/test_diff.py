@@ -213,7 +213,7 @@ def test_the_command_prints_flips_and_what_they_did(
     assert (code, err) == (0, "")
     assert out.startswith(
         "2 of 3 records have a verdict that differs: 1 answer no longer supported as a "
-        "whole; 1 answer sentence no longer supported\n"
+        "whole; 1 answer sentence no longer supported.\n"
     )
     _, out, _ = command("diff", *files, "--metrics", "relevance,adherence", "--details")
     assert "B: 3 labels of" in out

@@ -230,7 +230,7 @@ CASES = {
     "identical": (
         first_bad(60, 8),
         first_bad(60, 8),
-        "no difference: all 60 pairs have equal values",
+        "No difference: all 60 pairs have equal values",
     ),
     "gain": (
         first_bad(60, 20),
@@ -251,14 +251,14 @@ CASES = {
         first_bad(60, 8),
         first_bad(60, 9),
         (
-            "no difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with "
+            "No difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with "
             "60 pairs only one of .07 or more would show"
         ),
     ),
     "one of many": (
         first_bad(12, 0),
         first_bad(12, 6),
-        "not certain: 6 fewer of 12 answers fully ",
+        "Not certain: 6 fewer of 12 answers fully ",
     ),
     "one pair": (
         first_bad(1, 0),
@@ -291,7 +291,7 @@ def test_the_conclusion_is_one_sentence_of_plain_words(case: str) -> None:
 def test_a_conclusion_names_why_nothing_is_compared() -> None:
     """No value on both sides, or differences between judges' views of equal documents."""
     none = compare(first_bad(4, 0, relevant=()), first_bad(4, 0), "completeness").conclusion
-    assert (none.kind, str(none).partition(":")[0]) == ("not compared", "nothing to compare")
+    assert (none.kind, str(none).partition(":")[0]) == ("not compared", "Nothing to compare")
     equal = compare(
         first_bad(4, 0, relevant=["1a"]), first_bad(4, 0), "document_relevance"
     ).conclusion

@@ -96,7 +96,7 @@ def test_labels_of_every_profile_rest_on_a_retrieval_label(profile: str) -> None
         assert record.retrieval is not None
         assert record.fault() is None
         assert "response" not in record.label.relevance_explanation
-        assert parse_outcome(record.model_dump_json()) == record
+        assert parse_outcome(record.model_dump_json().encode()) == record
 
 
 def test_probabilities_of_relevance_are_those_of_the_retrieval_label() -> None:

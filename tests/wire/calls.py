@@ -128,11 +128,14 @@ class Call:
 
 
 def read_line(line: str) -> Json:
-    """What a line of a data block says: a question, or the key and text of a sentence."""
+    """What a line of a data block says: a question, or the key and text of a sentence.
+
+    Between the key and the text of an earlier turn stands its role.
+    """
     if line.startswith('"'):
         return {"question": json.loads(line)}
     key, _, text = line.partition(" ")
-    return {"key": key, "text": json.loads(text)}
+    return {"key": key, "text": json.loads(text[text.index('"') :])}
 
 
 def questions_for(call: Call) -> Json:

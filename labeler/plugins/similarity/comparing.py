@@ -206,9 +206,9 @@ def _compared(
             f"a budget needs a price, and none is known for embedder {embedder.spec}: give one "
             "(--embedding-price), or use an embedder that costs nothing"
         )
-    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as written:
+    with SpooledTemporaryFile(_IN_MEMORY) as written:
         outcomes = run_tasks(run, rows, [factory])
-        written.writelines(outcome.model_dump_json() + "\n" for outcome in outcomes)
+        written.writelines(outcome.model_dump_json().encode() + b"\n" for outcome in outcomes)
         written.seek(0)
         work.spent = run.budget.remaining()
         traffic = run.traffic_for(embedder, _REQUESTS, work.spent)
