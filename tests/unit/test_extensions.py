@@ -15,16 +15,13 @@ import pytest
 
 from labeler import extensions
 from labeler.api import label
-from labeler.audit.registry import CHECKS
 from labeler.calculators.registry import COLLECTED, METRICS
 from labeler.catalog import Catalog
-from labeler.cli.label import ENGINES
 from labeler.data.formats import READERS
 from labeler.errors import ExtensionError, UnknownName, UsageError
 from labeler.judges.options import PROVIDERS
 from labeler.judges.task import TASK_KINDS
 from labeler.labels.record import RECORDS
-from labeler.sentences.splitting import SPLITTERS
 from labeler.store import MemoryStore
 from support.command import Command
 from support.labeled import record
@@ -142,9 +139,7 @@ def test_a_package_that_cannot_load_is_named_when_it_is_used(
     assert all(part in str(error.value) for part in ("bad-package 1.0", target, "uninstall"))
 
 
-@pytest.mark.parametrize(
-    "catalog", [METRICS, CHECKS, SPLITTERS, PROVIDERS, READERS, ENGINES, COLLECTED, RECORDS]
-)
+@pytest.mark.parametrize("catalog", [METRICS, PROVIDERS, READERS, COLLECTED, RECORDS])
 def test_an_entry_of_a_wrong_type_is_named(
     declared: Callable[[str, str], None], catalog: Catalog[object]
 ) -> None:

@@ -91,11 +91,11 @@ def test_a_row_over_the_limit_fails_alone(name: str, size: int, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("_small")
-@pytest.mark.parametrize("size", range(LIMIT - 200, LIMIT + 10))
-def test_lines_around_the_limit_are_told_from_each_other(size: int, tmp_path: Path) -> None:
+def test_lines_around_the_limit_are_told_from_each_other(tmp_path: Path) -> None:
     """Whatever the length of a line, the next one begins where it begins."""
-    path = write(tmp_path / "rows.jsonl", f"{'x' * size}\n{row(2)}\n")
-    assert [one.content.id for one in open_rows(path)][1] == "2"
+    for size in range(LIMIT - 200, LIMIT + 10):
+        path = write(tmp_path / "rows.jsonl", f"{'x' * size}\n{row(2)}\n")
+        assert [one.content.id for one in open_rows(path)][1] == "2", size
 
 
 @pytest.mark.usefixtures("_small")

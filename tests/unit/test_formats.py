@@ -177,7 +177,7 @@ ROWS = st.lists(
 
 @given(rows=ROWS)
 @example(rows=[GOOD, OTHER, GOOD | {"id": "3"}])
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_rows_come_out_of_all_formats_alike(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     """Again and again; any characters, line breaks, empty lists and absent columns included."""
     expected = contents(open_rows(rows))

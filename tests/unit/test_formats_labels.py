@@ -92,7 +92,7 @@ JSON = st.recursive(
     metadata=st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), JSON, max_size=3),
     name=st.text(st.characters(codec="utf-8"), max_size=8),
 )
-@settings(deadline=None)
+@settings(max_examples=25)
 def test_any_columns_and_names_are_the_same_again(
     tmp_path_factory: pytest.TempPathFactory, metadata: dict[str, Any], name: str
 ) -> None:

@@ -268,4 +268,4 @@ def test_many_groups_cost_as_much_as_their_records(
 ) -> None:
     """Four times as many groups are about four times as much work, not sixteen."""
     calls(kind, 5)
-    assert calls(kind, 40) < 6 * calls(kind, 10)
+    assert calls(kind, 24) < 6 * calls(kind, 6)
