@@ -282,3 +282,22 @@ def test_wrong_arguments_are_named(
             more = {} if place < len(args) else {name: value}
             with suppress(LabelerError, AssertionError):
                 call(*given, **(others | more))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda _: labeler.label([ROW], profile=WRONG[0]), "profile must be a text, got 3"),
+        (lambda _: labeler.label([ROW], output=WRONG[0]), "output must be a text or a Path, got 3"),
+        (
+            lambda _: labeler.open_rows([ROW], columns=WRONG[0]),
+            "columns must be a list of texts or ",
+        ),
+        (lambda _: iter_similarity([ROW], work=WRONG[0]), "work must be of EmbeddingWork, got 3"),
+        (lambda labels: labels.plot(by=[3]), r"\(\): by must be a text or None, got \[3\]"),
+    ],
+)
+def test_the_error_has_what_is_allowed(call: Callable[[Any], Any], said: str) -> None:
+    """And the value."""
+    with pytest.raises(UsageError, match=said):
+        call(labeler.label([ROW], judge="embedded", store=MemoryStore()))
