@@ -16,11 +16,13 @@ from pydantic import ValidationError
 from labeler.data.corrections.file import (
     CorrectionsFile,
     corrections_path,
+    current,
+    independent,
     is_corrections_file,
     read_corrections,
 )
 from labeler.errors import StoreError, UsageError
-from support.judged import correction, judgment
+from support.judged import EARLY, LATE, correction, judgment
 from support.labeled import record
 
 RECORD = record()
@@ -304,6 +306,18 @@ def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> 
     assert is_corrections_file(file.path)
     write(file, "{", ' "id": "r1"', "}")
     assert not is_corrections_file(file.path)
+
+
+def test_the_last_word_of_a_person_on_a_label_counts() -> None:
+    """By time, however files were joined, then by line; who takes it back says nothing."""
+    first = correction(RECORD, judgment(), at=EARLY.replace("+00:00", "Z"))
+    second = correction(RECORD, judgment(relevant=[]), at=LATE)
+    other = correction(RECORD, judgment(), by="bob")
+    for events in ([first, other, second], [second, first, other]):
+        assert current(events) == independent(events) == (other, second)
+    said, back = correction(RECORD, judgment()), correction(RECORD, withdrawn=True)
+    assert current([said, said, back]) == ()
+    assert current([said, back, said]) == (said,)
 
 
 # -- what counts ----------------------------------------------------------------------------------
