@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -75,17 +74,6 @@ def test_a_definition_has_its_value_where_the_default_is_undefined(label: LabelR
                 assert found[metric.id].value == conventions[reason], (metric.id, reason)
             elif reason is None and other.default and metric.formula.startswith(other.formula):
                 assert found[metric.id].value == found[other.id].value, metric.id
-
-
-@given(reference_labels(), st.randoms(use_true_random=False))
-def test_the_order_of_claims_does_not_matter(label: LabelRecord, draw: random.Random) -> None:
-    """Claims are counted, on both sides."""
-    claims, reference = list(parts(label).response_claims), list(parts(label).reference_claims)
-    draw.shuffle(claims)
-    draw.shuffle(reference)
-    assert measure(again(label, claims, reference), OF_CLAIMS).metrics == (
-        measure(label, OF_CLAIMS).metrics
-    )
 
 
 @given(reference_labels())

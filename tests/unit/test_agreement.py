@@ -246,23 +246,6 @@ def test_intervals_of_agreement_are_a_little_wider_than_a_bootstrap() -> None:
         assert found[name].high - found[name].low < 1.8 * (high - low)
 
 
-def test_records_of_one_question_are_drawn_together() -> None:
-    """Ten copies of each record are no more than the ten records: equal ends."""
-    rng = np.random.default_rng(5)
-    rows = [
-        record_sums(
-            [(bool(a), bool(a ^ e)) for a, e in zip(*rng.integers(0, 2, (2, 4)), strict=True)]
-        )
-        for _ in range(12)
-    ]
-    alone = agreement_intervals(rows)
-    copies = agreement_intervals(rows * 10, groups=[*range(12)] * 10)
-    for name, one in alone.items():
-        if name != "alpha":  # which depends on the number of ratings
-            assert (copies[name].low, copies[name].high) == pytest.approx((one.low, one.high))
-        assert copies[name].method == "dirichlet_groups"
-
-
 def test_perfect_agreement_has_an_interval_with_width() -> None:
     """One without would claim what no sample can know: the next record may differ."""
     made = agreement_intervals([record_sums([(1, 1), (0, 0)])] * 20)

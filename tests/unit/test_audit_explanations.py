@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.audit import Subject
 from labeler.audit.explanations import affirms, calls_wrong, denies, named_keys, unknown_keys
-from labeler.audit.registry import CHECKS
 from labeler.labels.record import LabelRecord
 from support.audited import found, judged
 
@@ -224,13 +222,3 @@ def test_one_explanation_for_three_sentences_of_different_support_is_found() -> 
     assert found(judged(apart, explained=same), "explanation_copied") == [("a", "b", "c")]
     together = dict.fromkeys(texts, ("0a",))
     assert found(judged(together, explained=same), "explanation_copied") == []
-
-
-def test_no_check_of_explanations_applies_where_there_are_none() -> None:
-    """Verdicts in probabilities have none: their rates are undefined, not zero."""
-    support = {"A b.": ["0a"], "C d.": [], "E f.": ["0b"]}
-    made = judged(support, explained=dict.fromkeys("abc", " "), overall_explained="")
-    subject = Subject(made)
-    reading = [one for name, one in CHECKS.items() if "explanation" in name]
-    assert len(reading) == 8
-    assert not any(one.applies(subject) for one in reading)

@@ -18,7 +18,7 @@ from labeler.comparing.checking import check_drops, check_rows
 from labeler.comparing.compare import compare
 from labeler.comparing.gates import Gate
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores
+from labeler.labels.record import LabelRecord, Outcome, SentenceScores
 from labeler.sentences.example import document_key
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
@@ -409,14 +409,6 @@ def test_labels_made_in_different_ways_are_never_averaged() -> None:
         (0.0, 1, {"not_utf8": 1}),
     ]
     assert "test-2" in (rows[1].label or "")
-
-
-def test_reasons_come_in_the_order_of_the_rows() -> None:
-    """Of rows that failed before they had a signature, which a set would mix."""
-    metrics, reasons = select_metrics("adherence"), [f"reason_{n}" for n in range(20)]
-    rows = [LabelFailure(id=f"r{n}", reason=r, message="") for n, r in enumerate(reasons)]
-    (row,) = summarize([measure(one, metrics) for one in rows], metrics)
-    assert [*row.failed] == reasons
 
 
 NOT_NUMBERS = [

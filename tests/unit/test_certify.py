@@ -159,23 +159,6 @@ def test_certificates_do_not_depend_on_the_order_of_labels() -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_rounding_does_not_choose_between_equal_designs() -> None:
-    """Floors above every uncertainty draw the same units: the least one is used."""
-    random = np.random.default_rng(5)
-    weights = random.random(300)
-    forecasts = np.where(random.random(300) < 0.9, 0.9, 0.1)
-    answers = (random.random(300) < forecasts).astype(float)
-    floors = set()
-    for _ in range(20):
-        order = random.permutation(300)
-        own = weights[order] / weights.sum()
-        looks = Looks(own, forecasts[order], np.ones(300), error=0.05)
-        read = [int(np.flatnonzero(order == unit)[0]) for unit in range(60)]
-        looks.learn(read, looks.next(0.05)[0], answers[:60], np.ones(60))
-        floors.add(float(looks.next(0.05)[0].scales.min()))
-    assert len(floors) == 1
-
-
 def test_a_plan_says_how_many_sentences_are_missing() -> None:
     """Fewer than a certificate needs at least, or than the plan asks for, are not promised."""
     plan = make_plan(labels(), Goal("adherence_fraction", within=0.3))

@@ -178,9 +178,6 @@ def test_the_list_of_metrics_names_the_profile(labeler_command: Command) -> None
         assert word in listed
 
 
-REFERENCE_METRICS = [m.id for m in METRICS.values() if m.profile.name == "reference"]
-
-
 def held(
     claims: Sequence[ComparedClaim], reference: Sequence[ReferenceClaim], documents: int = 4
 ) -> LabelRecord:
@@ -252,30 +249,6 @@ NO_CHUNK = held([right()], [expects()], documents=0)
 def test_claims_of_both_sides_are_counted(made: LabelRecord, metric: str, expected: Ratio) -> None:
     """Numerator and denominator, or why there is none."""
     assert ratio(made, metric) == expected
-
-
-def test_ragcheckers_definitions_are_0_where_a_side_makes_no_claim() -> None:
-    """Its precision and hallucination still compare the response's claims with the reference."""
-    nothing = held([], [expects(["0a"], found=True)])
-    unasked = held([wrong("a", ["0a"]), wrong("b"), right("c")], [])
-    values = {
-        "claim_precision": (0, 1 / 3),
-        "claim_recall": (1, 0),
-        "claim_f1": (0, 0),
-        "context_recall": (1, 0),
-        "context_precision_claims": (1 / 4, 0),
-        "context_utilization_claims": (1, 0),
-        "noise_sensitivity_relevant": (0, 0),
-        "noise_sensitivity_irrelevant": (0, 0),
-        "hallucination_incorrect": (0, 1 / 3),
-        "self_knowledge": (0, 1 / 3),
-    }
-    assert {f"{name}:ragchecker" for name in values} == {
-        metric for metric in REFERENCE_METRICS if not METRICS[metric].default
-    }
-    for name, expected in values.items():
-        found = (ratio(made, f"{name}:ragchecker").value for made in (nothing, unasked))
-        assert tuple(found) == expected, name
 
 
 def test_f1_is_pooled_as_its_mean() -> None:

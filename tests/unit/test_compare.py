@@ -179,17 +179,6 @@ def test_definedness_is_an_outcome_of_its_own() -> None:
     assert even.verdict == "definedness differs"
 
 
-def test_lost_values_of_equal_retrieval_are_no_missing_difference() -> None:
-    """Pairs with other documents are alike; of the others, half have a value in A alone."""
-    a = [row(n, documents=[2, 2 + n % 2]) for n in range(8)]
-    b = [row(n, documents=[2, 2], relevant=("0a",) if n % 4 else ()) for n in range(8)]
-    found = compared(a, b, "context_precision")
-    assert (found.pairs, found.definedness.differs) == (4, False)
-    assert found.judge_inconsistency is not None
-    assert (found.judge_inconsistency.pairs, found.judge_inconsistency.one_sided) == (4, 2)
-    assert found.verdict == "judge inconsistency"
-
-
 def test_equal_retrieval_is_about_the_judge() -> None:
     """Another answer to the same documents cannot find more; after other turns it can."""
     a = [using(one, "0a") for one in rows(12, relevant=("0a",))]
@@ -277,15 +266,6 @@ def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
     assert first == other
 
 
-def test_records_that_share_a_question_are_one_observation() -> None:
-    """Six answers to two questions are two units, not six."""
-    a = [row(n, question=f"Q{n % 2}?") for n in range(6)]
-    b = [row(n, question=f"Q{n % 2}?", support=HALF) for n in range(6)]
-    found = compared(a, b, "adherence")
-    assert found.questions == 2
-    assert found.p == pytest.approx(2 / 4, rel=0.01)
-
-
 def test_pairs_are_compared_within_a_column() -> None:
     """Groups sorted by name; a pair whose sides do not agree has a group of its own."""
     a = [row(1, domain="law"), row(2, domain="health"), row(3, domain=None), row(4)]
@@ -347,16 +327,6 @@ def test_the_whole_comes_before_the_group_that_moved_most() -> None:
     assert "largest" not in str(compare(a, a, "adherence", by="domain").conclusion)
 
 
-def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only() -> None:
-    """Labels without claims have no claim metrics; asked for all the same, they say why."""
-    sides = [row(1), row(2)]
-    by_default = {found.metric.id for found in compare(sides, sides).rows}
-    assert "adherence" in by_default
-    assert "answer_relevancy" not in by_default
-    asked = compared(sides, sides, "answer_relevancy")
-    assert (asked.pairs, asked.undefined_a) == (0, {"needs_claims": 2})
-
-
 def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
     """The error lists the signatures and how to choose; a part of one is enough."""
     a = [row(1), row(2), row(1, model="test-2", support=HALF)]
@@ -394,16 +364,6 @@ def test_a_choice_counts_the_labels_and_failures_that_fit_it(
     found = compare(a, [row(n) for n in range(1, 4)], "adherence", signature=chosen)
     assert (found.counts.failed_a, found.counts.only_b) == (failed, only_b)
     assert len(found.a.signatures) == signatures
-
-
-def test_a_trial_chooses_labels_and_failures_of_both_sides() -> None:
-    """And of no other trial."""
-    second = rows(3, support=HALF, trial=1)
-    both = [*rows(3), *second, lost(9, second[0])]
-    for trial, mean in enumerate((1.0, 0.0)):
-        found = compare(both, both, "adherence", trial=trial)
-        assert (found.rows[0].mean_a, found.rows[0].mean_b) == (mean, mean)
-        assert found.counts.failed_both == trial
 
 
 def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:

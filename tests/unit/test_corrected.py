@@ -78,15 +78,6 @@ def test_a_judge_who_tells_nothing_leaves_peoples_mean(
     assert found.value == pytest.approx(1 / 3)
 
 
-@pytest.mark.parametrize(
-    ("people", "reason"), [((), "no_human_labels"), ((1,), "too_few_human_labels")]
-)
-def test_ppi_without_people_is_undefined(people: Sequence[float], reason: str) -> None:
-    """One human label says nothing of how labels vary."""
-    found = ppi_mean(people, people, ALONE)
-    assert (found.value, found.interval, found.undefined) == (None, None, reason)
-
-
 def test_a_share_is_cut_to_its_bounds() -> None:
     """Value and interval of a share never leave 0 to 1, if it is said that it is one."""
     sample = ((1, 1, 1, 1, 1, 0), (1, 1, 0, 1, 1, 0), (1,) * 10)

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import pytest
 
 from labeler.calculators import measure, select_metrics, summarize
-from labeler.data.corrections import Correction, Differences, differences, judgment_of
+from labeler.data.corrections import Correction, Differences, judgment_of
 from labeler.data.corrections.applying import Applied, apply_corrections, corrected
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage
 from support.judged import correction, judgment
 from support.labeled import claims_output, failure, record, says, verbatim
 
@@ -45,18 +45,6 @@ def supported(found: GPTLabelingOutput) -> dict[str, tuple[str, ...]]:
 
 
 # -- differences ----------------------------------------------------------------------------------
-
-
-def test_differences_name_what_flipped_by_field() -> None:
-    """In reading order; of keys that support, the response sentences."""
-    said = judgment(relevant=["1a", "0b"], utilized=["0a"], support={"a": ["0b"]}, overall=False)
-    assert differences(RECORD.label, said) == Differences(
-        relevant=("0a", "0b", "1a"),
-        utilized=(),
-        supported=("b",),
-        support=("a",),
-        overall_supported=True,
-    )
 
 
 # -- one person -----------------------------------------------------------------------------------
@@ -292,17 +280,6 @@ def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
     metrics = select_metrics("all")
     assert measure(made, metrics).metrics == measure(judged, metrics).metrics
     assert "Right." in made.label.overall_supported_explanation
-
-
-def test_of_all_labels_the_same_is_measured_whoever_changed_them() -> None:
-    """Else a mean would be one over the labels alone that people changed, or confirmed."""
-    scores = SentenceScores(support={"a": 0.9}, adherence=0.9)
-    judged = record(support={"a": ["0a"]}).model_copy(
-        update={"scores": scores, "not_measured": ("completeness",)}
-    )
-    for said in ([], *([judgment(support=support)] for support in ({}, {"a": ["0a"]}))):
-        made = corrected(judged, [correction(judged, one) for one in said])
-        assert (made.scores, made.not_measured) == (None, ("completeness",))
 
 
 def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:

@@ -16,7 +16,6 @@ from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.comparing.agreement import compare_with_people
 from labeler.comparing.human_labels import labels_of_corrections, read_human_labels
-from labeler.comparing.sides import Choice
 from labeler.data.corrections import Correction, Queue, judgment_of
 from labeler.data.corrections.applying import apply_corrections, corrected
 from labeler.data.corrections.file import CorrectionsFile, independent
@@ -149,18 +148,6 @@ def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
         compare_with_people(RECORDS, labels_of_corrections(SAID, RECORDS).human).as_json()
         == by_hand
     )
-
-
-def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
-    """Nobody has two verdicts on one record; the trial can be chosen."""
-    other = RECORDS[0].model_copy(update={"key": "f" * 64})
-    events = [correction(other, judgment(relevant=["0b"])), correction(RECORDS[0], judgment())]
-    found = labels_of_corrections(events, [RECORDS[0], other]).human
-    assert {each.sentence for each in found.labels if each.field == "relevant" and each.value} == {
-        "0a"
-    }
-    assert found.repeated == 9
-    assert labels_of_corrections(events, [RECORDS[0]], choice=Choice(trial=1)).human.labels == ()
 
 
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:

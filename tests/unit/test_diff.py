@@ -12,7 +12,7 @@ import pytest
 
 from labeler.api import write_labels
 from labeler.comparing.diff import diff_labels
-from labeler.comparing.flips import DecisionFlip, MetricChange, RecordDiff
+from labeler.comparing.flips import MetricChange, RecordDiff
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
@@ -44,29 +44,6 @@ def diff_record(a: LabelRecord, b: LabelRecord, metrics: str | Sequence[str] = "
 def change_of(a: LabelRecord, b: LabelRecord, name: str) -> MetricChange:
     """The change of one metric of a record."""
     return diff_record(a, b, name).changes[0]
-
-
-def test_flips_are_named_in_reading_order() -> None:
-    """Document sentences first, then the response's, then what is said of the whole."""
-    a = record(documents=[2, 1], relevant=["0a"], utilized=["0a", "1a"])
-    b = record(documents=[2, 1], relevant=["0b"], utilized=["0a"], support={"a": ["0b"], "b": []})
-    assert diff_record(a, b, "relevance").flips == (
-        DecisionFlip("relevant", "0a", "lost"),
-        DecisionFlip("relevant", "0b", "gained"),
-        DecisionFlip("utilized", "1a", "lost"),
-        DecisionFlip("supporting_keys", "a", "changed", gained=("0b",), lost=("0a",)),
-        DecisionFlip("supported", "b", "lost", lost=("0b",)),
-        DecisionFlip("overall_supported", "", "lost"),
-    )
-
-
-def test_explanations_are_no_decision() -> None:
-    """Labels that differ in words alone have no flip and no change."""
-    a = record()
-    other = a.label.model_copy(update={"relevance_explanation": "otherwise said"})
-    found = diff_record(a, a.model_copy(update={"label": other}), "all")
-    assert not found.flips
-    assert found.size == 0
 
 
 def test_the_change_of_a_record_is_exact() -> None:

@@ -94,14 +94,6 @@ def test_records_of_other_questions_are_no_pairs() -> None:
         checked(other, base, 0.02)
 
 
-def test_the_order_of_lines_changes_no_verdict() -> None:
-    """Nor the records that are named."""
-    new, base = run_of(40, 10), run_of(50)
-    for on in (False, True):
-        back = checked(new[::-1], base, 0.02, interval=on)
-        assert checked(new, base, 0.02, interval=on) == back
-
-
 def test_rows_without_a_pair_count_as_failed() -> None:
     """New rows, lost ones, and failures; up to a share that is allowed."""
     base = run_of(20)

@@ -182,31 +182,6 @@ def test_a_sentence_may_be_supported_in_part_or_claim_nothing() -> None:
 # The reference
 
 
-def test_claims_are_held_against_the_reference() -> None:
-    """In both directions."""
-    label = compared(
-        ["The tower is 300 metres tall.", "It was opened in 1913."],
-        ["The tower is 300 metres tall.", "It was opened in 1931.", "Glad to help!"],
-    )
-    assert [c.reference_verdict for c in label.response_claims] == ["entailment", "contradiction"]
-    told = label.reference_claims
-    assert [c.reference_sentence_key for c in told] == ["ref.a", "ref.b"]
-    assert [c.response_verdict for c in told] == ["entailment", "contradiction"]
-    assert [c.supporting_sentence_keys for c in told] == [("0b",), ("0a",)]
-    assert label.reference_sentences_without_claims == ("ref.c",)
-
-
-def test_the_reference_is_no_evidence() -> None:
-    """The reference alone supports nothing, and relevance does not depend on it."""
-    fact = "Penguins built the lighthouse under moonlight."
-    with_it, without = compared([fact], [fact]), compared([fact], ["The tower is tall."])
-    shared = [lowered(label, GPTLabelingOutput) for label in (with_it, without)]
-    assert shared[0] == shared[1]
-    assert with_it.response_claims[0].verdict == "neutral"
-    assert with_it.response_claims[0].reference_verdict == "entailment"
-    assert with_it.reference_claims[0].supporting_sentence_keys == ()
-
-
 def test_a_response_that_says_nothing_says_no_claim_of_the_reference() -> None:
     """Even where its words are those of the reference."""
     label = compared(["The documents provide the key information."], ["The tower is 300 metres."])

@@ -151,17 +151,6 @@ def test_the_first_failure_ends_the_wait_for_all(engine: Engine) -> None:
     engine._grace = 0
 
 
-def test_a_farewell_that_fails_changes_nothing() -> None:
-    """A client that cannot be closed is no reason to lose a result."""
-
-    async def last() -> None:
-        raise OSError("gone")
-
-    engine = Engine(Pace(), grace=1, last=last)
-    assert engine.wait(engine.submit(lambda: answer(3))) == 3
-    engine.stop()
-
-
 def test_a_task_of_the_judge_is_no_job(farewells: list[str]) -> None:
     """A background task on the loop, without an end, does not make the stop wait for it."""
     engine = engine_of(1, farewells, grace=1e9)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
-from fractions import Fraction
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -20,15 +18,6 @@ from labeler.version import __version__
 from support.command import Command
 from support.records import sample_record
 
-HALF = MetricsRow("a", {"one": Ratio(1, 2)}, "label:x", "metrics:one.v1", metadata={"n": [3]})
-ODD = MetricsRow(
-    "b",
-    {"one": Ratio.missing("no_sentences"), "two": Ratio(Fraction(1, 3), 2)},
-    None,
-    "metrics:one.v1,two.v1",
-    failed="refusal",
-)
-TWO = MetricsRow("c", ODD.metrics, "label:x", ODD.versions)
 FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
 
 
@@ -36,16 +25,6 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def test_columns_of_csv_are_metrics_of_some_row(tmp_path: Path) -> None:
-    """Known at the end, though rows are read once; a file may be packed."""
-    write_numbers(iter([HALF, TWO]), {}, tmp_path / "rows.csv")
-    write_numbers([HALF], {}, tmp_path / "half.csv")
-    assert read_csv(tmp_path / "rows.csv")[1]["two.numerator"] == "'1/3"  # no date
-    assert "two" not in read_csv(tmp_path / "half.csv")[0]
-    write_numbers([HALF], {}, tmp_path / "rows.csv.gz")
-    assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()).startswith(b"id,position")
 
 
 def test_summaries_are_a_row_each(tmp_path: Path) -> None:
@@ -87,17 +66,6 @@ def test_control_characters_are_codes_in_csv(tmp_path: Path) -> None:
     (cells,) = read_csv(tmp_path / "rows.csv")
     code = "<U+001B>[31mred<U+000D><U+0000><U+202E>"
     assert (cells["id"], cells["failed"]) == (code, code)
-
-
-def test_very_many_rows_are_several_row_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One is in memory at a time."""
-    monkeypatch.setattr("labeler.calculators.export._BATCH", 2)
-    monkeypatch.setattr("labeler.calculators.export._BATCHES", 2)
-    write_numbers([HALF] * 9, {}, tmp_path / "rows.parquet")
-    file = pq.ParquetFile(tmp_path / "rows.parquet")
-    assert (file.num_row_groups, file.metadata.num_rows) == (3, 9)
 
 
 @pytest.fixture

@@ -130,24 +130,6 @@ def test_shared_texts_are_read_in_small_batches(
     assert [row["question"] for batch in batches for row in batch.to_pylist()] == values
 
 
-def test_rows_that_share_little_are_read_together(tmp_path: Path) -> None:
-    """Ordinary files are read in batches of 1024 rows."""
-    path = write(tmp_path / "rows.parquet", 3000, question=[f"Q{n % 1000}" for n in range(3000)])
-    with path.open("rb") as source:
-        batches = list(ParquetRows("rows", source).batches(0))
-    assert [batch.num_rows for batch in batches] == [1024, 1024, 952]
-
-
-def test_large_rows_are_read_few_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean row size bounds a batch where no dictionary exists."""
-    monkeypatch.setattr(parquet_files, "LARGEST_BATCH", 100_000)
-    table = pa.table({"question": [f"{n:09000}" for n in range(40)]})
-    pq.write_table(table, tmp_path / "rows.parquet", use_dictionary=False)
-    with (tmp_path / "rows.parquet").open("rb") as source:
-        batches = list(ParquetRows("rows", source).batches(0))
-    assert [batch.num_rows for batch in batches] == [11, 11, 11, 7]
-
-
 def test_a_small_file_of_large_rows_takes_the_memory_of_few(tmp_path: Path) -> None:
     """A file of kilobytes that would be gigabytes at once is read piece by piece."""
     path = write_shared(tmp_path / "rows.parquet", shared("x" * MANY, 4096))

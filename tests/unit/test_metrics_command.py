@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -126,24 +125,6 @@ def test_scores_next_to_labels_are_printed_too(
         row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]
     }
     assert ("tone" in unreadable, "relevance" in unreadable) == (first != "label", first == "label")
-
-
-@pytest.mark.parametrize(
-    ("asked", "shown"),
-    [
-        ((), {"tone"}),
-        (("--metrics", "tone"), {"tone"}),
-        (("--metrics", "tone,relevance"), {"tone", "relevance"}),
-    ],
-    ids=lambda one: " ".join(sorted(one)),
-)
-def test_metrics_of_labels_are_printed_for_scores_where_they_are_named(
-    labeler_command: Command, tmp_path: Path, asked: tuple[str, ...], shown: set[str]
-) -> None:
-    """Scores alone have metrics of scores alone otherwise."""
-    path = written(tmp_path / "l.jsonl", [score_record()])
-    rows: list[Any] = json.loads(labeler_command("metrics", path, "--json", *asked)[1])
-    assert {row["metric"].partition(":")[0] for row in rows} == shown
 
 
 def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_path: Path) -> None:

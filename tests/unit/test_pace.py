@@ -340,19 +340,6 @@ def test_a_request_larger_than_the_bucket_waits_for_a_full_one_and_pays_off_its_
     assert served(work) == [0, 10, 551]
 
 
-def test_what_was_not_used_flows_back() -> None:
-    """The server's count replaces the estimate."""
-
-    async def work() -> float:
-        pace = Pace(4, Limits(tokens_per_minute=600), clock=now)
-        for _ in range(6):
-            async with pace.request(1, Size(tokens=600)) as request:
-                request.answered(tokens=100)
-        return now()
-
-    assert served(work) == pytest.approx(50, abs=1)
-
-
 def test_a_mirrored_bucket_is_never_ahead_of_the_servers() -> None:
     """The bucket adopts rate and level, but never raises its own level."""
     time = 0.0
@@ -452,18 +439,6 @@ def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
         "the server does not answer",
         "the server answers again",
     ]
-
-
-def test_one_record_that_always_fails_opens_no_breaker() -> None:
-    """Its attempts run out while other records are labeled, and also when it is the last one."""
-    notices: list[str] = []
-
-    async def work() -> None:
-        pace = Pace(4, notice=notices.append, clock=now)
-        await ask(pace, *[(1, "answered")] * 3, *[(2, "failed")] * 9)
-
-    served(work)
-    assert notices == []
 
 
 def test_records_that_fail_while_others_are_answered_are_no_outage() -> None:

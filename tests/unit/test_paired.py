@@ -116,16 +116,6 @@ def test_no_differences_leave_an_interval_that_shrinks_with_the_groups(
     assert interval.high == pytest.approx(1 - 0.025 ** (1 / questions), rel=0.01)
 
 
-def test_the_interval_scales_with_the_span() -> None:
-    """Marks of 1 to 5 are shares times 4."""
-    differences = [0.25, 0.5, -0.25, 0.75, 0.0, 0.5, -0.5, 0.25]
-    marks = [4 * difference for difference in differences]
-    shares, scored = paired_interval(differences), paired_interval(marks, span=4)
-    assert isinstance(shares, Interval)
-    assert isinstance(scored, Interval)
-    assert (scored.low, scored.high) == pytest.approx((4 * shares.low, 4 * shares.high))
-
-
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("size", [2, 5, 8, 13, 30, 200])
 def test_an_interval_holds_0_if_and_only_if_the_test_does_not_reject_it(

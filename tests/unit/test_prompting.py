@@ -96,16 +96,6 @@ def fence(user: str) -> str:
     return user.splitlines()[0].removeprefix("The marker is ")
 
 
-def test_responses_to_one_question_share_all_that_comes_before_them() -> None:
-    """Marker, documents and question: a cached prefix ends where the responses begin to differ."""
-    first, second = user_message(), user_message(response=["Rome.", "Yes."])
-    shared = first[: first.index("\na ")]
-    assert "BEGIN RESPONSE" in shared
-    assert second.startswith(shared)
-    assert re.fullmatch("[0-9a-f]{8}", fence(first))
-    assert fence(first) != fence(user_message(question="Why?"))
-
-
 PLACES = ("response", "reference", "history", "tool_outputs")
 
 

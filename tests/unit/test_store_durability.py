@@ -424,7 +424,7 @@ def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
     directory, acknowledged = tmp_path / "s", set[str]()
     for round_number in range(2):
         writer = start(_WRITE_FOR_EVER, directory, 100_000 * round_number)
-        acknowledged.update(killed_after(0.01 + 0.08 * round_number, writer))
+        acknowledged.update(killed_after(0.01 + 0.3 * round_number, writer))
         with DiskStore(directory, create=False) as store:
             assert acknowledged <= stored_keys(store)
     assert len(acknowledged) > 20

@@ -698,16 +698,15 @@ def test_a_process_that_is_killed_leaves_everything_in_order(tmp_path: Path) -> 
     """A real kill, when the batch is started and nothing says so yet."""
     program = f"""
 import os, signal, sys
-sys.path[:0] = {sys.path!r}
-from wire import test_batches as t
-from pathlib import Path
-class Doomed(t.OpenAIBatches):
+import labeler
+from labeler.plugins.batch.client import OpenAIBatches
+class Doomed(OpenAIBatches):
     async def create(self, *a, **k):
         await super().create(*a, **k)
         os.kill(os.getpid(), signal.SIGKILL)
-class At:
-    url = sys.argv[1]
-t.submit(At, Path(sys.argv[2]), t.rows(3), Doomed)
+at = dict(api_key={KEY!r}, base_url=sys.argv[1])
+judge = labeler.OpenAIJudge("model-1", **at)
+labeler.submit_batch({rows(3)!r}, judge=judge, batches=Doomed(**at), store=sys.argv[2])
 """
     with Provider() as provider:
         dead = subprocess.run(

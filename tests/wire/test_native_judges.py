@@ -304,24 +304,6 @@ def read_of(name: str, answer: dict[str, Any], end: int | None = None) -> Comple
 
 
 @every_provider
-def test_equal_calls_are_one(name: str) -> None:
-    """Calls that differ are no answer; an empty one is not counted."""
-    assert read_of(name, CALLS[name]({"a": 1}, {"a": 1})).content == '{"a": 1}'
-    assert read_of(name, CALLS[name]({}, {"a": 1})).content == '{"a": 1}'
-    assert read_of(name, CALLS[name]({"a": 1}, {"a": 2})).content == ""
-
-
-@every_provider
-def test_a_call_that_was_cut_off_is_truncated(name: str) -> None:
-    """Providers close its arguments, so that they look complete."""
-    message = {"tool_calls": [{"function": {"arguments": '{"a": 1}'}}]}
-    cut = {"choices": [{"message": message, "finish_reason": "length"}]}
-    error = read_of(name, json.loads(FORMS[name].answer(cut))).error
-    assert error is not None
-    assert error.kind == "truncated"
-
-
-@every_provider
 def test_an_answer_that_breaks_off_is_damaged(name: str) -> None:
     """It was most likely paid for, so it is asked for once more only."""
     error = read_of(name, CALLS[name]({"a": 1}), -3).error

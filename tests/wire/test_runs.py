@@ -61,7 +61,7 @@ class Held:
 
     async def _behave(self, call: Call, wire: Wire) -> None:
         while not self.going.is_set():
-            await wire.pause(0.01)
+            await wire.pause(0.05)
         await answers()(call, wire)
 
 
