@@ -235,7 +235,9 @@ class _RowConverter:
             text = f"a text with {mark!r} or the like, as of a wrong encoding or a tokenizer"
             self._note("garbled", text)
         for column, field in _UNREAD.items():
-            if isinstance(fields.get(column), str | int | list) and fields.get(field) is None:
+            if column not in fields or fields.get(field) is not None:
+                continue
+            if isinstance(fields[column], str | int | list):
                 self._note(column, f"{column!r} and no {field!r}: --map {field}={column} reads it")
 
     def _note_printed(self, name: str, text: object, path: str) -> None:

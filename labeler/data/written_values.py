@@ -53,7 +53,9 @@ _OBJECT = re.compile(r"<[A-Za-z][\w.]*:\s*(?=[\[{])")
 _CALL = r"[A-Za-z_][\w.]{0,99}\((?:\s*[\[({]|[a-z_]\w{0,99}[=:])"
 _FIELDS = re.compile(r"(?:page_)?content=['\"]")
 """The beginning of a document or message that LangChain prints as ``content='…' name='…'``."""
-_OPENING = re.compile(rf'[\[{{(]|"\s*[\[{{]|{_CALL}|{_OBJECT.pattern}|{_FIELDS.pattern}')
+_OPENING = re.compile(
+    rf'\s*\ufeff*(?:[\[{{(]|"\s*[\[{{]|{_CALL}|{_OBJECT.pattern}|{_FIELDS.pattern})'
+)
 _START = re.compile(
     r"""(?:[\[({]\s*+)++(?:[bru]?\\?['"]|&quot;|&\#(?:39|x27);|[\u2018\u201c\u201e«]|(?:None|null|nan|NaN)\s*[,\])}]"""
     rf"|[A-Za-z_][\w.]*\(|<[\w. ]+(?: at 0x|:))|{_CALL}"
@@ -83,9 +85,9 @@ def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON
         NotWritten: it is a text like any other, perhaps one that begins with a bracket.
         Unreadable: it begins like a list, and is cut off, of another form or too large.
     """
-    text = text.strip().strip("\ufeff")
     if not _OPENING.match(text):
         raise NotWritten
+    text = text.strip().strip("\ufeff")
     if len(text) > _LONGEST or has_too_many_parts(text):
         raise Unreadable("it is too large")
     try:
@@ -101,7 +103,7 @@ def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON
 
 def written_or_same(value: object) -> object:
     """Return the list or object that a text holds, or else the value itself."""
-    if isinstance(value, str):
+    if isinstance(value, str) and _OPENING.match(value):
         with contextlib.suppress(NotWritten, Unreadable):
             return written_value(value)
     return value
