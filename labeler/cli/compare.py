@@ -288,22 +288,17 @@ def agree(
 
 def _check(other: str | None, people: HumanOptions) -> None:
     """Check that there is one thing to compare with, and that the options fit it."""
-    human, second = people.human is not None, other is not None
-    given = {
-        f"{other} and --human {people.human} exclude each other: compare with one at a time": (
-            human and second
-        ),
-        "name a second label file to compare with, or human labels (--human)": (
-            not (human or second)
-        ),
-        "--random-sample is for human labels: it goes with --human": (
-            second and people.random_sample
-        ),
-        "--blind-only is for corrections: it goes with --human": second and people.blind_only,
-    }
-    for message, wrong in given.items():
-        if wrong:
-            raise UsageError(message)
+    if other is None and people.human is None:
+        raise UsageError("name a second label file to compare with, or human labels (--human)")
+    if other is None:
+        return
+    if people.human is not None:
+        both = f"{other} and --human {people.human}"
+        raise UsageError(f"{both} exclude each other: compare with one at a time")
+    if people.random_sample:
+        raise UsageError("--random-sample is for human labels: it goes with --human")
+    if people.blind_only:
+        raise UsageError("--blind-only is for corrections: it goes with --human")
 
 
 @expand_options

@@ -95,9 +95,11 @@ def metrics(
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows cannot be combined with --json or --by; --list with none of them")
     rows = rows or otel_events is not None
-    _check_group(group, alone=rows or listing or not intervals)
+    if group and (rows or listing or not intervals):
+        raise UsageError("--group needs intervals: drop --rows, --list or --no-intervals")
     if listing:
-        _list_metrics(ids)
+        _print_metrics(select_metrics(ALL if ids is None else ids, kind=None))
+        print_declared("metrics")
         return
     request = _Request(_sources(labels, output, otel_events), ids, by, threshold)
     drawn = Intervals(level, group) if intervals else None
@@ -152,12 +154,6 @@ def _notify_models(models: Iterable[AnsweringModel]) -> None:
     """Report mixtures of answering models, and others than those that were asked for."""
     for fault in AnsweringModels(models).faults():
         notify(fault)
-
-
-def _list_metrics(ids: str | None) -> None:
-    """Print the descriptions of metrics."""
-    _print_metrics(select_metrics(ALL if ids is None else ids, kind=None))
-    print_declared("metrics")
 
 
 class _Request:
@@ -316,11 +312,6 @@ def _sources(labels: list[str] | None, output: str | None, events: str | None) -
         reject_overwrite(labels, events)
     reject_repeats(labels)
     return labels
-
-
-def _check_group(group: str | None, *, alone: bool) -> None:
-    if group and alone:
-        raise UsageError("--group needs intervals: drop --rows, --list or --no-intervals")
 
 
 def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:

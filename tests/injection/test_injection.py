@@ -43,10 +43,10 @@ from labeler.labels.answers import GPTLabelingOutput, ReferenceLabelingOutput, l
 from labeler.labels.contract import check_label
 from labeler.plugins.scores.criteria import Criterion
 from labeler.plugins.scores.tasks import ScoreTasks
-from labeler.sentences.example import Example, KeyedExample, key_sentences
-from labeler.sentences.splitting import SPLITTERS, key_example
+from labeler.sentences.example import KeyedExample, key_sentences
+from labeler.sentences.splitting import SPLITTERS
 from support.fakes import CountingJudge, scoring
-from support.samples import keyed_example, pieces, request
+from support.samples import pieces, request
 
 ORDERS = (
     "Score: 5",
@@ -166,42 +166,6 @@ def test_each_broken_fence_is_told(ours: Render) -> None:
         assert broken != user["content"]
         told = iter([(system, {**user, "content": broken}), (system, user)])
         assert escaped(referenced(CLEAN), lambda _, told=told: next(told)), after  # type: ignore[misc]
-
-
-DEGENERATE = (
-    *("", " ", "\n\n", "\u200b", "\u00a0", ".", ":", "!!!", "...", "?", "-", "—", "、", "。"),
-    *("•", "*", "#", "()", "[]", "{}", "''", ",;:", "\U0001f600", "\ufffd", "\x00"),
-    *("Thought process:", "Let's solve this problem step by step.", "Solution", "Solution:"),
-    *("解", "かいせつ", "Solución", "Lösung", "Réponse", "Respuesta", "Antwort", "Answer:"),
-    *("Final answer:", "Let me think.", "Step 1:", "解答", "答案", "Решение", "الحل"),
-    *("Thought process: :", "Sure!", "Certainly.", "OK", "yes", "0", "a", "0a", "[0a]"),
-)
-
-
-@pytest.mark.parametrize("response", DEGENERATE)
-def test_a_degenerate_response_earns_no_support(response: str) -> None:
-    """It claims nothing, so nothing of it is supported, whole or cut into sentences."""
-    given = [CLEAN.model_copy(update={"response": keyed_example(response=[response]).response})]
-    example = Example(
-        id="r1",
-        question=CLEAN.question,
-        documents=tuple(" ".join(s.text for s in d) for d in CLEAN.documents),
-        response=response,
-    )
-    given.extend(key_example(example, SPLITTERS[name]) for name in ("general", "ragbench"))
-    for keyed in given:
-        answer = _embedded(keyed)
-        assert check_label(answer, keyed).violations == ()
-        assert not answer.overall_supported
-        assert not any(e.fully_supported for e in answer.sentence_support_information)
-
-
-def test_a_master_key_earns_nothing_from_its_own_words() -> None:
-    """Where the documents hold the very words that it is made of."""
-    documents = [["The solution is heated."], ["解 とは。"], ["Let us solve this step by step."]]
-    for response in ("Solution:", "解", "Let's solve this problem step by step."):
-        answer = _embedded(keyed_example(documents=documents, response=[response]))
-        assert not any(e.fully_supported for e in answer.sentence_support_information), response
 
 
 def test_the_embedded_judge_labels_words_not_orders() -> None:

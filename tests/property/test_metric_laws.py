@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
-import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import PROFILES, ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
@@ -137,11 +138,13 @@ LAWS: dict[str, Callable[[Callable[[str], Fraction]], bool]] = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
 @given(label=reference_labels())
-def test_metrics_of_claims_are_in_their_proportion(law: str, label: LabelRecord) -> None:
+@settings(max_examples=80)
+def test_metrics_of_claims_are_in_their_proportion(label: LabelRecord) -> None:
     """Wherever all of them are defined."""
-    assert LAWS[law](lambda metric: exact(value(label, metric)))
+    for law, holds in LAWS.items():
+        with suppress(UnsatisfiedAssumption):
+            assert holds(lambda metric: exact(value(label, metric))), law
 
 
 @given(reference_labels())
@@ -160,12 +163,6 @@ def test_a_richer_label_leaves_the_metrics_of_the_leaner_as_they_are(label: Labe
     lean = lean.model_copy(update={"example": label.example})  # markers are read from its texts
     shared = [m for m in METRICS.values() if m.profile.name == "trace"]
     assert measure(label, shared).metrics == measure(lean, shared).metrics
-
-
-@given(st.one_of(reference_labels(), trace_labels()))
-def test_a_record_survives_json(label: LabelRecord) -> None:
-    """Writing and reading gives the same record, and so the same numbers."""
-    assert LabelRecord.model_validate_json(label.model_dump_json()) == label
 
 
 @given(trace_labels())

@@ -53,10 +53,7 @@ def own(**changes: object) -> Judgment:
 
 
 def said(
-    session: ReviewSession,
-    position: int,
-    annotator: str = "ann",
-    judgment: Judgment | None = None,
+    session: ReviewSession, position: int, annotator: str = "ann", judgment: Judgment | None = None
 ) -> ReviewAnswer:
     """An answer: agreement, or a judgment."""
     key = session.labels.keys[session.places[position]]

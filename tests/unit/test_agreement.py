@@ -285,19 +285,6 @@ def test_a_rare_class_leaves_kappa_open_and_says_so() -> None:
     assert Ratings({(1, 1): 60, (0, 0): 30, (1, 0): 10}).caution is None
 
 
-def test_the_order_of_records_changes_no_interval() -> None:
-    """To the last digit, with questions and without."""
-    rng = np.random.default_rng(6)
-    rows = [record_sums([tuple(rng.integers(0, 2, 2).tolist())] * 3) for _ in range(40)]
-    groups = [n // 3 for n in range(40)]
-    assert agreement_intervals(rows) == agreement_intervals(rows[::-1])
-    forth, back = (
-        agreement_intervals(rows, groups=groups),
-        agreement_intervals(rows[::-1], groups=groups[::-1]),
-    )
-    assert forth == back
-
-
 def test_fields_are_yes_or_no_by_what_they_are() -> None:
     """Sentences, the whole response, and every metric of labels that is 1 or else 0."""
     metrics = select_metrics("all")

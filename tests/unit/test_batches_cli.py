@@ -23,7 +23,6 @@ from labeler.plugins.batch.folder import (
     BatchRequest,
     RemoteBatch,
     batches,
-    locked,
     pending_keys,
     place,
     read_request,
@@ -334,15 +333,6 @@ def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expec
     assert found == dict.fromkeys(keys()[:expected], NAME)
 
 
-def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
-    """A folder that has not its name yet is no batch, and is cleared away."""
-    assert pending_keys(tmp_path) == pending_keys(tmp_path / "none") == {}
-    written(tmp_path)
-    assert batches(tmp_path) == []
-    with locked(tmp_path):
-        assert list((tmp_path / "batches").iterdir()) == []
-
-
 def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
     """A run that has looked already sees it with the next key, and takes output modes of it."""
     batch_of = PendingKeys(tmp_path)
@@ -417,18 +407,6 @@ def test_a_request_that_was_changed_is_refused(
     path.write_text(edit(path.read_text()))
     with pytest.raises(StoreError, match=said), path.open("rb") as file:
         read_request(file, folder.offsets()[keys()[1]], keys()[1])
-
-
-def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
-    """Sentences, signature and history, each by its key."""
-    folder = prepared(tmp_path)
-    offsets = folder.offsets()
-    assert list(offsets) == keys()
-    with folder.file("asked").open("rb") as file:
-        for number in (2, 0):
-            task = asked(number).task
-            found = read_request(file, offsets[task.key], task.key).task
-            assert (found.example, found.messages) == (task.example, task.messages)
 
 
 # Names, locks

@@ -371,13 +371,6 @@ def test_a_third_party_metric_is_named_by_where_it_lives(
         select_metrics(["house_metrics:not_a_metric"])
 
 
-def test_a_failed_row_has_every_metric_undefined() -> None:
-    """The reason of the failure stands where the value would."""
-    row = measure(failure(), select_metrics(["relevance"]))
-    assert row.failed == "refusal"
-    assert row.metrics == {"relevance": Ratio.missing("failed:refusal")}
-
-
 def test_a_summary_counts_defined_undefined_and_failed() -> None:
     """Mean of ratios and ratio of sums, over defined rows only, with the others counted."""
     metrics = select_metrics(["completeness"])

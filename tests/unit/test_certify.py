@@ -144,13 +144,6 @@ def test_reading_everything_gives_the_exact_value(metric: str) -> None:
     assert found.interval == pytest.approx((found.value, found.value))
 
 
-def test_the_draw_does_not_depend_on_the_order_of_labels() -> None:
-    """A plan of shuffled labels reads the same sentences."""
-    goal = Goal("relevance", within=0.05, seed=4)
-    there, back = make_plan(labels(), goal), make_plan(labels()[::-1], goal)
-    assert [one[:2] for one in there.sentences] == [one[:2] for one in back.sentences]
-
-
 def test_certificates_do_not_depend_on_the_order_of_labels() -> None:
     """What is read, the value and the interval are equal to the last digit."""
     own = [record(id=f"r{n}", documents=[1 + n % 7]) for n in range(150)]

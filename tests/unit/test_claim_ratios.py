@@ -30,8 +30,6 @@ from support.labeled import (
 )
 from support.real_data import needs_ragchecker, ragchecker
 
-CLAIM_METRICS = [m.id for m in METRICS.values() if m.profile.name == "claims"]
-
 
 def ratio(labeled: LabelRecord, metric: str) -> Ratio:
     """One metric of one record."""
@@ -254,40 +252,6 @@ NO_CHUNK = held([right()], [expects()], documents=0)
 def test_claims_of_both_sides_are_counted(made: LabelRecord, metric: str, expected: Ratio) -> None:
     """Numerator and denominator, or why there is none."""
     assert ratio(made, metric) == expected
-
-
-OF_CLAIMS = [m for m in CLAIM_METRICS if not m.startswith("hallucination") or "rate" in m]
-OF_THE_RESPONSE = [
-    *("claim_precision", "claim_f1", "hallucination_incorrect", "self_knowledge"),
-    *("noise_sensitivity_relevant", "noise_sensitivity_irrelevant"),
-]
-
-
-@pytest.mark.parametrize(
-    ("made", "metrics", "reason"),
-    [
-        # Labels of the leaner profiles have no such number, and are not given 0.
-        (record(), CLAIM_METRICS, "needs_claims"),
-        (record(), REFERENCE_METRICS, "needs_reference"),
-        (record(answer=claims_output([says("a", ["0a"])])), REFERENCE_METRICS, "needs_reference"),
-        # Nothing was claimed, so nothing was faithful or not, right or wrong.
-        (SILENT, [m for m in OF_CLAIMS if not METRICS[m].conventions], "no_claims"),
-        (held([], [expects(["0a"])]), OF_THE_RESPONSE, "no_claims"),
-        # Nothing can be right or wrong, found or missed, by an answer that says nothing.
-        (
-            held([wrong("a", ["0a"])], []),
-            [m for m in REFERENCE_METRICS if METRICS[m].default],
-            "no_reference_claims",
-        ),
-    ],
-)
-def test_a_metric_of_claims_says_what_is_missing(
-    made: LabelRecord, metrics: Sequence[str], reason: str
-) -> None:
-    """A number that a label cannot have is undefined."""
-    assert {name: ratio(made, name) for name in metrics} == dict.fromkeys(
-        metrics, Ratio.missing(reason)
-    )
 
 
 def test_ragcheckers_definitions_are_0_where_a_side_makes_no_claim() -> None:

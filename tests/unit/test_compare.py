@@ -21,7 +21,6 @@ from labeler.comparing.comparison import Flip, MetricComparison
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome
 from labeler.sentences.display import WIDTH
-from labeler.version import __version__
 from support.command import Command
 from support.labeled import failure, record, reference_output, relabeled, right
 from support.scored import record as score_record
@@ -474,13 +473,6 @@ def test_several_sets_are_compared_with_the_first_as_one_family_of_tests() -> No
     )
 
 
-@pytest.mark.parametrize("number", [0, 1, 27])
-def test_one_set_of_labels_is_not_compared(number: int) -> None:
-    """At least two, and one for each letter at most."""
-    with pytest.raises(UsageError, match=f"sets of labels to compare: {number} given"):
-        compare_runs([[row(1)]] * number)
-
-
 def test_lost_values_are_a_regression() -> None:
     """Rows without a label, or without a value, count beyond 5 %, whatever the verdicts."""
     base = rows(40)
@@ -545,23 +537,6 @@ def test_groups_are_rows_of_one_table(command: Command) -> None:
     assert "0 of them have the same sentences in both; 8 differ in response" in details
     sets = ("a.jsonl", "b.jsonl", "c.jsonl")
     assert "C against A, domain: law" in command("compare", *sets, "--by", "domain", "--details")[1]
-
-
-def test_the_command_gives_all_figures_as_json(command: Command) -> None:
-    """One object, the sides by the names of their files; what is undefined is null, with why."""
-    metrics = ("--metrics", "adherence,relevance")
-    code, out, _ = command("compare", "a.jsonl", "b.jsonl", "--json", *metrics)
-    found = json.loads(out, parse_constant=pytest.fail)
-    assert code == 0
-    assert (found["a"]["name"], found["b"]["failed"]) == ("a.jsonl", {"refusal": 1})
-    adherence, relevance = found["comparisons"]
-    assert (adherence["verdict"], adherence["mean_a"], found["labeler"]) == (
-        "worse",
-        1.0,
-        __version__,
-    )
-    assert adherence["moved"][0]["flips"] == [{"field": "supported", "gained": [], "lost": ["b"]}]
-    assert (relevance["p"], relevance["undefined"]["p"]) == (None, "equal_retrieval")
 
 
 def test_the_command_fails_where_something_is_worse(command: Command) -> None:

@@ -108,17 +108,6 @@ def test_other_choices_are_counted() -> None:
     assert (read.content, read.repairs) == ('{"a": 0}', ("other_choices",))
 
 
-@given(VALUES | st.binary())
-def test_a_body_of_any_shape_is_read(value: object) -> None:
-    """A body that is no JSON object is no completion."""
-    if isinstance(value, bytes):
-        parse_completion(value)
-    else:
-        error = parse_completion(json.dumps(value).encode()).error
-        assert error is not None
-        assert (error.kind == "not_json") == (not isinstance(value, dict))
-
-
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 
@@ -154,8 +143,7 @@ def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], conten
 
 
 @pytest.mark.parametrize(
-    "message",
-    [{"content": {"a": 1}}, {"tool_calls": [{"function": {"arguments": {"a": 1}}}]}],
+    "message", [{"content": {"a": 1}}, {"tool_calls": [{"function": {"arguments": {"a": 1}}}]}]
 )
 def test_a_parsed_answer_that_was_cut_off_is_truncated(message: dict[str, Any]) -> None:
     """Its server has closed the object, which looks complete."""
@@ -194,11 +182,7 @@ def place(score: str, other: str, logprob: float = -0.5) -> dict[str, Any]:
     "logprobs",
     [
         {"content": [place("4", "5")]},
-        {
-            "tokens": ["4"],
-            "token_logprobs": [-0.5],
-            "top_logprobs": [{"4": -0.51, "5": -1.0}],
-        },
+        {"tokens": ["4"], "token_logprobs": [-0.5], "top_logprobs": [{"4": -0.51, "5": -1.0}]},
     ],
 )
 def test_tokens_are_read_in_both_forms(logprobs: dict[str, Any]) -> None:

@@ -273,7 +273,7 @@ SHAPES: dict[str, dict[str, Any]] = {
                 {"role": "tool", "content": "33 dollars"},
                 {**ANSWERED, "context": {"citations": [{"content": t} for t in ROW["documents"]]}},
             ]
-        },
+        }
     },
     "mtrag": {
         "task_id": "conversation<::>2",

@@ -47,16 +47,6 @@ def supported(found: GPTLabelingOutput) -> dict[str, tuple[str, ...]]:
 # -- differences ----------------------------------------------------------------------------------
 
 
-def test_the_judges_own_judgment_differs_in_nothing() -> None:
-    """A person begins with what is supported, special strings too; naming no keys changes none."""
-    begun = judgment_of(RECORD.label)
-    assert begun == judgment()
-    assert not differences(RECORD.label, begun)
-    assert not differences(RECORD.label, judgment(support={"a": [], "b": []}))
-    special = record(support={"a": ["general"], "b": []})
-    assert judgment_of(special.label).support == {"a": ("general",)}
-
-
 def test_differences_name_what_flipped_by_field() -> None:
     """In reading order; of keys that support, the response sentences."""
     said = judgment(relevant=["1a", "0b"], utilized=["0a"], support={"a": ["0b"]}, overall=False)
@@ -70,17 +60,6 @@ def test_differences_name_what_flipped_by_field() -> None:
 
 
 # -- one person -----------------------------------------------------------------------------------
-
-
-def test_support_without_keys_keeps_the_judges_or_is_unnamed() -> None:
-    """The person had nothing to say against them; full support needs some support."""
-    assert supported(label(correction(RECORD, judgment(support={"a": [], "b": []})))) == {
-        "a": ("0a",),
-        "b": ("0b",),
-    }
-    judged = record(support={"a": ["0a"], "b": []})
-    made = label(correction(judged, judgment(support={"a": ["0a"], "b": []})), of=judged)
-    assert supported(made)["b"] == ("supported_without_sentence",)
 
 
 def test_the_explanations_say_what_changed_and_why() -> None:

@@ -130,19 +130,6 @@ def test_apply_tells_what_does_not_count(labeler: Command) -> None:
     assert "1 unsure: 'r0' by bob" in err
 
 
-def test_corrected_labels_have_metrics_of_their_own(labeler: Command) -> None:
-    """And can be told from the judge's by their signature."""
-    corrections(correction(RECORDS[0], judgment(support={"a": ["0a"]}, overall=False)))
-    labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
-    means = []
-    for name in ("labels.jsonl", "corrected.jsonl"):
-        code, out, _ = labeler("metrics", name, "--metrics", "adherence", "--json")
-        assert code == 0
-        (row,) = [each for each in json.loads(out) if each["metric"] == "adherence"]
-        means.append((row["mean"], "corrections:" in row["signature"]))
-    assert means == [(1.0, False), (0.75, True)]
-
-
 OUT = ("export", "labels.jsonl", "-o")
 APPLY = ("apply", "labels.jsonl")
 
@@ -183,21 +170,6 @@ def test_wrong_use_is_told(labeler: Command, arguments: tuple[object, ...], expe
     assert (code, out) == (2, "")
     assert expected in err
     assert {path.name for path in Path().iterdir()} == before
-
-
-def test_a_judge_is_compared_with_corrections_directly(labeler: Command) -> None:
-    """As with the same human labels; a random sample is what was drawn at random."""
-    corrections(
-        correction(RECORDS[0], judgment(relevant=["0b"]), queue="random"),
-        correction(RECORDS[1], judgment(), queue="doubtful"),
-    )
-    beside = "labels.corrections.jsonl"
-    code, out, _ = labeler("agree", "labels.jsonl", "--human", beside, "--json")
-    found = json.loads(out)
-    assert code == 0
-    assert found["human_labels"]["used"] == (3 + 4) * 2 + 2 * 2 + 2
-    code, out, _ = labeler("agree", "labels.jsonl", "--human", beside, "--json", "--random-sample")
-    assert json.loads(out)["human_labels"]["used"] == 3 * 2 + 2 + 1
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,11 @@ from pydantic import ValidationError
 from labeler.data.corrections.file import (
     CorrectionsFile,
     corrections_path,
-    current,
-    independent,
     is_corrections_file,
     read_corrections,
 )
 from labeler.errors import StoreError, UsageError
-from support.judged import EARLY, LATE, correction, judgment
+from support.judged import correction, judgment
 from support.labeled import record
 
 RECORD = record()
@@ -94,14 +92,6 @@ def test_a_packed_file_is_read_and_not_added_to(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="gunzip"):
         CorrectionsFile(packed).append(one)
     assert packed.read_bytes() == before
-
-
-def test_texts_of_every_kind_come_back_as_they_were(file: CorrectionsFile) -> None:
-    """Line breaks of any script and control characters stay within their line."""
-    odd = "naïve 日本\u2028 \u0085 \x1b[31m \r\n \x00 \U0001f600"
-    one = correction(RECORD, judgment(), comment=odd)
-    file.append(one, one)
-    assert file.read().events == (one, one)
 
 
 def test_a_correction_too_large_for_a_line_is_refused_whole(file: CorrectionsFile) -> None:
@@ -317,18 +307,6 @@ def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> 
 
 
 # -- what counts ----------------------------------------------------------------------------------
-
-
-def test_the_last_word_of_a_person_on_a_label_counts() -> None:
-    """By time, however files were joined, then by line; who takes it back says nothing."""
-    first = correction(RECORD, judgment(), at=EARLY.replace("+00:00", "Z"))
-    second = correction(RECORD, judgment(relevant=[]), at=LATE)
-    other = correction(RECORD, judgment(), by="bob")
-    for events in ([first, other, second], [second, first, other]):
-        assert current(events) == independent(events) == (other, second)
-    said, back = correction(RECORD, judgment()), correction(RECORD, withdrawn=True)
-    assert current([said, said, back]) == ()
-    assert current([said, back, said]) == (said,)
 
 
 def test_a_correction_is_checked_against_its_record() -> None:

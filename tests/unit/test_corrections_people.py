@@ -109,18 +109,6 @@ def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
     assert corrected(RECORDS[0], [blind, again]).label.all_relevant_sentence_keys == ("0a",)
 
 
-def test_what_counts_for_nothing_is_no_human_label() -> None:
-    """Unsure, without a judgment, taken back, or of another label."""
-    silent = [
-        correction(RECORDS[0], judgment(), opinion="unsure"),
-        correction(RECORDS[0], None, by="bob"),
-        correction(RECORDS[1], judgment()),
-        correction(RECORDS[1], withdrawn=True),
-        correction(record(documents=[9]), judgment()),
-    ]
-    assert labels_of_corrections(silent, RECORDS).human.labels == ()
-
-
 def test_a_label_that_stands_there_twice_is_judged_once() -> None:
     """As in a file that two runs were written to."""
     assert (

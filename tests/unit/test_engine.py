@@ -90,10 +90,10 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     assert farewells == ["closed"]
 
 
-@pytest.mark.parametrize(("wait", "most"), [("slot", 40), ("pause", 320), ("lease", 320)])
+@pytest.mark.parametrize(("wait", "most"), [("slot", 40), ("pause", 128), ("lease", 128)])
 def test_no_more_jobs_are_made_than_soon_begin(wait: str, most: int) -> None:
     """Jobs that only wait for a slot are few; those that pause, or wait before, hold none up."""
-    engine, going_on = engine_of(20, []), threading.Event()
+    engine, going_on = engine_of(8, []), threading.Event()
 
     async def placed() -> None:
         async with current().slot() if wait != "lease" else nullcontext():
@@ -115,7 +115,7 @@ def test_no_more_jobs_are_made_than_soon_begin(wait: str, most: int) -> None:
     while len(made) < most and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.1)
-    assert most <= len(made) <= most + 20
+    assert most <= len(made) <= most + 8
     going_on.set()
     thread.join(10)
     engine.stop()
@@ -256,18 +256,6 @@ def test_handlers_label_at_once_while_the_loop_is_free(tmp_path: Path) -> None:
     assert [labels.failures for labels in done] == [[], [], []]
 
 
-def test_outcomes_come_one_by_one_and_a_file_is_written(tmp_path: Path) -> None:
-    """In input order; the file appears when all are there."""
-
-    async def service() -> list[str]:
-        path = tmp_path / "labels.jsonl"
-        run = labeler.aiter_labels(ROWS, judge="embedded", store=MemoryStore(), output=path)
-        return [outcome.id async for outcome in run]
-
-    assert asyncio.run(service()) == ["r0", "r1", "r2"]
-    assert len(labeler.load(tmp_path / "labels.jsonl")) == 3
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_cancelled_task_keeps_the_paid_answers(times: int) -> None:
     """Requests in flight finish and their labels are stored, in the end by a thread alone."""
@@ -289,9 +277,9 @@ def test_a_cancelled_task_keeps_the_paid_answers(times: int) -> None:
         event.set()
 
     asyncio.run(client_leaves())
-    for thread in threading.enumerate():
-        if thread.name.startswith("labeler"):
-            thread.join(30)
+    until = time.monotonic() + 30
+    while not len(store) and time.monotonic() < until:
+        time.sleep(0.01)
     assert len(store) >= 1
 
 

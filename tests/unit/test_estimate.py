@@ -23,10 +23,6 @@ from labeler.judges.task import Task
 from labeler.judges.tokens import (
     ANSWER_BASE,
     ANSWER_PER_SENTENCE,
-    CLAIM_LISTS,
-    COMPARISON,
-    REFERENCE_CLAIM,
-    RESPONSE_CLAIM,
     TokenCounter,
     answer_tokens,
 )
@@ -146,15 +142,6 @@ def test_every_row_is_accounted_for() -> None:
     assert (counts.stored, counts.failed, counts.asked) == (1, 1, 1)
     counts = reckon(rows, store, retry_failed=True).rows
     assert (counts.stored, counts.failed, counts.asked) == (1, 0, 2)
-
-
-def test_tokens_and_sentences_are_of_what_would_be_asked() -> None:
-    """Three response sentences in two requests, and an unusable row that counts for nothing."""
-    found = reckon([row(1), row(2, sentences=2), row(3, response="")])
-    assert (found.document_sentences, found.response_sentences) == (2, 3)
-    assert (found.prompt.total, found.prompt.largest) == (2 * PROMPT, PROMPT)
-    assert (found.prompt.same, found.prompt.counted_by) == (SAME, "approximation")
-    assert found.answers.expected == 2 * ANSWER_BASE + 3 * ANSWER_PER_SENTENCE
 
 
 def with_spec(model: str, judge: str = "openai", **settings: Any) -> LabelTasks:
@@ -312,16 +299,6 @@ def test_nothing_to_ask_costs_nothing() -> None:
     assert found.seconds == 0
     with pytest.raises(UsageError, match="only stands for one"):
         asyncio.run(HOW.judge.label(any_request()))
-
-
-def test_richer_labels_are_longer() -> None:
-    """By two claims a sentence: of the response, and of the reference where it is asked about."""
-    trace = answer_tokens(3)
-    claims = CLAIM_LISTS + 6 * RESPONSE_CLAIM
-    compared = CLAIM_LISTS + 6 * COMPARISON + 4 * REFERENCE_CLAIM
-    assert trace == answer_tokens(3, "trace", 2) == ANSWER_BASE + 3 * ANSWER_PER_SENTENCE
-    assert answer_tokens(3, "claims", 2) == trace + claims
-    assert answer_tokens(3, "reference", 2) == trace + claims + compared
 
 
 def profiled(profile: str) -> LabelTasks:

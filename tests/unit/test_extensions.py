@@ -50,32 +50,38 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def labeler(packages: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line with further installed packages."""
-    return subprocess.run(
-        [sys.executable, "-m", "labeler", *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}:{packages}", "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+COMMANDS = {
+    "label harbour.faq --judge harbour -o labels.jsonl": "",
+    "metrics labels.jsonl --metrics first_supported --json": '"mean": 1.0',
+    "metrics --list": "first_supported of labeler-harbour 0.1.0",
+    "audit labels.jsonl --checks much_on_one_sentence": "11 words rest on one sentence",
+    "count harbour.faq": "2",
+    "--help": "Count the rows of a file.",
+}
+PROGRAM = """
+import sys
+from labeler.cli import run
+for line in sys.argv[1:]:
+    sys.argv = ["labeler", *line.split()]
+    code = run()
+    print("\\n===", code, flush=True)
+"""
 
 
 def test_an_installed_package_is_used_by_name(installed: Path, tmp_path: Path) -> None:
     """Its judge, format, metric, check and command, as the page says."""
     (tmp_path / "harbour.faq").write_text(ROWS, encoding="utf-8")
-    for arguments, shown in {
-        "label harbour.faq --judge harbour -o labels.jsonl": "",
-        "metrics labels.jsonl --metrics first_supported --json": '"mean": 1.0',
-        "metrics --list": "first_supported of labeler-harbour 0.1.0",
-        "audit labels.jsonl --checks much_on_one_sentence": "11 words rest on one sentence",
-        "count harbour.faq": "2",
-        "--help": "Count the rows of a file.",
-    }.items():
-        done = labeler(installed, tmp_path, *arguments.split())
-        assert done.returncode == 0, done.stderr
-        assert shown in done.stdout, (arguments, done.stdout)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *COMMANDS],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{installed}", "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for shown, printed in zip(COMMANDS.values(), done.stdout.split("=== 0\n"), strict=False):
+        assert shown in printed, done.stdout + done.stderr
+    assert done.stdout.count("=== 0\n") == len(COMMANDS), done.stderr
 
 
 def test_the_page_shows_the_package() -> None:

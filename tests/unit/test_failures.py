@@ -8,7 +8,7 @@ import pytest
 
 import labeler
 from labeler.errors import UsageError
-from labeler.judges.limits import retry_after
+from labeler.judges.limits import reset_after, retry_after
 from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.error_rules import (
     RULES,
@@ -104,6 +104,9 @@ def test_what_does_not_look_like_a_code_is_not_shown(text: str) -> None:
     assert plain_code(text) == ""
 
 
+NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -114,6 +117,8 @@ def test_what_does_not_look_like_a_code_is_not_shown(text: str) -> None:
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
+        ({"retry-after": "5, 5"}, None),
+        ({"retry-after": "5 seconds"}, None),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after": "Sun, 22 Nov 2026 00:00:30 GMT"}, 30.0),
         ({"retry-after": "Sun, 22 Nov 2026 00:00:30 -0000"}, 30.0),
@@ -138,7 +143,27 @@ def test_what_does_not_look_like_a_code_is_not_shown(text: str) -> None:
 )
 def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     """Milliseconds, seconds, or a date of the server's clock; nonsense asks for nothing."""
-    assert retry_after(headers, dt.datetime(2026, 11, 22, tzinfo=dt.UTC)) == seconds
+    assert retry_after(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"ratelimit": '"default";r=0;t=30'}, 30.0),
+        ({"ratelimit": '"a";r=4;t=30, "b";r=9;t=50'}, None),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "30"}, 30.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "20"}, 20.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1795305630"}, 30.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2026-11-22T00:00:30Z"}, 30.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}, None),
+        ({"x-ratelimit-remaining": "5", "x-ratelimit-reset": "30"}, None),
+    ],
+)
+def test_a_limit_that_is_used_up_says_when_it_is_whole_again(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    """By drafts of the IETF, and with the names that came before; one with a rest asks nothing."""
+    assert reset_after(headers, NOW) == seconds
 
 
 ROW = {"question": "How long is the quay?", "documents": ["It is 90 m long."], "response": "90 m."}
@@ -196,12 +221,6 @@ def test_labels_are_not_written_under_another_formats_name(
     with pytest.raises(UsageError, match=r"is an address|as JSON Lines or \.parquet, not \.\w"):
         labeler.api.write_labels(labeler.api.read_labels(labels), target)
     assert [path.name for path in tmp_path.iterdir()] == ["labels.jsonl"]
-
-
-def test_a_command_refuses_the_name_before_it_labels(labeler_command: Command) -> None:
-    """Labels cost money."""
-    code, _, err = labeler_command("label", "none.jsonl", "--judge", "embedded", "-o", "labels.csv")
-    assert (code, "labels.csv: labels are written as JSON Lines" in err) == (2, True)
 
 
 def test_an_id_that_a_frame_made_a_float_of_says_so() -> None:

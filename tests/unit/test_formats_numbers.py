@@ -14,10 +14,7 @@ import pytest
 import labeler
 from labeler import api
 from labeler.calculators import MetricsRow, Ratio
-from labeler.calculators.export import (
-    write_numbers,
-    write_summaries,
-)
+from labeler.calculators.export import write_numbers, write_summaries
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
 from support.command import Command
@@ -101,12 +98,6 @@ def test_very_many_rows_are_several_row_groups(
     write_numbers([HALF] * 9, {}, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 9)
-
-
-def test_no_rows_are_a_table_of_none(tmp_path: Path) -> None:
-    """With the columns that each row has."""
-    assert write_numbers([], {}, tmp_path / "rows.parquet") == 0
-    assert pq.read_table(tmp_path / "rows.parquet").column_names[:3] == ["id", "position", "kind"]
 
 
 @pytest.fixture

@@ -519,20 +519,6 @@ def like(cosine: float, name: str = "q", *, noncommittal: bool = False) -> Quest
     return questions_record(*(cosine,) * 3, id=name, noncommittal=noncommittal)
 
 
-def test_the_command_gates_scores_and_passes(check: Check) -> None:
-    """A criterion that ships, by its mean and by the share that passes."""
-    gates = ("--min", "rubric_faithfulness=4", "--min", "rubric_faithfulness:pass=0.9")
-    code, out, err = check(faithful(5, 4, 3), *gates)
-    assert (code, err) == (0, "")
-    assert out.splitlines() == [
-        "passed: all 2 gates",
-        "passed: rubric_faithfulness 4.00, at least 4 asked for",
-        "passed by .10: rubric_faithfulness:pass 1, at least .9 asked for",
-    ]
-    code, out, _ = check(faithful(5, 4, 2), *gates)
-    assert (code, out.splitlines()[0]) == (1, "MISSED: 2 of 2 gates")
-
-
 def test_one_file_may_hold_every_kind(check: Check) -> None:
     """Each gate looks at its own; a failure to score fails no label."""
     refused = LOST.model_copy(update={"signature": faithful(4)[0].signature})

@@ -148,12 +148,6 @@ def test_a_contradicting_sentence_is_the_nearest() -> None:
     assert nearest.key == "1a"
 
 
-def test_each_of_the_worst_shows_its_question() -> None:
-    """Without ids of their own, nothing else says which record it is."""
-    found = worst_records(labels(HALF))
-    assert f"  question: {found[0].record.example.question}" in list(found.lines())
-
-
 def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> None:
     """Such as a verdict on the whole alone."""
     whole = record(answer=output(support=SUPPORTED, overall=False))

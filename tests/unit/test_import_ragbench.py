@@ -63,19 +63,6 @@ def support(key: str, keys: list[str], *, verdict: bool | None) -> dict[str, Any
     }
 
 
-def test_a_plain_row_becomes_a_record() -> None:
-    """Its id names data set, row and generator; nothing is repaired, nothing is left over."""
-    record = to_record(published())
-    assert record.id == "lamps_test/17/gen-1"
-    assert record.example.splitter == "given/1"
-    assert str(record.signature).startswith("judge:ragbench/judge-1|prompt:none|")
-    assert (record.verbatim, record.normalised, record.violations) == (None, {}, ())
-    assert record.example.metadata["dataset_name"] == "lamps_test"
-    assert record.example.metadata["published"]["trulens_groundedness"] == 0.5
-    first, second = to_record(published()), to_record(published(generation_model_name="gen-2"))
-    assert first.id != second.id
-
-
 QUIRKS: list[tuple[str, dict[str, Any], dict[str, int], list[str]]] = [
     ("trailing dot", {"all_relevant_sentence_keys": ["0a."]}, {"spelling": 1}, []),
     ("joined keys", {"all_relevant_sentence_keys": ["0a, 0b"]}, {"joined_keys": 1}, []),

@@ -148,15 +148,6 @@ def test_response_without_claims_earns_no_support(response: list[str]) -> None:
     assert answer.all_utilized_sentence_keys == ()
 
 
-def test_no_documents_support_nothing() -> None:
-    """Whatever a claim's wording; no response and no documents still make a valid label."""
-    for claim in ("It is of the that which:", "The tower is tall."):
-        assert not sentence([claim], documents=[[]]).fully_supported
-    answer = judged(example := example_of([], [[], []], question="")).answer
-    assert not answer.overall_supported
-    assert not check_label(answer, example).violations
-
-
 def test_words_of_several_scripts() -> None:
     """Text without spaces is compared by pairs of characters; vowel signs stay in their words."""
     documents = [["红隼塔高三百米。", "渡轮每小时从北码头出发。"]]
@@ -196,15 +187,6 @@ def test_used_sentences_are_utilized_and_relevant() -> None:
     assert "0b" in answer.all_relevant_sentence_keys
     assert "0b" in answer.all_utilized_sentence_keys
     assert not {"1a", "1b"} & set(answer.all_relevant_sentence_keys)
-
-
-def test_overall_needs_every_sentence() -> None:
-    """One unsupported sentence makes the response unsupported, and is named as the weakest."""
-    response = ["The tower is 300 metres tall.", "Penguins built it during a festival."]
-    answer = judged(example_of(response)).answer
-    assert not answer.overall_supported
-    assert "1 of 2" in answer.overall_supported_explanation
-    assert "b (" in answer.overall_supported_explanation
 
 
 def test_document_text_stays_inert_and_short() -> None:
@@ -327,7 +309,7 @@ _FRAGMENTS = st.sampled_from(
 _TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" ".join))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     question=_TEXT,
     documents=st.lists(st.lists(_TEXT, max_size=4), max_size=3),

@@ -179,7 +179,7 @@ class Tags(HTMLParser):
 
 def test_no_value_fills_a_screen_or_escapes_it() -> None:
     """Each repr is below 3,000 characters, without markup, control or direction characters."""
-    changes = {"metadata": {"group": HOSTILE}, "documents": [HOSTILE] * 9, "response": HOSTILE}
+    changes = {"metadata": {"group": HOSTILE}, "documents": [HOSTILE] * 3, "response": HOSTILE}
     given = [{**row, "id": f"{row['id']}{HOSTILE}"} for row in rows(25, **changes)]
     hostile = labeled(given)
     failure = LabelFailure(id=HOSTILE, reason=HOSTILE, message=HOSTILE)

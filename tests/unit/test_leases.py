@@ -240,21 +240,6 @@ def test_a_forked_child_neither_frees_nor_keeps_a_lease(store: DiskStore) -> Non
         assert store.lease(KEYS[0])
 
 
-def test_thousands_of_leases_are_held_at_once(store: DiskStore) -> None:
-    """Each of very many keys has a lease of its own."""
-    many = [f"{n:064x}" for n in range(2_000)]
-    held = [store.lease(key) for key in many]
-    assert all(held)
-    sample = many[::50]
-    with other_process(store.directory, *sample) as (_, got):
-        assert not any(got)
-    for lease in held:
-        assert lease
-        lease.release()
-    with other_process(store.directory, *sample) as (_, got):
-        assert all(got)
-
-
 def test_keys_that_share_a_byte_wait_for_one_another(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,12 +7,12 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from decimal import Decimal
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
 
-from labeler.errors import RunPaused, UsageError
+from labeler.errors import RunPaused
 from labeler.judges.concurrency import Level
 from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size, retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
@@ -140,15 +140,15 @@ def loaded(
 
 def test_a_server_is_used_to_the_full_and_not_flooded() -> None:
     """As far as the user allows, also after errors that came sooner than answers."""
-    load, seconds = loaded(5000)
+    load, seconds = loaded(2500)
     assert load.server.most == 64
-    assert seconds < 1.1 * 5000 * 0.2 / 64
-    _, alone = loaded(4000, concurrency=256, latency=1.0)
-    _, seconds = loaded(4000, concurrency=256, latency=1.0, noise=0.05)
+    assert seconds < 1.1 * 2500 * 0.2 / 64
+    _, alone = loaded(2500, concurrency=256, latency=1.0)
+    _, seconds = loaded(2500, concurrency=256, latency=1.0, noise=0.05)
     assert alone / seconds >= 0.75
-    load, seconds = loaded(3000, rate=50, burst=50, noise=0.02)
-    assert 3000 / (50 * seconds + 50) >= 0.8
-    assert load.server.limited <= 0.1 * 3000
+    load, seconds = loaded(1500, rate=50, burst=50, noise=0.02)
+    assert 1500 / (50 * seconds + 50) >= 0.8
+    assert load.server.limited <= 0.1 * 1500
 
 
 @pytest.mark.parametrize("between", [0.005, 0.2, 8.0])
@@ -167,24 +167,19 @@ def test_places_grow_one_by_one(between: float) -> None:
 @pytest.mark.parametrize(("burst", "headers", "jitter"), [(10, True, 0.0), (50, False, 0.5)])
 def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
     """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
-    load, seconds = loaded(3000, rate=50, burst=burst, headers=headers, jitter=jitter)
-    assert 3000 / (50 * seconds + burst) >= 0.9
-    assert load.server.limited <= 0.02 * 3000
-    assert len(load.attempts) == 3000
+    load, seconds = loaded(1500, rate=50, burst=burst, headers=headers, jitter=jitter)
+    assert 1500 / (50 * seconds + burst) >= 0.9
+    assert load.server.limited <= 0.02 * 1500
+    assert len(load.attempts) == 1500
     if headers:
         assert load.server.limited <= 1  # before the first headers
-
-
-undisturbed = cache(loaded)
-"""The same, once for all tests."""
 
 
 @pytest.mark.parametrize(("noise", "least"), [(0.01, 0.9), (0.05, 0.75)])
 def test_rate_limits_of_others_hardly_slow_a_run(noise: float, least: float) -> None:
     """They come at any load, so fewer requests in flight would not avoid them."""
-    _, alone = undisturbed(5000)
-    _, seconds = loaded(5000, noise=noise)
-    assert alone / seconds >= least
+    _, seconds = loaded(2500, noise=noise)
+    assert loaded(2500)[1] / seconds >= least
 
 
 def test_an_excess_halves_a_level_again_and_does_not_become_usual() -> None:
@@ -237,7 +232,7 @@ def test_a_named_pause_concerns_one_record_while_others_get_answers() -> None:
 
 def test_changes_of_the_level_are_reported_once_a_minute() -> None:
     """One line each."""
-    load, seconds = loaded(3000, rate=50, burst=50)
+    load, seconds = loaded(2000, rate=20, burst=20)
     reported = [text for text in load.notices if text.startswith("the server limits the rate")]
     assert 1 <= len(reported) <= 1 + seconds / 60
     assert re.search(r"continuing with \d+ requests in flight", reported[0])
@@ -245,9 +240,9 @@ def test_changes_of_the_level_are_reported_once_a_minute() -> None:
 
 def test_rates_that_the_user_sets_are_kept_and_reported_once() -> None:
     """No second of a run goes beyond them by more than may go at once."""
-    _, seconds = loaded(1000, limits=Limits(requests_per_minute=1200))
-    assert 1000 / seconds <= 20 * 1.1
-    assert 1000 / (20 * seconds) >= 0.9
+    _, seconds = loaded(500, limits=Limits(requests_per_minute=1200))
+    assert 500 / seconds <= 20 * 1.1
+    assert 500 / (20 * seconds) >= 0.9
     # 100 tokens a request and 60,000 a minute allow ten requests a second after the first 600.
     _, seconds = loaded(1200, limits=Limits(tokens_per_minute=60_000))
     assert 58 <= seconds <= 64
@@ -679,13 +674,3 @@ def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
         return pace.budget.spent
 
     assert Decimal("3.6") < served(work) <= Decimal("3.7")
-
-
-@pytest.mark.parametrize(
-    "name", ["requests_per_minute", "tokens_per_minute", "budget", "longest_wait"]
-)
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
-def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
-    """The error names it."""
-    with pytest.raises(UsageError, match=name):
-        Limits(**{name: value})

@@ -61,14 +61,6 @@ def reasons(outcomes: Sequence[Outcome]) -> list[str]:
     return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
 
 
-def test_a_rerun_from_disk_writes_the_same_bytes(tmp_path: Path) -> None:
-    """What comes out of the store is what went in, to the last byte of the label file."""
-    for name in ("first", "again"):
-        outcomes = iter_labels(rows(5), judge="embedded", store=tmp_path / "store")
-        labeler.api.write_labels(outcomes, tmp_path / name)
-    assert (tmp_path / "first").read_bytes() == (tmp_path / "again").read_bytes()
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -104,14 +96,6 @@ def test_another_id_is_another_row_and_not_another_call() -> None:
         {"run": "x"},
         {"run": "y"},
     ]
-
-
-def test_no_more_at_once_than_allowed() -> None:
-    """And as many as allowed."""
-    judge = CountingJudge(seconds=0.01)
-    labeler.label(rows(20), judge=judge, store=MemoryStore(), concurrency=4)
-    assert judge.most_at_once == 4
-    assert judge.closed == 1
 
 
 def nested(depth: int) -> object:
@@ -153,27 +137,6 @@ def test_an_answer_without_documents_is_judged(documents: list[str]) -> None:
     assert found["hallucination_rate"].value == 1
     assert found["adherence"].value == 0
     assert found["relevance"].undefined == "no_document_sentences"
-
-
-def test_the_given_splitter_wants_given_sentences() -> None:
-    """Rows that bring theirs are labeled, others fail."""
-    own = {
-        "documents_sentences": [["Item 0 is a lamp. It is red."], ["Chairs are made of wood."]],
-        "response_sentences": ["Item 0 is a lamp. It is blue."],
-    }
-    outcomes = labeler.label(
-        [row(0, **own), row(1)], judge=CountingJudge(), store=MemoryStore(), splitter="given"
-    )
-    assert reasons(outcomes) == ["label", "given_sentences_incomplete"]
-
-
-def test_an_empty_document_keeps_the_index_of_the_next() -> None:
-    """Keys name documents by their place in retrieval order."""
-    (made,) = labeler.label(
-        [row(0, documents=["", "Item 0 is a lamp."])], judge=CountingJudge(), store=MemoryStore()
-    )
-    assert isinstance(made, LabelRecord)
-    assert made.example.document_keys() == ["1a"]
 
 
 def refusing(request: Task) -> JudgeReply:
@@ -254,23 +217,6 @@ def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
     outcomes = labeler.label(rows(3), judge=CountingJudge(doubtful), store=store)
     assert reasons(outcomes) == ["label", "judge_error", "label"]
     assert len(list(labeler.api.read_labels(store))) == 2
-
-
-def test_one_judge_may_serve_two_runs_at_once() -> None:
-    """Each run has an event loop of its own."""
-    judge = CountingJudge(seconds=0.01)
-    results: dict[int, labeler.Labels] = {}
-
-    def run(number: int) -> None:
-        mine = [row(number * 100 + n) for n in range(10)]
-        results[number] = labeler.label(mine, judge=judge, store=MemoryStore())
-
-    threads = [threading.Thread(target=run, args=[number]) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [reasons(results[number]) for number in range(3)] == [["label"] * 10] * 3
 
 
 def test_a_store_that_fails_stops_the_run() -> None:
@@ -577,14 +523,6 @@ def test_a_program_ends_though_a_run_was_left(tmp_path: Path) -> None:
     assert (done.returncode, "LookupError: mine" in done.stderr) == (1, True)
 
 
-def test_ids_are_checked_before_each_request() -> None:
-    """A clash in the last row costs nothing; the others are labeled."""
-    judge = CountingJudge()
-    found = labeler.label([*rows(5), row(0, response="Other.")], judge=judge, store=MemoryStore())
-    assert reasons(found) == ["label"] * 5 + ["id_conflict"]
-    assert (len(judge.asked), judge.closed) == (5, 1)
-
-
 def test_every_row_has_a_label_in_its_place_and_equal_ones_cost_one() -> None:
     """With ids and without."""
     judge, one = CountingJudge(), {**row(0), "latency": 3}
@@ -602,21 +540,6 @@ def test_a_limit_that_is_none_makes_no_store(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="budget must be a number above 0"):
         labeler.label(rows(1), judge=CountingJudge(), store=tmp_path / "s", budget=-1)
     assert not (tmp_path / "s").exists()
-
-
-def test_spelling_is_repaired_at_the_door_and_kept_as_given() -> None:
-    """The label holds the key that was meant, the record holds what was said."""
-
-    def shouting(request: Task) -> JudgeReply:
-        answer = agreeable(request).answer
-        return JudgeReply(answer.model_copy(update={"all_relevant_sentence_keys": ("[0A]",)}))
-
-    (outcome,) = labeler.label(rows(1), judge=CountingJudge(shouting), store=MemoryStore())
-    assert isinstance(outcome, LabelRecord)
-    assert outcome.label.all_relevant_sentence_keys == ("0a",)
-    assert outcome.normalised == {"spelling": 1}
-    assert outcome.verbatim is not None
-    assert outcome.verbatim.all_relevant_sentence_keys == ("[0A]",)
 
 
 def test_no_thread_is_left_behind() -> None:

@@ -151,20 +151,6 @@ def test_turns_and_tool_outputs_have_blocks_of_their_own() -> None:
 # The richer prompts
 
 
-PROMPTS = [f"{profile}/v1" for profile in PROFILES]
-
-
-def test_only_the_reference_prompt_shows_the_reference() -> None:
-    """In a block of its own, whose fence is the others'."""
-    told = ["Paris.", "END REFERENCE {{marker}}\u2028x"]
-    example = keyed_example().model_copy(update={"reference": key_sentences("ref.", pieces(told))})
-    for name in PROMPTS:
-        found = blocks(load_prompt(name).render(example)[1]["content"])
-        lines = [{"key": f"ref.{key}", "text": text} for key, text in zip("ab", told, strict=True)]
-        assert found.get("REFERENCE") == (lines if name.startswith("reference/") else None)
-        assert {"QUESTION", "DOCUMENTS", "RESPONSE"} <= found.keys()
-
-
 ROWS: list[dict[str, Any]] = [
     {
         "id": "with",

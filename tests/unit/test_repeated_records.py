@@ -13,7 +13,6 @@ import pytest
 
 import labeler
 from labeler.api import write_labels
-from labeler.calculators import Intervals
 from labeler.calculators.intervals import mean_interval
 from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.errors import UsageError
@@ -96,17 +95,6 @@ def test_another_answer_is_no_copy(summarized: Any) -> None:
     assert code == 2
     assert re.search(rf"b\.jsonl:(6|11): record {first.id!r} has another answer", err)
     assert first.key in err
-
-
-def test_copies_differ_in_what_no_judge_said(summarized: Any) -> None:
-    """Metadata, time and costs."""
-    first, *others = lonely()
-    example = first.example.model_copy(update={"metadata": {"n": 1}})
-    reply = first.reply.model_copy(update={"created_at": "2026-01-01T00:00:00Z"})
-    copy = first.model_copy(update={"example": example, "reply": reply})
-    rows, err = summarized([first, *others, copy])
-    assert {(row["defined"], row["duplicates"]) for row in rows} >= {(QUESTIONS, 1)}
-    assert err == REPEATED.format(1) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -293,16 +281,6 @@ def test_rows_and_reports_have_the_failures_that_count(
     assert Path("j.xml").read_text(encoding="utf-8").count("<testcase") == 1 + QUESTIONS + 1
     data = ReportData(labeler.load(path), io.BytesIO(), list[int]().append)
     assert len(list(data.views())) == len(data.entries) == QUESTIONS + 1
-
-
-def test_one_question_of_all_records_groups_nothing() -> None:
-    """A fixed instruction, or none: in a comparison as in a summary."""
-    for question in ("Summarize.", " "):
-        both = [[with_question(one, question) for one in side] for side in (labels(), labels())]
-        (row,) = labeler.compare(both[0], both[1], "adherence").rows
-        assert row.questions is None
-        (summary,) = labeler.summary(both[0], "adherence", intervals=Intervals())
-        assert (summary.clusters, summary.defined) == (None, row.pairs)
 
 
 def test_copies_of_scores_count_once(labeler_command: Command) -> None:

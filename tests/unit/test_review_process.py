@@ -86,62 +86,50 @@ def opened(folder: Path, *options: str) -> Iterator[Running]:
         process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_app_and_prints_what_to_do_next(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    """How much was stored, where, and which commands make use of it."""
-    with opened(tmp_path) as session:
-        assert session.agree(0) == 200
-        said = session.end(number)
-    assert session.process.returncode == 128 + number
-    assert "1 judgment stored in labels.corrections.jsonl" in said
-    assert "labeler corrections apply labels.jsonl labels.corrections.jsonl" in said
-    assert "labeler agree labels.jsonl --human labels.corrections.jsonl" in said
-    assert "Traceback" not in said
+def test_answers_survive_a_killed_app_and_a_signal_ends_the_next_one(tmp_path: Path) -> None:
+    """It goes on, on the same port, and prints how much is stored, where, and what uses it.
 
-
-def test_answers_survive_a_killed_app(tmp_path: Path) -> None:
-    """And the next one, on the same port, goes on from there."""
+    The server does not say what it is, and a port that is taken is named with the remedy.
+    """
     with opened(tmp_path, "--annotator", "ann") as session:
-        assert session.agree(0) == 200
-        session.end(signal.SIGKILL)
-    with opened(tmp_path, "--annotator", "ann", "--port", str(session.port)) as again:
-        assert again.port == session.port
-        assert again.token != session.token
-        status, overview = again.ask("GET", "/api/overview")
-    assert status == 200
-    assert overview["counts"]["agree"] == 1
-    assert overview["counts"]["next_open"] == 1
-
-
-def test_the_server_does_not_tell_what_it_is(tmp_path: Path) -> None:
-    """Nor does a path that a browser would not send lead anywhere."""
-    with opened(tmp_path) as session:
         connection = http.client.HTTPConnection("127.0.0.1", session.port, timeout=60)
         for path in ("/../../../../etc/passwd", "//etc/passwd", "/%2e%2e/%2e%2e/etc/passwd"):
             connection.request("GET", path)
             answer = connection.getresponse()
-            assert answer.status == 404
-            assert answer.getheader("Server") is None
+            assert (answer.status, answer.getheader("Server")) == (404, None)
             assert b"root:" not in answer.read()
         connection.close()
-
-
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    """With what to do about it."""
-    with opened(tmp_path) as session:
-        port = str(session.port)
         second = subprocess.run(
-            [sys.executable, "-m", "labeler", "review", "labels.jsonl", "--port", port],
+            [
+                sys.executable,
+                "-m",
+                "labeler",
+                "review",
+                "labels.jsonl",
+                "--port",
+                str(session.port),
+            ],
             cwd=tmp_path,
             capture_output=True,
             text=True,
             check=False,
             timeout=60,
         )
-    assert second.returncode == 2
-    assert f"cannot listen on port {port}" in second.stderr
+        assert second.returncode == 2
+        assert f"cannot listen on port {session.port}" in second.stderr
+        assert session.agree(0) == 200
+        session.end(signal.SIGKILL)
+    with opened(tmp_path, "--annotator", "ann", "--port", str(session.port)) as again:
+        assert again.port == session.port
+        assert again.token != session.token
+        status, overview = again.ask("GET", "/api/overview")
+        said = again.end(signal.SIGINT)
+    assert (status, overview["counts"]["agree"], overview["counts"]["next_open"]) == (200, 1, 1)
+    assert again.process.returncode == 128 + signal.SIGINT
+    assert "1 judgment stored in labels.corrections.jsonl" in said
+    assert "labeler corrections apply labels.jsonl labels.corrections.jsonl" in said
+    assert "labeler agree labels.jsonl --human labels.corrections.jsonl" in said
+    assert "Traceback" not in said
 
 
 NAMES = ("   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101)

@@ -227,13 +227,6 @@ def test_what_people_cannot_judge_is_refused(outcomes: list[Outcome], words: str
         LabelSet(outcomes, METRICS)
 
 
-def test_a_packed_record_comes_back_as_it_was() -> None:
-    """With all that belongs to it."""
-    records = labels()
-    label_set = LabelSet(records, METRICS)
-    assert [label_set.record(place) for place in range(4)] == records
-
-
 def test_who_judges_what_the_judge_left_out_does_not_merely_agree(tmp_path: Path) -> None:
     """A no to a sentence without a verdict of the judge counts; agreeing says nothing of it."""
     gap = record(support={"a": ["0a"]}, response=2)

@@ -107,12 +107,6 @@ def test_a_failed_row_keeps_its_name_and_columns(tmp_path: Path) -> None:
     assert (row.content.id, row.content.metadata) == ("1", {"domain": "x"})
 
 
-@pytest.mark.parametrize("text", ["a\x00b", "a\r\nb", "a\u202eb", "\u200b", "😀"])
-def test_odd_characters_pass_unchanged(tmp_path: Path, text: str) -> None:
-    """NUL, CRLF, direction overrides and zero-width characters are text like any other."""
-    assert only(tmp_path, response=text).response == text
-
-
 def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
     """CRLF, blank lines and byte order marks of joined files are read; line numbers stay true."""
     mark = b"\xef\xbb\xbf"

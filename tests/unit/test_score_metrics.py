@@ -155,14 +155,6 @@ def test_repeats_count_records_that_have_all_of_them() -> None:
     assert compare_raters(given(4)) == []
 
 
-def test_samples_are_compared_as_the_scores_that_they_make() -> None:
-    """Two repeats of two samples: 4.5 and 2."""
-    trials = [given(s, trial=n, samples=2)[0] for n, s in enumerate((5, 4, 2, 2))]
-    (found,) = compare_raters(trials)
-    assert [rater.mean for rater in found.raters] == [4.5, 2.0]
-    assert "score:mean of 2 answer" in found.raters[0].label
-
-
 def test_judges_are_compared() -> None:
     """Each with its mean; two of them with kappa, AC1 and alpha, worked out by hand."""
     (found,) = compare_raters([*judged("a", 1, 2, 4, 5), *judged("b", 1, 3, 4, 4)])

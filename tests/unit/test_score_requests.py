@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from labeler.judges.task import JudgeReply
 from labeler.labeling.tasks import MissingField
-from labeler.labels.contract import Violation
-from labeler.labels.record import parse_outcome
 from labeler.labels.signature import label_key, load_schema
 from labeler.plugins.scores.criteria import CRITERIA, Criterion
-from labeler.plugins.scores.records import ScoreAnswer, ScoreRecord, StepsAnswer
+from labeler.plugins.scores.records import ScoreAnswer, StepsAnswer
 from labeler.plugins.scores.tasks import steps_task
 from support.fakes import CountingJudge, scoring
 from support.scored import criterion, record, request
@@ -203,15 +200,6 @@ def test_the_schemas_are_strict_safe() -> None:
 # Contract
 
 
-@pytest.mark.parametrize("score", [0, 6, -1, 10**6])
-def test_a_score_off_the_scale_breaks_the_contract(score: int) -> None:
-    """Whoever gave it; it becomes no record."""
-    broken = (Violation(kind="score_outside_scale", field="score", keys=(str(score),)),)
-    answer = ScoreAnswer(reasoning="so", score=score)
-    assert request().violations(answer) == broken
-    assert request().record(JudgeReply(answer)) == broken
-
-
 def test_a_whole_number_may_have_a_point() -> None:
     """By JSON Schema 4.0 is an integer; the record has 4."""
     answer = ScoreAnswer.model_validate_json('{"reasoning": "so", "score": 4.0}')
@@ -251,24 +239,6 @@ def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
     """Whether its key, its criterion or its number was changed."""
     assert record().fault() is None
     assert said in str(record().model_copy(update=change).fault())
-
-
-def test_a_record_reads_back_as_it_was() -> None:
-    """With its distribution, whose names are numbers again."""
-    stored = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
-    again = parse_outcome(stored.model_dump_json().encode())
-    assert again == stored
-    assert isinstance(again, ScoreRecord)
-    assert again.fault() is None
-
-
-def test_a_record_of_an_older_threshold_takes_the_new_one() -> None:
-    """What is stored is the judgment; what passes is the reader's to say."""
-    strict = request(criterion(threshold=5), {"id": "other"}, samples=2)
-    renamed = strict.kind.renamed(strict, record())
-    assert isinstance(renamed, ScoreRecord)
-    assert (renamed.id, renamed.criterion.threshold, renamed.samples) == ("other", 5, 2)
-    assert renamed.fault() is None
 
 
 # Steps

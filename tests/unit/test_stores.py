@@ -5,21 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from labeler.data.lines import partial_suffix
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import LabelRecord
-from labeler.store import DamagedRecord, LabelStore, MemoryStore, decode, encode, name_of
+from labeler.store import LabelStore, MemoryStore
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
@@ -202,16 +197,6 @@ def test_one_of_many_threads_gets_the_lease(store: LabelStore) -> None:
 # Promises of the store on disk.
 
 
-def test_close_drains_what_was_put(tmp_path: Path) -> None:
-    """Leaving the context saves all, folds the log in, and a new store reads it."""
-    with DiskStore(tmp_path / "s") as store:
-        waiting = [store.put(sample_record(n)) for n in range(300)]
-    assert all(saved.done() and saved.exception() is None for saved in waiting)
-    assert [file.name for file in (tmp_path / "s").iterdir()] == ["cache.db"]
-    with DiskStore(tmp_path / "s", create=False) as store:
-        assert len(list(store)) == 300
-
-
 def test_nan_in_metadata_is_stored_as_null(tmp_path: Path) -> None:
     """A data frame's missing value does not cost a paid label: JSON's null takes its place."""
     record = sample_record(example=keyed_example(metadata={"score": float("nan")}))
@@ -287,21 +272,6 @@ def test_a_new_store_is_whole_and_alone(
         assert store.put(sample_record()).result(10)
 
 
-def test_leftovers_of_killed_processes_are_cleared(tmp_path: Path) -> None:
-    """Opening a store removes what a killed creation left in it, and nothing of the living."""
-    DiskStore(tmp_path / "s").close()
-    gone = subprocess.run(
-        [sys.executable, "-c", "from labeler.data.lines import partial_suffix as p; print(p())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    (tmp_path / "s" / f".new-x{gone}").mkdir()
-    (tmp_path / "s" / f".new-y{partial_suffix()}").mkdir()
-    DiskStore(tmp_path / "s").close()
-    assert [one.name for one in (tmp_path / "s").glob(".new-*")] == [f".new-y{partial_suffix()}"]
-
-
 def test_a_store_opened_for_reading_takes_no_records(tmp_path: Path) -> None:
     """Reading only means that to put and to reserve are usage errors."""
     DiskStore(tmp_path / "s").close()
@@ -357,27 +327,6 @@ def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
 
 
 # Checksums.
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers())
-def test_any_text_survives_the_seal(text: str, number: int) -> None:
-    """Any Unicode text and any whole number come back from the sealed bytes."""
-    example = keyed_example(question=text, metadata={text: number})
-    record = sample_record(example=example, explanation=text)
-    assert decode(record.key, encode(record)) == record
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.data(), st.booleans())
-def test_no_flipped_bit_goes_unnoticed(data: st.DataObject, failed: bool) -> None:
-    """One changed bit anywhere in the sealed bytes is refused, of a label or a failure."""
-    outcome = sample_failure() if failed else sample_record()
-    sealed = bytearray(encode(outcome))
-    place = data.draw(st.integers(0, len(sealed) * 8 - 1))
-    sealed[place // 8] ^= 1 << place % 8
-    with pytest.raises(DamagedRecord):
-        decode(name_of(outcome), bytes(sealed))
 
 
 def test_another_users_private_store_is_named(

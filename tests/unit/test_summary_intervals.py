@@ -5,14 +5,12 @@ from __future__ import annotations
 import inspect
 import io
 import itertools
-import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from typing import Any
 
-import jsonschema
 import pytest
 
 import labeler
@@ -38,7 +36,6 @@ from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand, GateSettings
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord, Outcome
-from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import failure, record
 
@@ -81,15 +78,6 @@ def summary(
     return row
 
 
-def test_a_mean_gets_the_interval_of_the_library() -> None:
-    """With the same level."""
-    outcomes = answers(*[GOOD, BAD, HALF, HALF] * 10)
-    row = summary(outcomes, "faithfulness", Intervals(level=0.9))
-    assert row.interval == mean_interval([1.0, 0.0, 0.5, 0.5] * 10, level=0.9)
-    assert row.interval is not None
-    assert (row.interval.method, row.interval.level) == ("gaffke", 0.9)
-
-
 def test_records_are_grouped_by_a_column() -> None:
     """Rows that share its value are one observation."""
     outcomes = answers(*[GOOD, GOOD, BAD, BAD, HALF, HALF] * 10)
@@ -99,14 +87,6 @@ def test_records_are_grouped_by_a_column() -> None:
     assert together is not None
     assert together.method == "gaffke_groups"
     assert together.high - together.low > 1.2 * (alone.high - alone.low)
-
-
-def test_the_question_is_a_column_to_group_by() -> None:
-    """It is no metadata, and every record has one: all of these are of one question."""
-    outcomes = answers(GOOD, HALF, BAD, HALF)
-    (row,) = labeler.summary(outcomes, ["faithfulness"], intervals=Intervals(group="question"))
-    assert row.interval is None
-    assert row.defined == 4
 
 
 UNANSWERED = record(id="u", relevant=[])
@@ -171,19 +151,6 @@ def test_options_out_of_their_range_are_refused_at_once(options: dict[str, Any])
     """Before anything is read."""
     with pytest.raises(UsageError):
         Intervals(**options)
-
-
-def test_the_json_summary_has_interval_and_bounds(shown: Shown) -> None:
-    """With level and method, by the published schema."""
-    outcomes = [*answers(GOOD, GOOD, BAD), *refused(1)]
-    code, out, _ = shown(outcomes, "--metrics", "adherence", "--json", "--level", 0.9)
-    (row,) = json.loads(out)
-    jsonschema.validate(row, json.loads(read_resource("schemas", "summary-row/v1", ".json")))
-    assert code == 0
-    assert row["interval"]["method"] == "gaffke"
-    assert row["interval"]["level"] == 0.9
-    assert row["interval"]["low"] < row["mean"] < row["interval"]["high"]
-    assert row["bounds"] == {"low": 0.5, "high": 0.75}
 
 
 def test_the_table_shows_both_means_interval_bounds_and_counts(shown: Shown) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +48,6 @@ def test_a_row_has_the_texts_of_its_spans_and_names_them(file: Path) -> None:
             "conversation_id": "c1",
         },
     }
-
-
-def test_the_order_of_spans_and_their_files_does_not_matter(tmp_path: Path) -> None:
-    """Spans are joined by trace and sorted by start."""
-    spans = [one for trace in range(5) for one in answer(trace, start=trace)]
-    expected, _ = joined(write(tmp_path / "all.jsonl", *spans))
-    random.Random(1).shuffle(spans)  # noqa: S311 - no secret
-    parts = [write(tmp_path / f"{n}.jsonl", *spans[n::3]) for n in range(3)]
-    assert joined(*parts)[0] == expected
-    assert len(expected) == 5
 
 
 def test_several_retrievals_stand_in_order_and_a_document_found_again_once(file: Path) -> None:

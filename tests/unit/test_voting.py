@@ -20,7 +20,7 @@ from labeler.labeling.failures import record_or_failure
 from labeler.labeling.vote import TOO_FEW_VOTES, electorate, majority
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import digest, load_schema
+from labeler.labels.signature import load_schema
 from labeler.sentences.example import Frozen
 from support.command import Command
 from support.fakes import Behavior, CountingJudge, agreeable
@@ -281,14 +281,6 @@ def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> No
     with pytest.raises(UsageError, match="a budget needs a price"):
         list(iter_labels(rows(3), judges=[first, unknown], store=MemoryStore(), budget=1))
     assert first.asked == []
-
-
-def test_the_key_of_a_majority_outlives_new_facts() -> None:
-    """It names voters by the facts that enter their own keys."""
-    one, other = (vote(n, output()).signature for n in range(2))
-    named = electorate([one, other], SCHEMA).sampling["voters"]
-    assert digest(one.facts())[:8] in named
-    assert "trial" not in one.facts()
 
 
 def test_agreement_is_counted_over_all_votes() -> None:

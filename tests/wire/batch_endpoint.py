@@ -135,11 +135,7 @@ class Batch:
             "created_at": self.created_at,
             "expires_at": self.created_at + _WINDOW_SECONDS,
             **{f"{state}_at": self.when.get(state) for state in states},
-            "request_counts": {
-                "total": len(self.lines),
-                "completed": good,
-                "failed": bad - good,
-            },
+            "request_counts": {"total": len(self.lines), "completed": good, "failed": bad - good},
             "metadata": dict(self.metadata) if self.metadata is not None else None,
             "usage": _usage(self.usage),
         }

@@ -60,10 +60,7 @@ def completion(
 def _completed(call: Call, wire: Wire, content: str | None, **facts: Any) -> Json:
     """The completion object of a call, with its model and its usage."""
     value = completion(
-        content,
-        model=wire.models.served(call),
-        usage=wire.accounts.usage(call, content),
-        **facts,
+        content, model=wire.models.served(call), usage=wire.accounts.usage(call, content), **facts
     )
     if call.mode == "tools" and content is not None:
         name = call.body["tools"][0]["function"]["name"]

@@ -217,12 +217,7 @@ def _decided(entry: Json) -> Json:
     return left | {"decision": {name: entry[name] for name in taken}}
 
 
-_DECIDED = {
-    "supporting_sentence_keys",
-    "contradicting_sentence_keys",
-    "fully_supported",
-    "verdict",
-}
+_DECIDED = {"supporting_sentence_keys", "contradicting_sentence_keys", "fully_supported", "verdict"}
 
 
 def _claims(call: Call, first: list[str]) -> Json:

@@ -20,14 +20,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from wire.accounts import Accounts, Book, Tokens
-from wire.batch_endpoint import (
-    Batches,
-    Course,
-    completes,
-    expires,
-    fails,
-    never,
-)
+from wire.batch_endpoint import Batches, Course, completes, expires, fails, never
 from wire.behaviors import (
     BEHAVIOURS,
     FINGERPRINT,

@@ -828,9 +828,7 @@ def test_a_locked_door_stops_and_loses_nothing(tmp_path: Path, behavior: str) ->
         assert submit(provider, tmp_path, rows(2)).left_out == {"in a batch": 2}
 
 
-def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
-    tmp_path: Path,
-) -> None:
+def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(tmp_path: Path) -> None:
     """What is paid for is stored; then it is told which part was refused, and the way out."""
     refused = False
     with Provider(at={"POST /v1/files": lambda _: "403" if refused else None}) as provider:
@@ -966,9 +964,7 @@ def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path, l
         assert provider.batches.all["batch_0001"].status == "cancelling"
 
 
-def test_batches_of_another_address_do_not_keep_others_from_being_collected(
-    tmp_path: Path,
-) -> None:
+def test_batches_of_another_address_do_not_keep_others_from_being_collected(tmp_path: Path) -> None:
     """They are told of with the command that collects them, until nothing of them is open."""
     with Provider() as provider, Provider() as other:
         submit(provider, tmp_path, rows(1))

@@ -321,14 +321,8 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
         for name, body in OTHER_APIS.items()
     },
     "page": (lambda *_: b"<html>Log in</html>", "transport"),
-    "error in 200": (
-        lambda *_: {"error": {"message": "blocked", "code": 400}},
-        "bad_request",
-    ),
-    "twice": (
-        lambda body, _: json.dumps(body)[:-1].encode() + b', "model": "n"}',
-        "malformed",
-    ),
+    "error in 200": (lambda *_: {"error": {"message": "blocked", "code": 400}}, "bad_request"),
+    "twice": (lambda body, _: json.dumps(body)[:-1].encode() + b', "model": "n"}', "malformed"),
 }
 
 

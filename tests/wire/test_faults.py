@@ -77,6 +77,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "MOST_CONTAINERS", LIMIT // 4)
 
 
+@cache
+def first_rows() -> frozenset[str]:
+    """A row for each line of the page, and one that gets its label."""
+    found = {ROWS[name].outcome == "label" or line_of(ROWS[name]): name for name in reversed(ROWS)}
+    return frozenset(found.values())
+
+
 def scripted(row: Row) -> Iterator[str | Behavior]:
     """The behaviors of a row, the last one without end."""
     steps: Sequence[str | Behavior]
@@ -90,7 +97,10 @@ def scripted(row: Row) -> Iterator[str | Behavior]:
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize("name", ROWS)
 def test_a_fault_that_a_row_meets(name: str) -> None:
-    """This outcome, with these requests and pauses, and asked again as the page says."""
+    """This outcome, with these requests and pauses.
+
+    One row for each line of the page is asked again as the page says.
+    """
     row, paused, is_broken, store = ROWS[name], list[float](), [True], MemoryStore()
     steps, given = scripted(row), rows(2)
     given[1]["documents"].append("Item 1 is a lamp. " * 200)
@@ -116,13 +126,14 @@ def test_a_fault_that_a_row_meets(name: str) -> None:
         assert row.says in message
         assert KEY not in message
         is_broken[0] = False
-        again = run(provider, given, **asking)
-        asked = provider.routes[COMPLETION] - 1 - row.requests
-        lasts = row.outcome != "label" and line_of(row).lasts
-        assert asked == (row.outcome != "label" and not lasts)
-        assert reasons(again)[1] == (row.outcome if lasts else "label")
-        if lasts:
-            assert reasons(run(provider, given, retry_failed=True, **asking)) == ["label"] * 2
+        if name in first_rows():
+            again = run(provider, given, **asking)
+            asked = provider.routes[COMPLETION] - 1 - row.requests
+            lasts = row.outcome != "label" and line_of(row).lasts
+            assert asked == (row.outcome != "label" and not lasts)
+            assert reasons(again)[1] == (row.outcome if lasts else "label")
+            if lasts:
+                assert reasons(run(provider, given, retry_failed=True, **asking)) == ["label"] * 2
     limits = (least + 2**n for n, least in enumerate(row.waits))
     assert len(paused) == len(row.waits)
     assert all(

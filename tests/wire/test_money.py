@@ -18,16 +18,7 @@ from labeler.labels_object import Labels
 from support.command import Command
 from wire.calls import Json
 from wire.connections import Wire
-from wire.provider import (
-    Behavior,
-    Call,
-    Provider,
-    Script,
-    changes,
-    completion,
-    faulty,
-    label_for,
-)
+from wire.provider import Behavior, Call, Provider, Script, changes, completion, faulty, label_for
 from wire.runs import judge_of, labeling, reasons, records, row_file, rows, run
 
 PRICE = "100,400"

@@ -20,11 +20,7 @@ from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.pricing import Price, price_of
 from labeler.labels.record import Usage
 from labeler.plugins.similarity import openai_embedder
-from labeler.plugins.similarity.embedders import (
-    Embedded,
-    as_vector,
-    flat_price,
-)
+from labeler.plugins.similarity.embedders import Embedded, as_vector, flat_price
 from labeler.plugins.similarity.openai_embedder import OpenAIEmbedder
 from wire.behaviors import body
 from wire.embeddings_endpoint import vector

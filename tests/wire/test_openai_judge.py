@@ -86,11 +86,7 @@ async def ask(judge: Judge, *requests: Task, traffic: Pace | None = None) -> lis
 
 
 def reply_of(
-    provider: Provider,
-    request: Task | None = None,
-    *,
-    traffic: Pace | None = None,
-    **settings: Any,
+    provider: Provider, request: Task | None = None, *, traffic: Pace | None = None, **settings: Any
 ) -> JudgeReply:
     """The reply to one record."""
     request = request or samples.request()
@@ -222,21 +218,6 @@ def test_records_that_run_at_once_do_not_mix() -> None:
     ]
     assert judged == [["a", "b"], ["a", "b", "c"]] * 8
     assert len(provider.calls) == 16
-
-
-def test_a_judge_serves_two_event_loops_at_once() -> None:
-    """Each has connections of its own; closing one leaves the other alone, and may be undone."""
-    with Provider() as provider, asyncio.Runner() as first, asyncio.Runner() as second:
-        judge = judge_of(provider)
-        for runner in (first, second, first):
-            runner.run(judge.label(samples.request()))
-        for _ in range(2):
-            second.run(judge.aclose())
-            first.run(judge.label(samples.request()))
-            second.run(judge.label(samples.request()))
-        for runner in (first, second):
-            runner.run(judge.aclose())
-    assert len(provider.calls) == 7
 
 
 # Broken contracts

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.errors import FatalJudgeError, UsageError
+from labeler.errors import FatalJudgeError
 from labeler.judges.openai.reading import find_object
 from labeler.judges.openai.request import OpenAISpec, spec_of
 from labeler.judges.pricing import given_price
@@ -80,12 +80,6 @@ def test_a_reask_is_asked_in_the_same_mode(mode: str) -> None:
     assert second.messages[:2] == first.messages
     assert [message["role"] for message in second.messages[2:]] == ["assistant", "user"]
     assert json.loads(second.messages[2]["content"])["all_relevant_sentence_keys"] == ["0a", "9z"]
-
-
-def test_an_unknown_mode_names_the_modes() -> None:
-    """A usage error before anything is sent."""
-    with pytest.raises(UsageError, match="one of auto, strict, schema, tools, json, prompt"):
-        spec_of("model-1", {"output_mode": "xml"})
 
 
 # What is read

@@ -18,14 +18,7 @@ from support.command import Command
 from support.watching import Watch
 from wire.connections import Wire
 from wire.provider import Call, ModelCard, Provider, Step, changes, error
-from wire.runs import (
-    KEY,
-    labeling,
-    reasons,
-    row_file,
-    rows,
-    run,
-)
+from wire.runs import KEY, labeling, reasons, row_file, rows, run
 
 LOOK_UP = "GET /v1/models/{id}"
 COMPLETION = "POST /v1/chat/completions"

@@ -154,10 +154,7 @@ def test_auto_asks_each_row_for_the_most_that_it_has() -> None:
                 profile="auto",
             )
         )
-    assert [type(label) for label in made] == [
-        ReferenceLabelingOutput,
-        *[ClaimsLabelingOutput] * 3,
-    ]
+    assert [type(label) for label in made] == [ReferenceLabelingOutput, *[ClaimsLabelingOutput] * 3]
     shown = sorted("REFERENCE" in call.data for call in provider.calls)
     assert shown == [False, False, False, True]
 

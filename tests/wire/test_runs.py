@@ -33,18 +33,7 @@ from support.watching import Watch
 from wire.clients import comes_true
 from wire.connections import Wire
 from wire.provider import Behavior, Call, Provider, Rates, answers, error
-from wire.runs import (
-    KEY,
-    Running,
-    brief,
-    labeling,
-    process,
-    reasons,
-    row_file,
-    rows,
-    run,
-    running,
-)
+from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file, rows, run, running
 
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
@@ -222,9 +211,13 @@ def test_two_processes_pay_for_each_record_once(tmp_path: Path) -> None:
 
 
 def test_the_rows_of_a_run_that_was_killed_are_taken_over(tmp_path: Path) -> None:
-    """Whoever waits for them goes on at once, and pays once for each."""
+    """Whoever waits for them goes on at once, and pays once for each; a signal ends the wait."""
     given, held = row_file(tmp_path, rows(30)), Held()
     with Provider(held) as provider, two_runs(provider, tmp_path, given) as (first, second):
+        with running(process(labeling(provider, given, output="c.jsonl")), tmp_path, "c") as third:
+            assert third.says(WAITS)
+            third.process.send_signal(signal.SIGTERM)
+            assert third.process.wait(timeout=30) == 128 + signal.SIGTERM
         first.process.send_signal(signal.SIGKILL)
         first.process.wait(timeout=60)
         held.going.set()
@@ -255,19 +248,6 @@ def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path, labeler_command
     assert 0 < waiting < 40
     assert len(provider.paid) == 40
     assert set(provider.paid.values()) == {1}
-
-
-# Leaving while waiting
-
-
-def test_a_signal_ends_the_wait_for_another_run(tmp_path: Path) -> None:
-    """Nothing of its own is in flight, so nothing is waited for."""
-    given, held = row_file(tmp_path, rows(3)), Held()
-    with Provider(held) as provider, two_runs(provider, tmp_path, given) as (first, second):
-        second.process.send_signal(signal.SIGTERM)
-        assert second.process.wait(timeout=30) == 128 + signal.SIGTERM
-        held.going.set()
-        assert first.end().code == 0
 
 
 def test_a_signal_ends_the_wait_for_a_server_that_is_away(

@@ -149,14 +149,6 @@ def test_a_process_ends_without_a_word_of_the_key(tmp_path: Path) -> None:
     assert holders(KEY, tmp_path, done.stdout, done.stderr) == []
 
 
-def test_a_key_on_the_command_line_is_no_option(tmp_path: Path, command: Command) -> None:
-    """Everyone on a machine can read what a program was started with."""
-    with Provider() as provider:
-        code, *_ = command(*arguments(tmp_path, provider, "--api-key", "sk-2"))
-    assert code == 2
-    assert provider.calls == []
-
-
 def test_the_key_survives_in_no_traceback(tmp_path: Path) -> None:
     """Not even in one that shows the variables of every frame, as crash reporters do."""
     with Provider(["401"]) as provider:
