@@ -151,6 +151,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
     environment.filters |= {
         "cut": cut,
         "visible": visible,
+        "unbroken": lambda text: text.replace(" %", "\u00a0%"),
         "plural": plural,
         "thousands": "{:,}".format,
         "decimal": lambda value: NONE if value is None else f"{value:.4f}",

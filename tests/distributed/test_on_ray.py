@@ -54,7 +54,7 @@ def test_a_wrong_key_ends_the_run_with_its_words(tmp_path: Path, rows: Path) -> 
     """No row is labeled, and none is a failure; Ray is started for this run alone."""
     with (
         Provider(itertools.repeat(error(401, "invalid_api_key")), record=False) as provider,
-        labeling(tmp_path, rows, *options_of(provider)) as run,
+        labeling(tmp_path, rows, *options_of(provider), workers=1) as run,
     ):
         code, said = run.end()
     assert (code, "key" in said, "sk-none" in said) == (2, True, False), said

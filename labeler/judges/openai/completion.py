@@ -180,7 +180,7 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         input_tokens=read,
         model=fact_of(values.get("model")),
         fingerprint=fact_of(values.get("system_fingerprint")),
-        tokens=() if error else _tokens(choice.get("logprobs")),
+        tokens=() if error else _tokens(object_of(choice.get("logprobs"))),
     )
 
 
@@ -369,18 +369,18 @@ def fact_of(value: object) -> str | None:
     return masked(text_of(value)).encode("utf-8", "replace").decode()[:_LONGEST_FACT] or None
 
 
-def _tokens(given: object) -> tuple[Token, ...]:
-    listed = list_of(at(given, "content")) or _parallel_tokens(given)
+def _tokens(given: Mapping[str, Any]) -> tuple[Token, ...]:
+    listed = list_of(given.get("content")) or _parallel_tokens(given)
     tokens = [*map(_token, listed[:_MOST_READ])]
     return () if None in tokens else tuple(filter(None, tokens))
 
 
-def _parallel_tokens(given: object) -> list[Any]:
+def _parallel_tokens(given: Mapping[str, Any]) -> list[Any]:
     """Return tokens from lists of their parts, the form of old completions (Together, Fireworks).
 
     Alternatives are objects of log-probabilities by text.
     """
-    lists = (list_of(at(given, name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    lists = (list_of(given.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
     return [
         {
             "token": text,

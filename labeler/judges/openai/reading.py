@@ -72,9 +72,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=fields_of, parse_int=parse_integer
 def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
     """Return the value at a path; ``None`` if there is none."""
     for step in path:
-        try:
-            value = value[step]  # type: ignore[index]  # anything that a server sends
-        except (LookupError, TypeError):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step in range(len(value)):
+            value = value[int(step)]
+        else:
             return None
     return value
 
