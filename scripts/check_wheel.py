@@ -2,8 +2,8 @@
 
     python scripts/check_wheel.py [ENVIRONMENT]
 
-By default the environment is made here. A given one already has the declared packages and no others:
-CI keeps that of the README's first command.
+By default the environment is made here. A given one has the declared packages already, and no
+others: CI keeps that of the README's first command.
 
 What only a wheel can get wrong is checked: that prompts and schemas are inside and nothing else
 leaks out, that no undeclared package is needed, that the command starts and does its job.
