@@ -1,5 +1,10 @@
 """Build the wheel and use it in a clean environment without development packages.
 
+    python scripts/check_wheel.py [ENVIRONMENT]
+
+By default the environment is made here. A given one has the declared packages already, and no
+others: CI keeps that of the README's first command.
+
 What only a wheel can get wrong is checked: that prompts and schemas are inside and nothing else
 leaks out, that no undeclared package is needed, that the command starts and does its job.
 """
@@ -83,12 +88,14 @@ def main() -> None:
         folder = Path(scratch)
         wheel = build(folder)
         check_contents(wheel)
-        home = folder / "venv"
-        venv.create(home, with_pip=False)
+        home = Path(sys.argv[1]).absolute() if sys.argv[1:] else folder / "venv"
+        options: tuple[str | Path, ...] = ("--no-deps", "--force-reinstall")
+        if not sys.argv[1:]:
+            venv.create(home, with_pip=False)
+            options = ("-c", ROOT / "constraints.txt")
         python, command = home / "bin" / "python", home / "bin" / "labeler"
-        constraints = ROOT / "constraints.txt"
         pip = (sys.executable, "-m", "pip", "--python", python)
-        run(*pip, "install", "-q", "-c", constraints, wheel, cwd=folder)
+        run(*pip, "install", "-q", *options, wheel, cwd=folder)
         run(*pip, "check", cwd=folder)
         print(run(python, "-c", READ_EVERYTHING, ROOT / "pyproject.toml", cwd=folder).strip())
         for arguments in (
