@@ -61,7 +61,8 @@ def test_the_label_schemas_are_what_strict_mode_accepts(name: str) -> None:
     declared = response_format(load_schema(name))
     assert format_problems(declared) == []
     assert depth(declared["json_schema"]["schema"]) <= 5  # the limit is 10, once 5
-    for spoiled in ({"required": []}, {"additionalProperties": True}, {"minProperties": 1}):
+    spoils: list[Json] = [{"required": []}, {"additionalProperties": True}, {"minProperties": 1}]
+    for spoiled in spoils:
         schema = declared["json_schema"]["schema"] | spoiled
         assert format_problems(
             {**declared, "json_schema": {**declared["json_schema"], "schema": schema}}
