@@ -21,7 +21,8 @@ from labeler.errors import (
     count_of,
     number_in,
 )
-from labeler.extensions import load, offered, outdated
+from labeler.extensions import load, offered
+from labeler.version import outdated
 
 T = TypeVar("T")
 C = TypeVar("C")
