@@ -16,7 +16,15 @@ from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord, UsageError
+from labeler.errors import (
+    BadRow,
+    FatalJudgeError,
+    JudgeError,
+    LabelerError,
+    StoreError,
+    UnstorableRecord,
+    UsageError,
+)
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
@@ -59,8 +67,9 @@ MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
 _NEEDS_USER = frozenset({"not_found", "unclear"})
 """Reasons that stay the same until the user acts."""
-_MOST_SHORT = 10
-"""Looks, over more than five minutes, after which files that lack answers need their user too."""
+_MOST_FAILED = 10
+"""Looks, over more than five minutes, in which the answers of an ended batch may be out of reach:
+after these they need their user too."""
 _STOPPED = frozenset({"cancelled", "failed"})
 _FRESH = {"state": "prepared", "crowded_out": 0, "file_id": None, "remote": None}
 _SHOWN, _MOST_SAVING = 3, 1000
@@ -106,8 +115,8 @@ def collect_batches(
         What became of each batch and its rows.
 
     Raises:
-        FatalJudgeError: the provider denies access; answers collected before are stored.
-        StoreError: the store or a batch cannot be read or written.
+        FatalJudgeError: the provider denies access; the answers of other batches are stored.
+        StoreError: the store or a batch cannot be read or written; as before.
         UsageError: there is no such store or batch, or all open ones are at another address.
 
     Example:
@@ -138,8 +147,10 @@ class _Collector:
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
     done: Collection = field(default_factory=Collection)
-    _notices: Counter[str] = field(default_factory=Counter)
-    _fatal: list[FatalJudgeError] = field(default_factory=list)
+    _noticed: set[str] = field(default_factory=set)
+    _failed: Counter[str] = field(default_factory=Counter)
+    """Looks at each ended batch that brought no answers."""
+    _fatal: list[LabelerError] = field(default_factory=list)
 
     async def collect(self, *, wait: bool) -> Collection:
         """Look once, or until every batch has ended."""
@@ -154,8 +165,8 @@ class _Collector:
 
     def report(self, message: str) -> None:
         """Give a notice, once."""
-        self._notices[message] += 1
-        if self._notices[message] == 1:
+        if message not in self._noticed:
+            self._noticed.add(message)
             self.notice(message)
 
     def _here(self) -> list[Batch]:
@@ -167,24 +178,32 @@ class _Collector:
         with locked(self.store.directory):
             for batch in self._here():
                 if batch.state == "created":
-                    await self._try(self._collect(batch))
+                    await self._try(batch, self._collect(batch))
             for batch in unsent(self._here()):
-                await self._try(send(batch, self.client))
+                await self._try(batch, send(batch, self.client))
             self.done.still_open = sum(batch.is_open for batch in self._here())
         if self._fatal:
             raise self._fatal[0]
 
-    async def _try(self, work: Awaitable[None]) -> None:
+    async def _try(self, batch: Batch, work: Awaitable[None]) -> None:
         try:
             await work
-        except FatalJudgeError as error:
+        except (FatalJudgeError, StoreError, UsageError) as error:
             # Answers of other batches are paid for, and are collected first.
             self._fatal.append(error)
         except JudgeError as error:
             # A failed look loses nothing: the next one may succeed.
             self.report(str(error))
-            is_short = error.reason == "incomplete" and self._notices[str(error)] > _MOST_SHORT
-            self.done.stuck += is_short or error.reason in _NEEDS_USER
+            self._failed[batch.name] += batch.status in ENDED
+            is_given_up = self._failed[batch.name] > _MOST_FAILED
+            if is_given_up:
+                self.report(
+                    f"{batch.name}: it has ended, and {_MOST_FAILED} looks brought no answers: "
+                    f"`{batch.command('collect', '--wait')}` looks again, and "
+                    f"`{batch.command('cancel', '--drop')}` gives them up, so that its rows can be "
+                    "bought again"
+                )
+            self.done.stuck += is_given_up or error.reason in _NEEDS_USER
 
     async def _collect(self, batch: Batch) -> None:
         """Collect a batch if it has ended."""
