@@ -6,7 +6,7 @@ import random
 import shutil
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,7 +56,6 @@ from labeler.plugins.batch.folder import (
     command,
     locked,
     place,
-    read_request,
     write_batches,
 )
 from labeler.plugins.batch.submission import require_address, send, unsent
@@ -70,6 +69,8 @@ _NEEDS_USER = frozenset({"not_found", "unclear"})
 _MOST_FAILED = 10
 """Looks, over more than five minutes, in which the answers of an ended batch may be out of reach:
 after these they need their user too."""
+_Place = tuple[Path, int]
+"""A file of answers, and the byte at which a line begins."""
 _STOPPED = frozenset({"cancelled", "failed"})
 _FRESH = {"state": "prepared", "crowded_out": 0, "file_id": None, "remote": None}
 _SHOWN, _MOST_SAVING = 3, 1000
@@ -276,10 +277,9 @@ class _Answers:
         batch, every = self.batch, batches(self.store.directory)
         same = [one.results for one in every if one.results and one.spec == batch.spec]
         self._pace.health.labels = sum(results.labeled for results in same)
-        keys = batch.offsets()
-        answers = self._count(files, keys)
-        is_complete = len(answers) == len(keys)  # whatever the provider counts
-        requests = self._settled(files, keys, answers)
+        places = self._places(files, batch.label_keys())
+        is_complete = len(places) == batch.lines  # whatever the provider counts
+        requests = self._settled(places)
         like = batch.model_copy(update=_FRESH | {"round": batch.round + 1, "created": time.time()})
         new = write_batches(like, requests)
         self._await_saved()
@@ -294,50 +294,43 @@ class _Answers:
             place(new)
         batch.save(state="collected", results=self.results)
 
-    def _count(self, files: list[Path], offsets: dict[str, int]) -> Counter[str]:
-        """Count odd lines; return the number of answers to each request that has a line."""
-        answers, odd = Counter[str](), self.results.odd
-        for line in answer_lines(files):
-            if line is None:
-                odd["a line that cannot be read"] += 1
-            elif line.key not in offsets:
-                odd["a line that was not asked for"] += 1
-            else:
-                if line.key in answers:
-                    odd["a second line of one request"] += 1
-                answers[line.key] += line.is_answer
-        return answers
+    def _places(self, files: list[Path], keys: set[str]) -> dict[str, list[_Place]]:
+        """Return the places of each request's lines in the answer files, and count odd lines."""
+        found, odd = dict[str, list[_Place]](), self.results.odd
+        for path in files:
+            for start, line in answer_lines(path):
+                if line is None:
+                    odd["a line that cannot be read"] += 1
+                elif line.key not in keys:
+                    odd["a line that was not asked for"] += 1
+                else:
+                    if line.key in found:
+                        odd["a second line of one request"] += 1
+                    found.setdefault(line.key, []).append((path, start))
+        return found
 
     def _settled(
-        self, files: list[Path], offsets: dict[str, int], answers: Counter[str]
+        self, places: Mapping[str, Sequence[_Place]]
     ) -> Iterator[tuple[BatchRequest, bytes]]:
-        """Store the outcome of each answer; yield the requests that are sent again.
+        """Store the outcome of each request; yield the requests that are sent again.
 
         Of several lines of one request, the first good answer counts, else the last answer, else
-        the first error. The files are read three times: memory does not grow with their lines.
+        the first error. They are read again: memory does not grow with their length.
         """
-        unanswered = dict.fromkeys(offsets)
-        lines = (
-            line
-            for are_answers in (True, False)
-            for line in answer_lines(files)
-            if line is not None and line.is_answer is are_answers and line.is_sent
-        )
-        with self.batch.file("asked").open("rb") as file:
-            for line in lines:
-                if line.key not in unanswered:
-                    continue
-                answers[line.key] -= 1
-                request = read_request(file, offsets[line.key], line.key)
-                request = request.model_copy(update={"answers": (*request.answers, line.text)})
-                state = judge(request, self.batch.spec)
-                if answers[line.key] < 1 or isinstance(state.outcome, JudgeReply):
-                    del unanswered[line.key]
-                    yield from self._settle(request, state, is_answered=line.status == OK)
-            status = self.remote.status
-            reason = "not_answered" if status == "completed" else status
-            for key in unanswered:
-                request = read_request(file, offsets[key], key)
+        status = self.remote.status
+        reason = "not_answered" if status == "completed" else status
+        for request in self.batch.requests():
+            lines = [next(answer_lines(*place))[1] for place in places.get(request.key, ())]
+            sent = [line for line in lines if line and line.is_sent]
+            for line in [line for line in sent if line.is_answer] or sent[:1]:
+                answered = (*request.answers, line.text)
+                judged = request.model_copy(update={"answers": answered})
+                state, is_answered = judge(judged, self.batch.spec), line.status == OK
+                if isinstance(state.outcome, JudgeReply):
+                    break
+            if sent:
+                yield from self._settle(judged, state, is_answered=is_answered)
+            else:
                 yield from self._again(request, judge(request, self.batch.spec), reason)
 
     def _settle(
