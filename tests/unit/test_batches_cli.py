@@ -22,6 +22,7 @@ from labeler.plugins.batch.folder import (
     Batch,
     BatchRequest,
     RemoteBatch,
+    Results,
     batches,
     pending_keys,
     place,
@@ -300,7 +301,7 @@ def written(store: Path, count: int = 3) -> list[Batch]:
     """A batch that has no name yet."""
     spec = OpenAISpec(model="m", base_url="http://127.0.0.1/v1")
     path = store / "batches" / SUBMISSION
-    like = Batch(path=path, created=0.0, spec=spec, lines=0, size=0)
+    like = Batch(path=path, created=0.0, spec=spec, lines=0)
     requests = map(asked, range(count))
     return write_batches(like, ((one, one.line(spec)) for one in requests))
 
@@ -318,16 +319,25 @@ def keys(count: int = 3) -> list[str]:
 
 # What is pending
 
+REMOTE = RemoteBatch.model_validate({"id": "b"})
+
 
 @pytest.mark.parametrize(
-    ("state", "expected"),
+    ("step", "state", "expected"),
     [
-        ("prepared", 3), ("uploaded", 3), ("created", 3), ("collected", 0), ("dropped", 0),
+        ({}, "prepared", 3),
+        ({"file_id": "f"}, "uploaded", 3),
+        ({"file_id": "f", "remote": REMOTE}, "created", 3),
+        ({"file_id": "f", "remote": REMOTE, "results": Results()}, "collected", 0),
+        ({"is_dropped": True}, "dropped", 0),
     ],
-)  # fmt: skip
-def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expected: int) -> None:
+)
+def test_what_may_still_be_answered_is_pending(
+    tmp_path: Path, step: dict[str, Any], state: str, expected: int
+) -> None:
     """From the moment that it is written down until it is collected or dropped."""
-    prepared(tmp_path).save(state=state)
+    prepared(tmp_path).save(**step)
+    assert Batch.read(tmp_path / "batches" / NAME).state == state
     found = pending_keys(tmp_path)
     assert found == dict.fromkeys(keys()[:expected], NAME)
 

@@ -72,7 +72,6 @@ after these they need their user too."""
 _Place = tuple[Path, int]
 """A file of answers, and the byte at which a line begins."""
 _STOPPED = frozenset({"cancelled", "failed"})
-_FRESH = {"state": "prepared", "crowded_out": 0, "file_id": None, "remote": None}
 _SHOWN, _MOST_SAVING = 3, 1000
 """Failures that are shown, and labels that may wait for the disk."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
@@ -216,7 +215,7 @@ class _Collector:
                     return
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
                     again = batch.crowded_out + 1
-                    batch.save(state="prepared", crowded_out=again, file_id=None, remote=None)
+                    batch.save(crowded_out=again, file_id=None, remote=None)
                     self.report(f"{batch.name}: the queue is full; it waits")
                     return
                 batch.save(remote=remote)
@@ -280,7 +279,7 @@ class _Answers:
         places = self._places(files, batch.label_keys())
         is_complete = len(places) == batch.lines  # whatever the provider counts
         requests = self._settled(places)
-        like = batch.model_copy(update=_FRESH | {"round": batch.round + 1, "created": time.time()})
+        like = Batch(path=batch.path, created=time.time(), spec=batch.spec, lines=0)
         new = write_batches(like, requests)
         self._await_saved()
         self._store_lasting()
@@ -292,7 +291,7 @@ class _Answers:
             for one in before:
                 shutil.rmtree(one.path)
             place(new)
-        batch.save(state="collected", results=self.results)
+        batch.save(results=self.results)
 
     def _places(self, files: list[Path], keys: set[str]) -> dict[str, list[_Place]]:
         """Return the places of each request's lines in the answer files, and count odd lines."""

@@ -73,10 +73,7 @@ BATCH_FILE = "batch.json"
 NEW = ".new-"
 """Begins the name of a folder that is not complete."""
 State = Literal["prepared", "uploaded", "created", "collected", "dropped"]
-"""``uploaded``: a batch may have been started; ``dropped``: canceled by its user without asking the
-provider."""
 UNSENT: frozenset[State] = frozenset({"prepared", "uploaded"})
-CLOSED: frozenset[State] = frozenset({"collected", "dropped"})
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 MARKER = "labeler_part"
@@ -183,18 +180,18 @@ class Batch(Frozen, frozen=False):
     """Unix time."""
     spec: OpenAISpec
     """The judge and its server."""
-    round: int = 1
-    """How often its requests were sent: 1 for the first time."""
     lines: int
-    size: int
-    """Bytes of the file of requests."""
-    state: State = "prepared"
+    """Requests in it."""
     crowded_out: int = 0
     """How often it was rejected because the account's queue was full."""
     file_id: str | None = None
+    """The uploaded file."""
     remote: RemoteBatch | None = None
     """The provider's latest known description."""
     results: Results | None = None
+    """What was collected."""
+    is_dropped: bool = False
+    """True if its user canceled it without asking the provider."""
 
     @classmethod
     def common(cls, store: Path, spec: OpenAISpec) -> Self:
@@ -203,7 +200,7 @@ class Batch(Frozen, frozen=False):
         name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         own = spec.model_copy(update={"api_key_command": None})
         path = store / FOLDER / name
-        return cls(path=path, created=now, spec=own, lines=0, size=0)
+        return cls(path=path, created=now, spec=own, lines=0)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -229,9 +226,23 @@ class Batch(Frozen, frozen=False):
         return self.path.parent.parent
 
     @property
+    def round(self) -> int:
+        """How often its requests were sent: 1 for the first time."""
+        return self.name.count("-") - 1
+
+    @property
     def is_open(self) -> bool:
         """True if answers are still to be collected."""
-        return self.state not in CLOSED
+        return self.results is None and not self.is_dropped
+
+    @property
+    def state(self) -> State:
+        """Its last step; ``uploaded``: a batch may have been started."""
+        if not self.is_open:
+            return "dropped" if self.is_dropped else "collected"
+        if self.remote is not None:
+            return "created"
+        return "prepared" if self.file_id is None else "uploaded"
 
     @property
     def status(self) -> str:
@@ -467,7 +478,7 @@ def write_batches(like: Batch, requests: Iterable[tuple[BatchRequest, bytes]]) -
                 uploaded.write(following[1])
                 count, size = count + 1, size + len(following[1])
                 following = next(rest, None)
-        batch.save(lines=count, size=size)
+        batch.save(lines=count)
         found.append(batch)
     return found
 

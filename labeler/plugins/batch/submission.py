@@ -220,7 +220,7 @@ async def _submit(
         batch=like.name if new else None,
         parts=len(new),
         lines=sum(batch.lines for batch in new),
-        size=sum(batch.size for batch in new),
+        size=sum(batch.file("lines").stat().st_size for batch in new),
         left_out=dict(selection.left_out),
         waiting=selection.waiting,
         bad=tuple(selection.bad),
@@ -257,9 +257,9 @@ async def send(batch: Batch, client: OpenAIBatches) -> None:
         if not again:
             file_id = await client.upload(batch.file("lines"))
             # From here on a batch may exist whose id is not saved.
-            batch.save(state="uploaded", file_id=file_id)
+            batch.save(file_id=file_id)
         remote = await client.create(batch.file_id or "", batch.marker, again=again)
-        batch.save(state="created", remote=remote)
+        batch.save(remote=remote)
 
 
 def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
@@ -423,10 +423,10 @@ async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:
     if batch.state == "uploaded" and not drop:
         remote = await client.find(batch.file_id or "", batch.marker)
     if drop or remote is None:
-        batch.save(state="dropped")
+        batch.save(is_dropped=True)
         return f"{batch.name}: dropped"
     remote = await client.retrieve(remote.id)
     if remote.status not in ENDED:
         remote = await client.cancel(remote.id)
-    batch.save(state="created", remote=remote)
+    batch.save(remote=remote)
     return f"{batch.name}: {remote.status}; collect what was answered"
