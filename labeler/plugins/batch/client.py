@@ -19,7 +19,6 @@ from labeler.errors import (
     FatalJudgeError,
     JudgeError,
     StoreError,
-    UsageError,
     count_of,
     number_in,
 )
@@ -324,16 +323,6 @@ def parse_line(text: str) -> AnswerLine | None:
 async def _described(call: Awaitable[Any]) -> RemoteBatch:
     """Return the batch in a response, validated here: openai's classes take anything."""
     return RemoteBatch.model_validate_json((await call).http_response.content)
-
-
-def require_client(client: object) -> None:
-    """Check that a caller gave a client.
-
-    Raises:
-        UsageError: it is something else.
-    """
-    if not isinstance(client, OpenAIBatches):
-        raise UsageError(f"client must be a service, OpenAIBatches(…), got {client!r:.40}")
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]], client: OpenAIBatches | None) -> T:

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
+from labeler.catalog import named_keywords
 from labeler.errors import (
     BadRow,
     FatalJudgeError,
@@ -43,7 +44,6 @@ from labeler.plugins.batch.client import (
     OpenAIBatches,
     answer_lines,
     parse_line,
-    require_client,
     run,
 )
 from labeler.plugins.batch.folder import (
@@ -92,6 +92,7 @@ class Collection(Frozen, frozen=False):
     """Open batches that waiting does not help; a notice named the remedy."""
 
 
+@named_keywords
 def collect_batches(
     client: OpenAIBatches,
     store: str | Path,
@@ -122,7 +123,6 @@ def collect_batches(
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    require_client(client)
     if not callable(price):
         raise UsageError(f"price must be a function of a model's name, got {price!r:.40}")
     elsewhere = require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)

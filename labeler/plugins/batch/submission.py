@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from labeler.catalog import named_keywords
 from labeler.data.options import Option, keywords
 from labeler.data.rows import RowStream
 from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError, path_in
@@ -20,7 +21,7 @@ from labeler.labeling.options import RequestOptions, SameHost
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
-from labeler.plugins.batch.client import OpenAIBatches, require_client, run
+from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     ENDED,
     UNSENT,
@@ -318,7 +319,8 @@ class BatchStatus(Frozen):
     trouble: str
 
 
-def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list[BatchStatus]:
+@named_keywords
+def batch_status(store: str | Path, client: "OpenAIBatches | None" = None) -> list[BatchStatus]:
     """Return the state of every batch of a store; nothing is changed.
 
     Args:
@@ -337,8 +339,6 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
         >>> labeler.batch_status(".labeler")
         []
     """
-    if client is not None:
-        require_client(client)
 
     async def views() -> list[BatchStatus]:
         return [await _status(batch, client) for batch in batches(store)]
@@ -381,8 +381,9 @@ def _next_step(batch: Batch, *, is_current: bool) -> str:
     return f"label or submit the rows again: {released} have no answer" if released else "done"
 
 
+@named_keywords
 def cancel_batch(
-    client: OpenAIBatches, store: str | Path, name: str, *, drop: bool = False
+    client: "OpenAIBatches", store: str | Path, name: str, *, drop: bool = False
 ) -> list[str]:
     """Cancel a batch: answers that exist by then can be collected, its other rows are released.
 
@@ -404,7 +405,6 @@ def cancel_batch(
     Example:
         >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
-    require_client(client)
     if drop:
         batches(store, name)
     else:
