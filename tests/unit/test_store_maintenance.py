@@ -70,7 +70,7 @@ def with_batch(folder: Path, state: str) -> Path:
     batch = prepared(folder)
     batch.save(state=state)
     output = batch.file("output")
-    output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.offsets()))
+    output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.label_keys()))
     return folder
 
 
@@ -158,7 +158,7 @@ def test_requests_of_closed_batches_are_deleted(tmp_path: Path, labeler_command:
     """By the row's id, though no record of it is stored."""
     folder = with_batch(filled(tmp_path / "s"), "collected")
     (batch,) = batches(folder)
-    gone, *kept = batch.offsets()
+    gone, *kept = batch.label_keys()
     code, _, err = labeler_command("store", "delete", folder, "--id", "r0", "--yes")
     assert (code, "1 batch request" in err) == (0, True)
     content = bytes_in(folder)
