@@ -27,7 +27,7 @@ from typing import (
     get_origin,
 )
 
-from labeler.catalog import check_options
+from labeler.catalog import check_options, is_named
 from labeler.errors import UsageError, count_of, number_in
 
 if TYPE_CHECKING:
@@ -131,15 +131,9 @@ def check_value(field: "Field[Any]", value: object) -> None:
         named = " or ".join(["a text", *(f"a {one.__name__}" for one in option.takes)])
         raise UsageError(f"{field.name} must be {named}, got {value!r:.40}")
     elif isinstance(declared, ForwardRef):
-        _check_class(field.name, value, declared.__forward_arg__)
-
-
-def _check_class(name: str, value: object, declared: str) -> None:
-    """Reject a value of another class than one that is named only, so that it is not imported."""
-    kind = declared.removesuffix(" | None")
-    kinds = {one.__name__ for one in type(value).__mro__}
-    if kind.isidentifier() and value is not None and kind not in kinds:
-        raise UsageError(f"{name} must be of {kind}, got {value!r:.40}")
+        kind = declared.__forward_arg__.removesuffix(" | None")
+        if kind.isidentifier() and value is not None and not is_named(value, kind):
+            raise UsageError(f"{field.name} must be of {kind}, got {value!r:.40}")
 
 
 def _check_texts(name: str, value: object, others: tuple[type, ...]) -> None:
