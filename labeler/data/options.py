@@ -131,9 +131,14 @@ def check_value(field: "Field[Any]", value: object) -> None:
         named = " or ".join(["a text", *(f"a {one.__name__}" for one in option.takes)])
         raise UsageError(f"{field.name} must be {named}, got {value!r:.40}")
     elif isinstance(declared, ForwardRef):
-        kind = declared.__forward_arg__.removesuffix(" | None")
-        if kind.isidentifier() and value is not None and not is_named(value, kind):
-            raise UsageError(f"{field.name} must be of {kind}, got {value!r:.40}")
+        _check_class(field.name, value, declared.__forward_arg__)
+
+
+def _check_class(name: str, value: object, declared: str) -> None:
+    """Reject a value of another class than one that is named only, so that it is not imported."""
+    kind = declared.removesuffix(" | None")
+    if kind.isidentifier() and value is not None and not is_named(value, kind):
+        raise UsageError(f"{name} must be of {kind}, got {value!r:.40}")
 
 
 def _check_texts(name: str, value: object, others: tuple[type, ...]) -> None:
