@@ -79,7 +79,7 @@ def in_utf8(body: bytes, charset: str | None = None) -> bytes:
         charset: the encoding that its headers name. Servers name one by default that the body does
             not have, so it counts only if the body is not UTF-8.
     """
-    encoding = json.detect_encoding(body)
+    encoding: str = json.detect_encoding(body)
     if encoding.startswith("utf-8"):
         if (charset or "").lower() not in _CHARSETS:
             return body
