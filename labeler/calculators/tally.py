@@ -29,7 +29,7 @@ from labeler.labels.answers import (
     VerbatimLabel,
     family_of,
 )
-from labeler.labels.non_answers import OVERRULED, abstains, is_polite, may_abstain
+from labeler.labels.contract import OVERRULED
 from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
@@ -41,6 +41,7 @@ from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.example import DOCUMENT, position
+from labeler.sentences.words import abstains, is_polite, may_abstain
 
 GENERAL = "general"
 COMPLETENESS = "completeness"

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 import labeler
-from labeler.labels.non_answers import abstains
 from labeler.labels.record import LabelRecord
 from labeler.sentences.citations import (
     Cited,
@@ -20,6 +19,7 @@ from labeler.sentences.citations import (
     without_markers,
 )
 from labeler.sentences.splitting.general import GENERAL
+from labeler.sentences.words import abstains
 from support.labeled import record
 
 FORMS = {
