@@ -1,6 +1,8 @@
-"""The version of the package, and how an extra of it is installed."""
+"""The version of the package, and how it and its extras are installed."""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 __version__ = "0.1.0"
 NAME = "rag-labeler"
@@ -29,6 +31,25 @@ def install_command(extra: str) -> str:
     elif url.scheme:
         source = f"{NAME}[{extra}] @ {url.geturl()}"
     return pip_install(*editable, source)
+
+
+def outdated() -> str:
+    """Return the remedy if this checkout declares more than its installed metadata, else ""."""
+    import tomllib  # noqa: PLC0415 - only needed for errors, like all of these
+    from importlib import metadata  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    checkout = Path(__file__).parents[1] / "pyproject.toml"
+    text = checkout.read_text("utf-8") if checkout.is_file() else "[project]"
+    groups = tomllib.loads(text)["project"].get("entry-points", {})
+    declared = {(group, *point) for group in groups for point in groups[group].items()}
+    with suppress(metadata.PackageNotFoundError):
+        points = metadata.distribution(NAME).entry_points
+        declared -= {(point.group, point.name, point.value) for point in points}
+    if not declared:
+        return ""
+    again = "install again, as in pip install -e ."
+    return f"; the installed metadata is older than {checkout}: {again}"
 
 
 def pip_install(*arguments: str) -> str:

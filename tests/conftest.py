@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Workers begin with different files, so that each compiles a part of them and reads the others.
     """
-    from labeler.extensions import outdated
+    from labeler.version import outdated
 
     if stale := outdated():
         pytest.exit(stale.removeprefix("; "), returncode=4)

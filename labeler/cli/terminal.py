@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from labeler.extensions import offered, package_of
+from labeler.extensions import is_own, offered, package_of
 from labeler.sentences import display
 from labeler.sentences.characters import plain_json, visible
 from labeler.sentences.display import (
@@ -31,7 +31,6 @@ from labeler.sentences.display import (
     console,
     display_of,
 )
-from labeler.version import NAME
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
@@ -199,8 +198,8 @@ def print_declared(group: str) -> None:
         group: such as ``metrics``; see :func:`labeler.extensions.offered`.
     """
     for name, point in offered(group).items():
-        if not (package := package_of(point)).startswith(f"{NAME} "):
-            LineWriter().write(f"{visible(name)} of {visible(package)}")
+        if not is_own(point):
+            LineWriter().write(f"{visible(name)} of {visible(package_of(point))}")
 
 
 _HANGUP = getattr(signal, "SIGHUP", None)

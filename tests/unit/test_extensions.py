@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from labeler import extensions
+from labeler import extensions, version
 from labeler.api import label
 from labeler.calculators.registry import COLLECTED, METRICS
 from labeler.catalog import Catalog
@@ -105,7 +105,7 @@ def declared(
 
     def clear() -> None:
         extensions.offered.cache_clear()
-        extensions._readable.cache_clear()
+        extensions._declared.cache_clear()
 
     def declare(package: str, points: str) -> None:
         folder = tmp_path / f"{package}-1.0.dist-info"
@@ -204,7 +204,7 @@ def test_old_metadata_of_a_checkout_is_named_with_its_remedy(
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "rag-labeler"\n[project.entry-points."labeler.judges"]\nnew = "x:Y"\n'
     )
-    monkeypatch.setattr(extensions, "__file__", str(tmp_path / "labeler" / "extensions.py"))
+    monkeypatch.setattr(version, "__file__", str(tmp_path / "labeler" / "version.py"))
     with pytest.raises(UnknownName, match=r"pip install -e"):
         Catalog[object]("judge", group="judges")["new"]
 
@@ -219,11 +219,7 @@ def test_a_run_stops_if_batches_cannot_be_found(
     """Without own metadata, rows of an open batch would be bought again, and kept when deleted."""
     declared("other-package", others)
     found = [*metadata.distributions(path=[str(tmp_path)])]
-    monkeypatch.setattr(
-        metadata,
-        "entry_points",
-        lambda group: [one for point in found for one in point.entry_points.select(group=group)],
-    )
+    monkeypatch.setattr(metadata, "distributions", lambda: found)
     for group in ("pending", "deletions"):
         with pytest.raises(ExtensionError, match=rf"labeler\.{group}.*pip install"):
             extensions.every(group)
