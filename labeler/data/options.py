@@ -27,7 +27,7 @@ from typing import (
     get_origin,
 )
 
-from labeler.catalog import check_options
+from labeler.catalog import check_options, is_named
 from labeler.errors import UsageError, count_of, number_in
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ def check_value(field: "Field[Any]", value: object) -> None:
 def _check_class(name: str, value: object, declared: str) -> None:
     """Reject a value of another class than one that is named only, so that it is not imported."""
     kind = declared.removesuffix(" | None")
-    kinds = {one.__name__ for one in type(value).__mro__}
-    if kind.isidentifier() and value is not None and kind not in kinds:
+    if kind.isidentifier() and value is not None and not is_named(value, kind):
         raise UsageError(f"{name} must be of {kind}, got {value!r:.40}")
 
 

@@ -186,27 +186,18 @@ def _wording() -> dict[str, re.Pattern[str]]:
     return read_patterns(__file__, "abstention", re.IGNORECASE)
 
 
-_SAID: dict[str, list[str]] = read_table(__file__, "abstention")["words"]
-_ASCII_TOPICS = [topic for topic in _SAID["topics"] if topic.isascii()]
-
-
-def may_abstain(text: str) -> bool:
-    """Return False for most texts in which no sentence abstains, and for none in which one does."""
-    topics = _ASCII_TOPICS if text.isascii() else _SAID["topics"]
-    return any(map(text.lower().replace("\u2019", "'").__contains__, topics))
+_DENIALS: dict[str, list[str]] = read_table(__file__, "abstention")["denials"]
 
 
 def abstains(text: str) -> bool:
     """Return True if a response sentence says that it has no answer, and gives none."""
     text = text[:_LONGEST_ABSTENTION].replace("\u2019", "'")
-    if not may_abstain(text):
-        return False
     wording, lowered, found = _wording(), text.lower(), None
-    if any(map(lowered.__contains__, _SAID["english_denials"])):
+    if any(map(lowered.__contains__, _DENIALS["english"])):
         found = wording["english"].search(text)
     if not found and (
-        not set(re.findall(r"\w+", lowered)).isdisjoint(_SAID["denials"])
-        or any(map(lowered.__contains__, _SAID["syllables"]))
+        any(map(lowered.__contains__, _DENIALS["parts"]))
+        or not set(re.findall(r"\w+", lowered)).isdisjoint(_DENIALS["words"])
     ):
         found = wording["others"].search(text)
     if not found:
