@@ -29,7 +29,7 @@ from labeler.labels.answers import (
     VerbatimLabel,
     family_of,
 )
-from labeler.labels.non_answers import OVERRULED, abstains, is_polite, may_abstain
+from labeler.labels.contract import OVERRULED
 from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
@@ -41,6 +41,7 @@ from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.example import DOCUMENT, position
+from labeler.sentences.words import abstains, is_polite
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
@@ -145,8 +146,7 @@ class Tally:
         Others may claim nothing, or apologize and name who may know, without a document.
         """
         # A sentence with documents as support must abstain itself: most texts need no more.
-        drawn = next(map(self.texts.__getitem__, self.citing), None)
-        if not may_abstain("\n".join(self.texts.values()) if drawn is None else drawn):
+        if any(not abstains(self.texts[key]) for key in self.citing):
             return False
         said = {key for key, text in self.texts.items() if abstains(text)}
         return bool(said) and all(

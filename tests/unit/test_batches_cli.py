@@ -22,10 +22,10 @@ from labeler.plugins.batch.folder import (
     Batch,
     BatchRequest,
     RemoteBatch,
+    Results,
     batches,
     pending_keys,
     place,
-    read_request,
     write_batches,
 )
 from labeler.store import MemoryStore
@@ -301,7 +301,7 @@ def written(store: Path, count: int = 3) -> list[Batch]:
     """A batch that has no name yet."""
     spec = OpenAISpec(model="m", base_url="http://127.0.0.1/v1")
     path = store / "batches" / SUBMISSION
-    like = Batch(path=path, created=0.0, spec=spec, lines=0, size=0)
+    like = Batch(path=path, created=0.0, spec=spec, lines=0)
     requests = map(asked, range(count))
     return write_batches(like, ((one, one.line(spec)) for one in requests))
 
@@ -319,16 +319,25 @@ def keys(count: int = 3) -> list[str]:
 
 # What is pending
 
+REMOTE = RemoteBatch.model_validate({"id": "b"})
+
 
 @pytest.mark.parametrize(
-    ("state", "expected"),
+    ("step", "state", "expected"),
     [
-        ("prepared", 3), ("uploaded", 3), ("created", 3), ("collected", 0), ("dropped", 0),
+        ({}, "prepared", 3),
+        ({"file_id": "f"}, "uploaded", 3),
+        ({"file_id": "f", "remote": REMOTE}, "created", 3),
+        ({"file_id": "f", "remote": REMOTE, "results": Results()}, "collected", 0),
+        ({"is_dropped": True}, "dropped", 0),
     ],
-)  # fmt: skip
-def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expected: int) -> None:
+)
+def test_what_may_still_be_answered_is_pending(
+    tmp_path: Path, step: dict[str, Any], state: str, expected: int
+) -> None:
     """From the moment that it is written down until it is collected or dropped."""
-    prepared(tmp_path).save(state=state)
+    prepared(tmp_path).save(**step)
+    assert Batch.read(tmp_path / "batches" / NAME).state == state
     found = pending_keys(tmp_path)
     assert found == dict.fromkeys(keys()[:expected], NAME)
 
@@ -405,8 +414,8 @@ def test_a_request_that_was_changed_is_refused(
     folder = prepared(tmp_path)
     path = folder.file("asked")
     path.write_text(edit(path.read_text()))
-    with pytest.raises(StoreError, match=said), path.open("rb") as file:
-        read_request(file, folder.offsets()[keys()[1]], keys()[1])
+    with pytest.raises(StoreError, match=said):
+        _ = folder.label_keys(), [request.task for request in folder.requests()]
 
 
 # Names, locks

@@ -18,7 +18,7 @@ from labeler.data.corrections import Correction
 from labeler.data.corrections.file import CorrectionsFile, corrections_path
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.plugins.batch.folder import batches
+from labeler.plugins.batch.folder import Results, batches
 from labeler.store import encode
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import exclusive_file, merge_stores, stores_in
@@ -65,12 +65,12 @@ def filled(folder: Path) -> Path:
     return folder
 
 
-def with_batch(folder: Path, state: str) -> Path:
+def with_batch(folder: Path, results: Results | None) -> Path:
     """The store with a batch that asked for the rows r0, r1 and r2."""
     batch = prepared(folder)
-    batch.save(state=state)
+    batch.save(results=results)
     output = batch.file("output")
-    output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.offsets()))
+    output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.label_keys()))
     return folder
 
 
@@ -156,9 +156,9 @@ def test_a_store_in_use_is_refused(tmp_path: Path, labeler_command: Command, cre
 
 def test_requests_of_closed_batches_are_deleted(tmp_path: Path, labeler_command: Command) -> None:
     """By the row's id, though no record of it is stored."""
-    folder = with_batch(filled(tmp_path / "s"), "collected")
+    folder = with_batch(filled(tmp_path / "s"), Results())
     (batch,) = batches(folder)
-    gone, *kept = batch.offsets()
+    gone, *kept = [request.key for request in batch.requests()]
     code, _, err = labeler_command("store", "delete", folder, "--id", "r0", "--yes")
     assert (code, "1 batch request" in err) == (0, True)
     content = bytes_in(folder)
@@ -171,7 +171,7 @@ def test_a_row_that_a_batch_may_still_answer_is_not_deleted(
     tmp_path: Path, labeler_command: Command
 ) -> None:
     """Its answer would bring it back."""
-    folder = with_batch(filled(tmp_path / "s"), "created")
+    folder = with_batch(filled(tmp_path / "s"), None)
     code, _, err = labeler_command("store", "delete", folder, "--id", "r0", "--yes")
     assert (code, "batch collect" in err) == (2, True)
 
@@ -180,7 +180,7 @@ def test_a_damaged_file_of_requests_stops_the_deletion(
     tmp_path: Path, labeler_command: Command
 ) -> None:
     """It may hold the row; the message names file and line."""
-    folder = with_batch(filled(tmp_path / "s"), "collected")
+    folder = with_batch(filled(tmp_path / "s"), Results())
     (batch,) = batches(folder)
     with batch.file("asked").open("a") as file:
         file.write("{}\n")

@@ -533,14 +533,51 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
     assert not left
 
 
-def test_nobody_waits_forever_for_answers_that_stay_missing(tmp_path: Path) -> None:
+def _spoil(lines: list[bytes]) -> list[bytes]:
+    """Make a line unreadable."""
+    return [b"{broken\n", *lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "answers", "said"),
+    [
+        (lambda lines: lines[:3], "ok", "hold 3 answers, and the provider counts 4"),
+        (_spoil, "ok", "hold 3 answers, and the provider counts 4"),
+        (lambda lines: lines, "500", "could not fetch the answers"),
+        (lambda lines: lines, "html", "could not fetch the answers"),
+    ],
+)
+def test_nobody_waits_forever_for_answers_that_stay_missing(
+    tmp_path: Path, change: Change, answers: str, said: str
+) -> None:
     """After some looks the wait ends, and the user has to decide; nothing is bought again."""
-    with Provider() as provider:
-        _ended(provider, tmp_path, 4)
-        _cut_answers(provider, 3)
-        done = collect(provider, tmp_path)
-        assert (done.stuck, done.still_open, len(stored(tmp_path)[0])) == (1, 1, 3)
+    notices: list[str] = []
+    with Provider(at={_ANSWERS: lambda _: None if answers == "ok" else answers}) as provider:
+        name = _ended(provider, tmp_path, 4)
+        _rewritten(provider, change)
+        done = collect(provider, tmp_path, notice=notices.append)
+        held = 3 if answers == "ok" else 0
+        assert (done.stuck, done.still_open, len(stored(tmp_path)[0])) == (1, 1, held)
         assert sorted(provider.paid.values()) == [1] * 4
+    assert (len(notices), said in notices[0]) == (2, True)
+    assert f"`labeler batch cancel {name}-0001 --drop" in notices[1]
+
+
+@pytest.mark.parametrize("name", ["asked.jsonl", "output.jsonl"])
+def test_a_file_that_cannot_be_read_does_not_keep_others_from_being_collected(
+    tmp_path: Path, name: str
+) -> None:
+    """The wait ends with an error that names the file, after the others are stored."""
+    with Provider() as provider:
+        for number in range(2):
+            submit(provider, tmp_path, rows(1, number))
+        _ended(provider, tmp_path)
+        file = folders(tmp_path)[0].path / name
+        file.unlink(missing_ok=True)
+        file.mkdir()
+        with pytest.raises((StoreError, UsageError), match=name):
+            collect(provider, tmp_path)
+    assert len(stored(tmp_path)[0]) == 1
 
 
 def test_an_estimate_leaves_out_what_open_batches_answer(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import json
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +21,9 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.version import __version__
 from support import samples
+from wire.behaviors import completion
 from wire.clients import comes_true
+from wire.connections import Wire
 from wire.provider import (
     FINGERPRINT,
     MODEL,
@@ -199,6 +202,25 @@ def test_an_untidy_server_still_labels(behavior: str) -> None:
     assert facts.model_dump_json()
     assert (facts.usage is None) == (behavior in NO_USAGE)
     assert (facts.served_model is None) == (behavior == "odd-model")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "charset"),
+    [("latin-1", "ISO-8859-1"), ("gbk", "gbk"), ("utf-8", "iso-8859-1"), ("utf-8", "x-unknown")],
+)
+def test_the_charset_of_the_headers_counts_where_a_body_is_no_utf_8(
+    encoding: str, charset: str
+) -> None:
+    """The letters of the answer are those that the model wrote."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        label = label_for(call) | {"relevance_explanation": "caf\xe9"}
+        content = json.dumps(completion(json.dumps(label, ensure_ascii=False)), ensure_ascii=False)
+        named = {"content-type": f"application/json; charset={charset}"}
+        await wire.respond(200, content.encode(encoding), named)
+
+    with Provider([behave]) as provider:
+        assert reply_of(provider).answer.relevance_explanation == "caf\xe9"
 
 
 def test_records_that_run_at_once_do_not_mix() -> None:

@@ -22,10 +22,10 @@ from labeler.judges.openai.reading import (
     at,
     begins_answer,
     find_object,
-    json_of,
     list_of,
     parse_object,
     unquoted,
+    unwrapped,
     verbatim,
 )
 from labeler.judges.task import Token
@@ -130,10 +130,10 @@ def unreadable(body: bytes) -> ObservedError:
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
-    values = json_of(body)
+    values, text = unwrapped(body)
     if not isinstance(values, dict):
         return Completion(error=unreadable(body))
-    return read_completion(values, body)
+    return read_completion(values, text)
 
 
 def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
@@ -237,8 +237,11 @@ def stated_fault(values: Mapping[str, Any], answers: str) -> object:
         values: the body.
         answers: field of the answers.
     """
+    error: object = values.get("error")
+    if isinstance(error, dict) and not any(error.values()):  # the fields of an error without one
+        error = None
     has_words = any(text_of(values.get(name)) for name in _WORDS)
-    return values.get("error") or (not values.get(answers) and has_words and values)
+    return error or (not values.get(answers) and has_words and values)
 
 
 def response_error(body: bytes, status: int, wait: float | None = None) -> ObservedError:

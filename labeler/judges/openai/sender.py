@@ -208,7 +208,7 @@ class LentResponse(ClientResponse):
             async for piece in self.pieces(LARGEST_BODY):
                 pieces.append(piece)
         finally:
-            self.whole = in_utf8(b"".join(pieces))
+            self.whole = in_utf8(b"".join(pieces), self.charset)
 
     def keep(self) -> bool:
         """Return True if what was read suffices: a complete JSON value, or any error's status."""

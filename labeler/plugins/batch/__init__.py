@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from labeler.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from labeler.plugins.batch.folder import BatchRequest
+    from labeler.plugins.batch.folder import Batch
     from labeler.store.maintenance import RowSelection
 
 FOLDER = "batches"
@@ -93,13 +93,18 @@ def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry
         return 0
     from labeler.plugins.batch.folder import batches, locked  # noqa: PLC0415 - loads much
 
-    def is_selected(request: BatchRequest) -> bool:
-        example = request.example
-        return request.key in keys or selection.selects(example.id, example.metadata)
+    def selected(batch: Batch) -> set[str]:
+        if not batch.file("asked").exists():
+            return set()
+        return {
+            request.key
+            for request in batch.requests()
+            if request.key in keys
+            or selection.selects(request.example.id, request.example.metadata)
+        }
 
     with locked(store):
-        every = [(batch, batch.keys_of(is_selected)) for batch in batches(store)]
-        found = [(batch, selected) for batch, selected in every if selected]
+        found = [(batch, own) for batch in batches(store) if (own := selected(batch))]
         for batch, _ in found:
             if batch.is_open:
                 raise UsageError(
@@ -107,6 +112,6 @@ def delete_requests(store: Path, selection: RowSelection, keys: set[str], *, dry
                     f"`{batch.command('collect', '--wait')}` or `{batch.command('cancel')}` "
                     "first; nothing was deleted"
                 )
-        for batch, selected in [] if dry_run else found:
-            batch.delete(selected)
-    return len(set[bytes]().union(*(selected for _, selected in found)))
+        for batch, own in [] if dry_run else found:
+            batch.delete(own)
+    return len(set[str]().union(*(own for _, own in found)))

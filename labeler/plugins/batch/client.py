@@ -14,12 +14,11 @@ from openai import AsyncOpenAI, Omit, omit
 from openai.resources.batches import AsyncBatchesWithRawResponse
 from pydantic import BaseModel
 
-from labeler.data.lines import BOM, durable, read_lines
+from labeler.data.lines import BOM, bounded_lines, durable, file_errors
 from labeler.errors import (
     FatalJudgeError,
     JudgeError,
     StoreError,
-    UsageError,
     count_of,
     number_in,
 )
@@ -281,11 +280,26 @@ class AnswerLine(NamedTuple):
         return self.status == OK and bool(self.body and self.body.get("choices"))
 
 
-def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
-    """Yield the lines of answer files; ``None`` stands for one that cannot be read."""
-    for path in files:
-        for content in read_lines(path):
-            yield parse_line(content.content.decode(errors="replace"))
+def answer_lines(path: Path, start: int = 0) -> Iterator[tuple[int, AnswerLine | None]]:
+    """Yield the lines of an answer file; ``None`` stands for one that cannot be read.
+
+    Args:
+        path: of the file.
+        start: place of the first line, in bytes.
+
+    Yields:
+        The place of a line, and what it holds.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    with file_errors(str(path)), path.open("rb") as file:
+        file.seek(start)
+        for content in bounded_lines(file):
+            line = content.removeprefix(BOM)
+            if line.strip():
+                yield start, parse_line(line.decode(errors="replace"))
+            start = file.tell()
 
 
 def parse_line(text: str) -> AnswerLine | None:
@@ -309,16 +323,6 @@ def parse_line(text: str) -> AnswerLine | None:
 async def _described(call: Awaitable[Any]) -> RemoteBatch:
     """Return the batch in a response, validated here: openai's classes take anything."""
     return RemoteBatch.model_validate_json((await call).http_response.content)
-
-
-def require_client(client: object) -> None:
-    """Check that a caller gave a client.
-
-    Raises:
-        UsageError: it is something else.
-    """
-    if not isinstance(client, OpenAIBatches):
-        raise UsageError(f"client must be a service, OpenAIBatches(…), got {client!r:.40}")
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]], client: OpenAIBatches | None) -> T:

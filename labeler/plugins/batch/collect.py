@@ -6,7 +6,7 @@ import random
 import shutil
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +16,16 @@ from typing import Any, cast
 
 from pydantic import Field, ValidationError
 
-from labeler.errors import BadRow, FatalJudgeError, JudgeError, UnstorableRecord, UsageError
+from labeler.catalog import named_keywords
+from labeler.errors import (
+    BadRow,
+    FatalJudgeError,
+    JudgeError,
+    LabelerError,
+    StoreError,
+    UnstorableRecord,
+    UsageError,
+)
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
@@ -35,7 +44,6 @@ from labeler.plugins.batch.client import (
     OpenAIBatches,
     answer_lines,
     parse_line,
-    require_client,
     run,
 )
 from labeler.plugins.batch.folder import (
@@ -48,7 +56,6 @@ from labeler.plugins.batch.folder import (
     command,
     locked,
     place,
-    read_request,
     write_batches,
 )
 from labeler.plugins.batch.submission import require_address, send, unsent
@@ -59,10 +66,12 @@ MOST_ROUNDS = 3
 """How often a request is sent at most, re-asks included."""
 _NEEDS_USER = frozenset({"not_found", "unclear"})
 """Reasons that stay the same until the user acts."""
-_MOST_SHORT = 10
-"""Looks, over more than five minutes, after which files that lack answers need their user too."""
+_MOST_FAILED = 10
+"""Looks, over more than five minutes, in which the answers of an ended batch may be out of reach:
+after these they need their user too."""
+_Place = tuple[Path, int]
+"""A file of answers, and the byte at which a line begins."""
 _STOPPED = frozenset({"cancelled", "failed"})
-_FRESH = {"state": "prepared", "crowded_out": 0, "file_id": None, "remote": None}
 _SHOWN, _MOST_SAVING = 3, 1000
 """Failures that are shown, and labels that may wait for the disk."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 60.0
@@ -83,6 +92,7 @@ class Collection(Frozen, frozen=False):
     """Open batches that waiting does not help; a notice named the remedy."""
 
 
+@named_keywords
 def collect_batches(
     client: OpenAIBatches,
     store: str | Path,
@@ -106,14 +116,13 @@ def collect_batches(
         What became of each batch and its rows.
 
     Raises:
-        FatalJudgeError: the provider denies access; answers collected before are stored.
-        StoreError: the store or a batch cannot be read or written.
+        FatalJudgeError: the provider denies access; the answers of other batches are stored.
+        StoreError: the store or a batch cannot be read or written; as before.
         UsageError: there is no such store or batch, or all open ones are at another address.
 
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
-    require_client(client)
     if not callable(price):
         raise UsageError(f"price must be a function of a model's name, got {price!r:.40}")
     elsewhere = require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
@@ -138,8 +147,10 @@ class _Collector:
     price: Callable[[str], Price | None]
     notice: Callable[[str], None]
     done: Collection = field(default_factory=Collection)
-    _notices: Counter[str] = field(default_factory=Counter)
-    _fatal: list[FatalJudgeError] = field(default_factory=list)
+    _noticed: set[str] = field(default_factory=set)
+    _failed: Counter[str] = field(default_factory=Counter)
+    """Looks at each ended batch that brought no answers."""
+    _fatal: list[LabelerError] = field(default_factory=list)
 
     async def collect(self, *, wait: bool) -> Collection:
         """Look once, or until every batch has ended."""
@@ -154,8 +165,8 @@ class _Collector:
 
     def report(self, message: str) -> None:
         """Give a notice, once."""
-        self._notices[message] += 1
-        if self._notices[message] == 1:
+        if message not in self._noticed:
+            self._noticed.add(message)
             self.notice(message)
 
     def _here(self) -> list[Batch]:
@@ -167,24 +178,32 @@ class _Collector:
         with locked(self.store.directory):
             for batch in self._here():
                 if batch.state == "created":
-                    await self._try(self._collect(batch))
+                    await self._try(batch, self._collect(batch))
             for batch in unsent(self._here()):
-                await self._try(send(batch, self.client))
+                await self._try(batch, send(batch, self.client))
             self.done.still_open = sum(batch.is_open for batch in self._here())
         if self._fatal:
             raise self._fatal[0]
 
-    async def _try(self, work: Awaitable[None]) -> None:
+    async def _try(self, batch: Batch, work: Awaitable[None]) -> None:
         try:
             await work
-        except FatalJudgeError as error:
+        except (FatalJudgeError, StoreError, UsageError) as error:
             # Answers of other batches are paid for, and are collected first.
             self._fatal.append(error)
         except JudgeError as error:
             # A failed look loses nothing: the next one may succeed.
             self.report(str(error))
-            is_short = error.reason == "incomplete" and self._notices[str(error)] > _MOST_SHORT
-            self.done.stuck += is_short or error.reason in _NEEDS_USER
+            self._failed[batch.name] += batch.status in ENDED
+            is_given_up = self._failed[batch.name] > _MOST_FAILED
+            if is_given_up:
+                self.report(
+                    f"{batch.name}: it has ended, and {_MOST_FAILED} looks brought no answers: "
+                    f"`{batch.command('collect', '--wait')}` looks again, and "
+                    f"`{batch.command('cancel', '--drop')}` gives them up, so that its rows can be "
+                    "bought again"
+                )
+            self.done.stuck += is_given_up or error.reason in _NEEDS_USER
 
     async def _collect(self, batch: Batch) -> None:
         """Collect a batch if it has ended."""
@@ -196,7 +215,7 @@ class _Collector:
                     return
                 if remote.status == "failed" and "token_limit" in " ".join(remote.problems):
                     again = batch.crowded_out + 1
-                    batch.save(state="prepared", crowded_out=again, file_id=None, remote=None)
+                    batch.save(crowded_out=again, file_id=None, remote=None)
                     self.report(f"{batch.name}: the queue is full; it waits")
                     return
                 batch.save(remote=remote)
@@ -257,11 +276,10 @@ class _Answers:
         batch, every = self.batch, batches(self.store.directory)
         same = [one.results for one in every if one.results and one.spec == batch.spec]
         self._pace.health.labels = sum(results.labeled for results in same)
-        keys = batch.offsets()
-        answers = self._count(files, keys)
-        is_complete = len(answers) == len(keys)  # whatever the provider counts
-        requests = self._settled(files, keys, answers)
-        like = batch.model_copy(update=_FRESH | {"round": batch.round + 1, "created": time.time()})
+        places = self._places(files, batch.label_keys())
+        is_complete = len(places) == batch.lines  # whatever the provider counts
+        requests = self._settled(places)
+        like = Batch(path=batch.path, created=time.time(), spec=batch.spec, lines=0)
         new = write_batches(like, requests)
         self._await_saved()
         self._store_lasting()
@@ -273,52 +291,45 @@ class _Answers:
             for one in before:
                 shutil.rmtree(one.path)
             place(new)
-        batch.save(state="collected", results=self.results)
+        batch.save(results=self.results)
 
-    def _count(self, files: list[Path], offsets: dict[str, int]) -> Counter[str]:
-        """Count odd lines; return the number of answers to each request that has a line."""
-        answers, odd = Counter[str](), self.results.odd
-        for line in answer_lines(files):
-            if line is None:
-                odd["a line that cannot be read"] += 1
-            elif line.key not in offsets:
-                odd["a line that was not asked for"] += 1
-            else:
-                if line.key in answers:
-                    odd["a second line of one request"] += 1
-                answers[line.key] += line.is_answer
-        return answers
+    def _places(self, files: list[Path], keys: set[str]) -> dict[str, list[_Place]]:
+        """Return the places of each request's lines in the answer files, and count odd lines."""
+        found, odd = dict[str, list[_Place]](), self.results.odd
+        for path in files:
+            for start, line in answer_lines(path):
+                if line is None:
+                    odd["a line that cannot be read"] += 1
+                elif line.key not in keys:
+                    odd["a line that was not asked for"] += 1
+                else:
+                    if line.key in found:
+                        odd["a second line of one request"] += 1
+                    found.setdefault(line.key, []).append((path, start))
+        return found
 
     def _settled(
-        self, files: list[Path], offsets: dict[str, int], answers: Counter[str]
+        self, places: Mapping[str, Sequence[_Place]]
     ) -> Iterator[tuple[BatchRequest, bytes]]:
-        """Store the outcome of each answer; yield the requests that are sent again.
+        """Store the outcome of each request; yield the requests that are sent again.
 
         Of several lines of one request, the first good answer counts, else the last answer, else
-        the first error. The files are read three times: memory does not grow with their lines.
+        the first error. They are read again: memory does not grow with their length.
         """
-        unanswered = dict.fromkeys(offsets)
-        lines = (
-            line
-            for are_answers in (True, False)
-            for line in answer_lines(files)
-            if line is not None and line.is_answer is are_answers and line.is_sent
-        )
-        with self.batch.file("asked").open("rb") as file:
-            for line in lines:
-                if line.key not in unanswered:
-                    continue
-                answers[line.key] -= 1
-                request = read_request(file, offsets[line.key], line.key)
-                request = request.model_copy(update={"answers": (*request.answers, line.text)})
-                state = judge(request, self.batch.spec)
-                if answers[line.key] < 1 or isinstance(state.outcome, JudgeReply):
-                    del unanswered[line.key]
-                    yield from self._settle(request, state, is_answered=line.status == OK)
-            status = self.remote.status
-            reason = "not_answered" if status == "completed" else status
-            for key in unanswered:
-                request = read_request(file, offsets[key], key)
+        status = self.remote.status
+        reason = "not_answered" if status == "completed" else status
+        for request in self.batch.requests():
+            lines = [next(answer_lines(*place))[1] for place in places.get(request.key, ())]
+            sent = [line for line in lines if line and line.is_sent]
+            for line in [line for line in sent if line.is_answer] or sent[:1]:
+                answered = (*request.answers, line.text)
+                judged = request.model_copy(update={"answers": answered})
+                state, is_answered = judge(judged, self.batch.spec), line.status == OK
+                if isinstance(state.outcome, JudgeReply):
+                    break
+            if sent:
+                yield from self._settle(judged, state, is_answered=is_answered)
+            else:
                 yield from self._again(request, judge(request, self.batch.spec), reason)
 
     def _settle(

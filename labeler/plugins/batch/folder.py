@@ -26,13 +26,13 @@ import shlex
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import AliasPath, Field, ValidationError, ValidationInfo, field_validator
 
@@ -73,10 +73,7 @@ BATCH_FILE = "batch.json"
 NEW = ".new-"
 """Begins the name of a folder that is not complete."""
 State = Literal["prepared", "uploaded", "created", "collected", "dropped"]
-"""``uploaded``: a batch may have been started; ``dropped``: canceled by its user without asking the
-provider."""
 UNSENT: frozenset[State] = frozenset({"prepared", "uploaded"})
-CLOSED: frozenset[State] = frozenset({"collected", "dropped"})
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 MARKER = "labeler_part"
@@ -183,18 +180,18 @@ class Batch(Frozen, frozen=False):
     """Unix time."""
     spec: OpenAISpec
     """The judge and its server."""
-    round: int = 1
-    """How often its requests were sent: 1 for the first time."""
     lines: int
-    size: int
-    """Bytes of the file of requests."""
-    state: State = "prepared"
+    """Requests in it."""
     crowded_out: int = 0
     """How often it was rejected because the account's queue was full."""
     file_id: str | None = None
+    """The uploaded file."""
     remote: RemoteBatch | None = None
     """The provider's latest known description."""
     results: Results | None = None
+    """What was collected."""
+    is_dropped: bool = False
+    """True if its user canceled it without asking the provider."""
 
     @classmethod
     def common(cls, store: Path, spec: OpenAISpec) -> Self:
@@ -203,7 +200,7 @@ class Batch(Frozen, frozen=False):
         name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
         own = spec.model_copy(update={"api_key_command": None})
         path = store / FOLDER / name
-        return cls(path=path, created=now, spec=own, lines=0, size=0)
+        return cls(path=path, created=now, spec=own, lines=0)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -229,9 +226,23 @@ class Batch(Frozen, frozen=False):
         return self.path.parent.parent
 
     @property
+    def round(self) -> int:
+        """How often its requests were sent: 1 for the first time."""
+        return self.name.count("-") - 1
+
+    @property
     def is_open(self) -> bool:
         """True if answers are still to be collected."""
-        return self.state not in CLOSED
+        return self.results is None and not self.is_dropped
+
+    @property
+    def state(self) -> State:
+        """Its last step; ``uploaded``: a batch may have been started."""
+        if not self.is_open:
+            return "dropped" if self.is_dropped else "collected"
+        if self.remote is not None:
+            return "created"
+        return "prepared" if self.file_id is None else "uploaded"
 
     @property
     def status(self) -> str:
@@ -264,45 +275,37 @@ class Batch(Frozen, frozen=False):
             file.write(self.model_dump_json().encode())
         flush_directory(self.path)
 
-    def offsets(self) -> dict[str, int]:
-        """Return the label keys that the batch asks for, and where each saved request begins."""
-        path, found, start = self.file("asked"), dict[str, int](), 0
+    def label_keys(self) -> set[str]:
+        """Return the label keys that the batch asks for, without reading more of its requests."""
+        path = self.file("asked")
         try:
             with path.open("rb") as lines:
-                for line in lines:
-                    if key := _KEY.match(line):
-                        found[key[1].decode()] = start
-                    start += len(line)
+                found = {key[1].decode() for key in map(_KEY.match, lines) if key}
         except OSError as error:
             raise unreadable(path, str(error)) from error
         if len(found) != self.lines:
             raise unreadable(path, f"it holds {len(found)} of the {self.lines} saved requests")
         return found
 
-    def keys_of(self, is_selected: Callable[[BatchRequest], bool]) -> set[bytes]:
-        """Return the label keys of selected requests; a damaged one is an error."""
-        path, found = self.file("asked"), set[bytes]()
-        if not path.exists():
-            return found
+    def requests(self) -> Iterator[BatchRequest]:
+        """Yield the requests; a damaged one is an error."""
+        path = self.file("asked")
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    request = BatchRequest.model_validate_json(line.removeprefix(BOM))
+                    yield BatchRequest.model_validate_json(line.removeprefix(BOM))
                 except ValidationError as error:
                     raise StoreError(
-                        f"{path}:{number}: not a saved request ({describe_faults(error)}); remove "
-                        f"the folder {self.path} if its answers are collected; nothing was deleted"
+                        f"{path}:{number}: not a saved request ({describe_faults(error)}); restore "
+                        f"it from a copy, or remove {self.path} if its answers are collected"
                     ) from error
-                if is_selected(request):
-                    found.add(request.key.encode())
-        return found
 
-    def delete(self, keys: set[bytes]) -> None:
+    def delete(self, keys: set[str]) -> None:
         """Delete the lines with a key from every file; last the requests, which name rows."""
-        asked = self.file("asked")
+        asked, named = self.file("asked"), {key.encode() for key in keys}
         others = {path for path in self.path.iterdir() if path.name != BATCH_FILE} - {asked}
         for path in (*others, asked):
-            rewrite_without(path, lambda line: not keys.isdisjoint(_ANY_KEY.findall(line)))
+            rewrite_without(path, lambda line: not named.isdisjoint(_ANY_KEY.findall(line)))
 
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
@@ -345,7 +348,7 @@ def batches(store: str | Path, name: str | None = None, at: str | None = None) -
 def pending_keys(store: Path) -> dict[str, str]:
     """Return the label keys that a batch of this store may still answer, each with its batch."""
     opened = [batch for batch in batches(store) if batch.is_open]
-    return {key: batch.name for batch in opened for key in batch.offsets()}
+    return {key: batch.name for batch in opened for key in batch.label_keys()}
 
 
 def command(action: str, *words: str, store: str | Path, server: ServerOptions) -> str:
@@ -456,17 +459,6 @@ class BatchRequest(Frozen):
         return written
 
 
-def read_request(file: IO[bytes], offset: int, key: str) -> BatchRequest:
-    """Read the saved request with a key, which begins at this place, and check it."""
-    file.seek(offset)
-    try:
-        request = BatchRequest.model_validate_json(file.readline().removeprefix(BOM))
-    except ValidationError as error:
-        raise StoreError(f"{file.name}: request {key}: {describe_faults(error)}") from error
-    _ = request.task  # checks that it is what its key says
-    return request
-
-
 def write_batches(like: Batch, requests: Iterable[tuple[BatchRequest, bytes]]) -> list[Batch]:
     """Write requests aside to as many batches as the limits of files force; make them durable.
 
@@ -486,7 +478,7 @@ def write_batches(like: Batch, requests: Iterable[tuple[BatchRequest, bytes]]) -
                 uploaded.write(following[1])
                 count, size = count + 1, size + len(following[1])
                 following = next(rest, None)
-        batch.save(lines=count, size=size)
+        batch.save(lines=count)
         found.append(batch)
     return found
 

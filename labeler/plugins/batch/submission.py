@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from labeler.catalog import named_keywords
 from labeler.data.options import Option, keywords
 from labeler.data.rows import RowStream
 from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError, path_in
@@ -20,7 +21,7 @@ from labeler.labeling.options import RequestOptions, SameHost
 from labeler.labeling.pipeline import choose_mode, first_tasks
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure
-from labeler.plugins.batch.client import OpenAIBatches, require_client, run
+from labeler.plugins.batch.client import OpenAIBatches, run
 from labeler.plugins.batch.folder import (
     ENDED,
     UNSENT,
@@ -220,7 +221,7 @@ async def _submit(
         batch=like.name if new else None,
         parts=len(new),
         lines=sum(batch.lines for batch in new),
-        size=sum(batch.size for batch in new),
+        size=sum(batch.file("lines").stat().st_size for batch in new),
         left_out=dict(selection.left_out),
         waiting=selection.waiting,
         bad=tuple(selection.bad),
@@ -257,9 +258,9 @@ async def send(batch: Batch, client: OpenAIBatches) -> None:
         if not again:
             file_id = await client.upload(batch.file("lines"))
             # From here on a batch may exist whose id is not saved.
-            batch.save(state="uploaded", file_id=file_id)
+            batch.save(file_id=file_id)
         remote = await client.create(batch.file_id or "", batch.marker, again=again)
-        batch.save(state="created", remote=remote)
+        batch.save(remote=remote)
 
 
 def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
@@ -318,7 +319,8 @@ class BatchStatus(Frozen):
     trouble: str
 
 
-def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list[BatchStatus]:
+@named_keywords
+def batch_status(store: str | Path, client: "OpenAIBatches | None" = None) -> list[BatchStatus]:
     """Return the state of every batch of a store; nothing is changed.
 
     Args:
@@ -337,8 +339,6 @@ def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list
         >>> labeler.batch_status(".labeler")
         []
     """
-    if client is not None:
-        require_client(client)
 
     async def views() -> list[BatchStatus]:
         return [await _status(batch, client) for batch in batches(store)]
@@ -381,8 +381,9 @@ def _next_step(batch: Batch, *, is_current: bool) -> str:
     return f"label or submit the rows again: {released} have no answer" if released else "done"
 
 
+@named_keywords
 def cancel_batch(
-    client: OpenAIBatches, store: str | Path, name: str, *, drop: bool = False
+    client: "OpenAIBatches", store: str | Path, name: str, *, drop: bool = False
 ) -> list[str]:
     """Cancel a batch: answers that exist by then can be collected, its other rows are released.
 
@@ -404,7 +405,6 @@ def cancel_batch(
     Example:
         >>> labeler.cancel_batch(client, ".labeler", "batch-1")  # doctest: +SKIP
     """
-    require_client(client)
     if drop:
         batches(store, name)
     else:
@@ -423,10 +423,10 @@ async def _cancel(batch: Batch, client: OpenAIBatches, *, drop: bool) -> str:
     if batch.state == "uploaded" and not drop:
         remote = await client.find(batch.file_id or "", batch.marker)
     if drop or remote is None:
-        batch.save(state="dropped")
+        batch.save(is_dropped=True)
         return f"{batch.name}: dropped"
     remote = await client.retrieve(remote.id)
     if remote.status not in ENDED:
         remote = await client.cancel(remote.id)
-    batch.save(state="created", remote=remote)
+    batch.save(remote=remote)
     return f"{batch.name}: {remote.status}; collect what was answered"
