@@ -316,7 +316,7 @@ def test_a_message_agrees_with_its_number(record: LabelRecord, message: str) -> 
 
 
 def test_a_sentence_that_is_judged_twice_counts_once() -> None:
-    """Imported labels may do so: two of three verdicts are on the sentence that is not supported."""
+    """Imported labels may do so: two verdicts are on the sentence without support."""
     made = judged({"A b.": ["0a"], "C d.": ["0a"], "E f.": []})
     entries = made.label.sentence_support_information
     twice = {"sentence_support_information": (*entries, entries[-1])}
