@@ -205,14 +205,11 @@ class RateLimits:
             rates._buckets["tokens"] = Bucket(rate, rate * MINUTE, clock)
         return rates
 
-    def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
-        """Adopt the limits that a server's headers name."""
-        for unit, quota in (("requests", requests), ("tokens", tokens)):
-            if quota is not None and quota.rate:
-                bucket = self._buckets.setdefault(
-                    unit, Bucket(quota.rate, quota.limit, self._clock)
-                )
-                bucket.follow(quota.rate, quota.limit, quota.remaining)
+    def follow(self, unit: str, quota: Quota) -> None:
+        """Adopt a limit that a server's headers name."""
+        if quota.rate:
+            bucket = self._buckets.setdefault(unit, Bucket(quota.rate, quota.limit, self._clock))
+            bucket.follow(quota.rate, quota.limit, quota.remaining)
 
     def wait(self, tokens: float) -> float:
         """Return the seconds until every bucket holds what a request of so many tokens takes."""
@@ -240,9 +237,11 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
     unit = unit if f"x-ratelimit-limit-{unit}" in headers else f"{unit}-minute"  # Cerebras
     limit = number_of(headers.get(f"x-ratelimit-limit-{unit}"))
     remaining = number_of(headers.get(f"x-ratelimit-remaining-{unit}"))
+    if not limit or remaining is None:
+        return None
     reset = _seconds_from(headers.get(f"x-ratelimit-reset-{unit}"), headers)
-    if limit is None or remaining is None or reset is None or limit <= 0 or reset > LONGEST_WAIT:
-        return None  # too long for a run
+    if reset is None or reset > LONGEST_WAIT:  # too long for a run
+        return None
     return Quota(limit, remaining, reset)
 
 

@@ -346,6 +346,7 @@ def answered(
         (answered("The quay is 90 m long.", support=[["0a"]]), 0, 0),
         (answered("Sorry!", "The documents do not say it.", "Please ask the office."), 1, 1),
         (answered("Well.", "I don't know.", support=[["general"]]), 1, 1),
+        (answered("I don't know.", "Sources: [1], [2]"), 1, 1),
         # A part is answered, rightly or not.
         (
             answered("The documents do not say it.", "It was built of oak.", support=[(), ["0b"]]),

@@ -42,12 +42,15 @@ def json_of(body: bytes) -> object:
         return None
 
 
-def unwrapped(body: bytes) -> tuple[object, bytes]:
-    """Return the values of a completion and their JSON, without what gateways put around it.
+def unwrapped(values: object, body: bytes) -> tuple[object, bytes]:
+    """Return a completion and its JSON, without what gateways put around it.
 
     Some put it into an object, such as ``{"code": 0, "data": ...}``, into a list or into a text.
+
+    Args:
+        values: the value of a body, returned as it is unless it holds a completion.
+        body: the body.
     """
-    values = json_of(body)
     if isinstance(values, str):
         body = values.encode("utf-8", "replace")
         values = json_of(body)
