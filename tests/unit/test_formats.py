@@ -572,10 +572,6 @@ def test_times_and_numbers_of_tables_become_json(tmp_path: Path) -> None:
     assert found == {"domain": "x", "at": "1970-01-01T00:00:00+00:00", "on": "2026-01-02"}
 
 
-class NAType:
-    """What pandas calls a missing value."""
-
-
 def test_an_unreadable_value_of_a_table_fails_its_row_alone() -> None:
     """A time far beyond the years of Python stands in the second row."""
     times = pa.array([0, 10**15], pa.timestamp("s"))
@@ -583,6 +579,10 @@ def test_an_unreadable_value_of_a_table_fails_its_row_alone() -> None:
     assert [row.where for row in found] == ["row 1", "row 2"]
     assert isinstance(found[0].content, Example)
     assert getattr(found[1].content, "reason", None) == "wrong_type"
+
+
+class NAType:
+    """What pandas calls a missing value."""
 
 
 @pytest.mark.parametrize(

@@ -286,7 +286,7 @@ def read_source(name: str) -> Iterator[Raw]:
 
 
 def check_names(where: str, names: Sequence[str]) -> None:
-    """Reject the columns of a table that are very many, or of which two have one name.
+    """Reject a table with too many columns, or with two of one name.
 
     Raises:
         UsageError: the message names the table or the place of its first line.
