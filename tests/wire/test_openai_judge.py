@@ -206,7 +206,12 @@ def test_an_untidy_server_still_labels(behavior: str) -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "charset"),
-    [("latin-1", "ISO-8859-1"), ("gbk", "gbk"), ("utf-8", "iso-8859-1"), ("utf-8", "x-unknown")],
+    [
+        ("latin-1", "ISO-8859-1"),
+        ("gbk", "gbk"),
+        ("utf-8", "iso-8859-1"),
+        ("utf-8", "a'b; charset*0*="),
+    ],
 )
 def test_the_charset_of_the_headers_counts_where_a_body_is_no_utf_8(
     encoding: str, charset: str

@@ -199,7 +199,8 @@ class LentResponse(ClientResponse):
                 async for piece in self.pieces(LARGEST_BODY):
                     pieces.append(piece)
             finally:  # also if time is up
-                self.whole = in_utf8(b"".join(pieces), self.charset)
+                content_type = self.headers.get("content-type", "")
+                self.whole = in_utf8(b"".join(pieces), content_type)
         except (ClientPayloadError, DamagedBody):
             if not self.keep():
                 raise
