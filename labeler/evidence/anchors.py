@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, combinations, islice, zip_longest
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -47,11 +47,12 @@ from labeler.evidence.copies import (
     Sample,
     as_example,
     asked_like,
+    in_turn,
     paired_difference,
 )
 from labeler.evidence.units import differing, of_one_judge
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import CORRECTIONS, shown
+from labeler.labels.signature import CORRECTIONS, shown, shows_reference
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 
 LEVEL = 0.05
@@ -60,10 +61,9 @@ FEWEST = 2
 """Records at least: one alone does not vary."""
 Verdicts: TypeAlias = Sequence[bool]
 """Verdicts of one kind in one answer about a record, in a fixed order."""
-EARLIEST, LATEST = 3, 3
-"""Answers of a record that are compared if there are more: the first ones and the last ones."""
-RECENT = 3
-"""Most looks back at which the change is looked for, besides that after the very first answer."""
+_NEAR = 3
+"""First and last answers of a record that are compared, of more; also the most looks back at which
+the change is looked for, besides that after the very first answer."""
 _Answer: TypeAlias = dict[str, Verdicts] | None
 _DOUBTFUL = (0.2, 0.8)
 """Probabilities of support that make a record a doubtful one."""
@@ -189,6 +189,11 @@ class Anchors(Displayed):
         """Checks so far; the first one has two rounds."""
         return max(0, len(self.rounds) - 2)
 
+    @property
+    def due(self) -> int:
+        """Rounds of the next check."""
+        return 2 if len(self.rounds) == 1 else 1
+
     def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - those of labeler.label
         """Ask the judge again, and compare with all its earlier answers.
 
@@ -204,13 +209,15 @@ class Anchors(Displayed):
         """
         rows = [as_example(one.example) for one in self.records]
         asked, ask = asked_like(self.records[0]) | options, Asking(options.get("budget"))
-        for _ in range(2 if len(self.rounds) == 1 else 1):
+        for _ in range(self.due):
             self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()
             found = ask(rows, asked | {"trial": self.pending})
             self._require_same(found)
             self.pending = None
-            self._require_answer(found)
+            if not any(map(answers_of, found)):  # the round is forgotten
+                self._save()
+                raise self._unanswered(found)
             self.rounds.append(found)
         self._save()
         return self.result()
@@ -218,23 +225,17 @@ class Anchors(Displayed):
     def _require_same(self, outcomes: Iterable[Outcome]) -> None:
         """Require that nothing but the judge can have changed."""
         for one in outcomes:
-            if isinstance(one, LabelRecord):
-                apart = differing(self.records[0], one)
-                others = [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]
-                if others:
-                    raise UsageError(
-                        f"the judge's options are not those of the anchors: {', '.join(others)}; "
-                        "give the same ones"
-                    )
+            apart = differing(self.records[0], one) if isinstance(one, LabelRecord) else []
+            if others := [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]:
+                raise UsageError(
+                    f"the judge's options are not those of the anchors: {', '.join(others)}; "
+                    "give the same ones"
+                )
 
-    def _require_answer(self, outcomes: Iterable[Outcome]) -> None:
-        """Require an answer to compare; a round without one is forgotten."""
-        if any(answers_of(one) for one in outcomes):
-            return
-        self._save()
+    def _unanswered(self, outcomes: Iterable[Outcome]) -> JudgeError:
         found = next((one for one in outcomes if isinstance(one, LabelFailure)), None)
         cause = found.message if found else "its labels have gaps"
-        raise JudgeError(
+        return JudgeError(
             f"the judge labeled none of {plural(len(self.records), 'anchor')}, so this is not "
             f"counted as a check: {cause}",
             reason=found.reason if found else "no_answer",
@@ -249,27 +250,29 @@ class Anchors(Displayed):
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
-        requests = dict[object, list[_Answer]]()
-        for place, (one, own) in enumerate(zip(self.records, answers, strict=True)):
-            # Records of one question may rest on one request for relevance: it counts once.
-            requests.setdefault(one.retrieval.key if one.retrieval else place, own)
-        of_kinds: dict[str, list[list[Verdicts | None]]] = {}
+        # Records of one question may rest on one request for relevance: it counts once.
+        requests = {
+            one.retrieval.key if one.retrieval else place: own
+            for place, (one, own) in reversed([*enumerate(zip(self.records, answers, strict=True))])
+        }
+        changes = {}
         for kind in FIELDS:
             independent = requests.values() if kind == "relevance" else answers
-            of_kinds[kind] = [[one[kind] if one else None for one in own] for own in independent]
-        level = look_level(self.looks) / len(FIELDS)
-        last = self.rounds[-1]
+            verdicts = [[one[kind] if one else None for one in own] for own in independent]
+            changes[kind] = find_change(verdicts, look_level(self.looks) / len(FIELDS))
         counts = [_differing(each[0], each[-1]) for each in answers]
         moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
-        labels = [one for one in chain(*self.rounds) if isinstance(one, LabelRecord)]
         return AnchorCheck(
             look=self.looks,
-            changes={kind: find_change(own, level) for kind, own in of_kinds.items()},
+            changes=changes,
             noise=sum(_differing(each[1], each[2]) for each in answers),
             moved=tuple(one.id for count, one in moved if count),
-            failed=tuple(one.id for one in last if not isinstance(one, LabelRecord)),
-            models=tuple(dict.fromkeys(one.signature.model for one in labels)),
+            failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
+            models=tuple(dict.fromkeys(one.signature.model for one in self._labels())),
         )
+
+    def _labels(self) -> Iterator[LabelRecord]:
+        return (one for one in chain(*self.rounds) if isinstance(one, LabelRecord))
 
     def shift(self, metric: str) -> Difference | None:
         """Return what the judge's change alone does to a metric's mean, with its interval.
@@ -285,11 +288,13 @@ class Anchors(Displayed):
 
     def _shifts(self, ids: Sequence[str]) -> dict[str, Difference | None]:
         """Return the shift of each metric; a record is counted once for all of them."""
-        first, last = ([_values(one, ids) for one in self.rounds[place]] for place in (0, -1))
-        return {
-            name: paired_difference([one[name] for one in last], [one[name] for one in first])
-            for name in ids
-        }
+        pairs: dict[str, list[tuple[float | None, float | None]]] = {name: [] for name in ids}
+        for first, last in zip(self.records, self.rounds[-1], strict=True):
+            if isinstance(last, LabelRecord):
+                (before,), (after,) = (metrics(one, ids) for one in ([first], [last]))
+                for name, own in pairs.items():
+                    own.append((after[name].value, before[name].value))
+        return {name: paired_difference(own) for name, own in pairs.items()}
 
     def explained(self, ids: str | Iterable[str] | None = None) -> str:
         """Return, in words, what the judge alone does to metrics, for next to a comparison.
@@ -302,13 +307,16 @@ class Anchors(Displayed):
             UsageError: nothing was asked yet.
         """
         chosen = select_metrics(ids)
-        found = self._shifts([one.id for one in chosen])
-        measured = [one for one in chosen if (shift := found[one.id]) and shift.interval]
+        shifts = {
+            name: (shift.value, *shift.interval)
+            for name, shift in self._shifts([one.id for one in chosen]).items()
+            if shift and shift.interval
+        }
+        measured = [one for one in chosen if one.id in shifts]
         moved = []
         for metric in headline_metrics(measured) if ids is None else measured:
-            if (shift := found[metric.id]) and shift.interval:
-                ends = (figure(one, signed=True) for one in (shift.value, *shift.interval))
-                moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
+            ends = (figure(one, signed=True) for one in shifts[metric.id])
+            moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
         effect = f"On {len(self.records)} anchors the judge alone moved {', '.join(moved)}."
         return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 
@@ -318,8 +326,7 @@ class Anchors(Displayed):
         Raises:
             UsageError: none is.
         """
-        labels = (one for one in chain(*self.rounds) if isinstance(one, LabelRecord))
-        own = {str(one.signature).partition("|")[0] for one in labels}
+        own = {str(one.signature).partition("|")[0] for one in self._labels()}
         given = {one.partition("|")[0] for one in signatures}
         if own.isdisjoint(given):
             raise UsageError(
@@ -385,12 +392,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     """Choose records to ask about again, equally many of each kind as far as there are so many.
 
     Kinds are supported and not entirely supported responses, each with and without a doubtful
-    probability of support. Records of the same sentences count once. The choice does not depend on
-    the order of the records.
-
-    Args:
-        outcomes: labels; failures and labels with gaps are left out.
-        n: number of records; fewer if there are not so many.
+    probability of support. Labels with gaps are left out; records that a judge sees alike count
+    once. The choice does not depend on the order of the records.
 
     Raises:
         UsageError: n is below 2, there are fewer than 2 complete labels, people corrected them, or
@@ -400,10 +403,9 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     kinds = defaultdict[tuple[bool, bool], Sample[LabelRecord]](partial(Sample, n))
     for one in of_one_judge(outcomes):
         if answers_of(one) is not None:
-            kinds[_kind_of(one)].add(shown(one.example, reference=True), one)
-    groups = [kinds[kind].values for kind in sorted(kinds)]
-    turns = chain.from_iterable(zip_longest(*groups))  # one of each kind in turn
-    chosen = list(islice(filter(None, turns), n))
+            seen = shown(one.example, reference=shows_reference(one.signature))
+            kinds[_kind_of(one)].add(seen, one)
+    chosen = in_turn(kinds[kind].values for kind in sorted(kinds))[:n]
     if len(chosen) < FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
     if CORRECTIONS in chosen[0].signature.sampling:
@@ -411,7 +413,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
             "people corrected these labels, so the judge would seem to have changed; give the "
             "labels as the judge made them"
         )
-    return Anchors([chosen])
+    return Anchors([[*chosen]])
 
 
 def answers_of(outcome: Outcome) -> _Answer:
@@ -429,14 +431,6 @@ def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
     low, high = _DOUBTFUL
     stated = record.scores.support.values() if record.scores else ()
     return record.label.overall_supported, any(low < one < high for one in stated)
-
-
-def _values(outcome: Outcome, ids: Sequence[str]) -> dict[str, float | None]:
-    """Return the values of metrics of one outcome; ``None`` where one is undefined."""
-    if not isinstance(outcome, LabelRecord):
-        return dict.fromkeys(ids)
-    (row,) = metrics([outcome], ids)
-    return {name: row[name].value for name in ids}
 
 
 def _differing(first: _Answer, last: _Answer) -> int:
@@ -463,16 +457,13 @@ def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> C
         The result; no change where there are fewer than 2 rounds or no verdicts.
     """
     # A fixed choice by place keeps answers exchangeable.
-    most = EARLIEST + LATEST
-    kept = [one if len(one) <= most else [*one[:EARLIEST], *one[-LATEST:]] for one in records]
+    kept = [one if len(one) <= 2 * _NEAR else [*one[:_NEAR], *one[-_NEAR:]] for one in records]
     rounds = min(map(len, kept), default=0)
-    dates = sorted({1, *range(max(1, rounds - RECENT), rounds)} if rounds > 1 else ())
-    smallest = min((_p_value(kept, date) for date in dates), default=1.0)
-    p_value = min(1.0, smallest * max(1, len(dates)))
+    dates = {1, *range(max(1, rounds - _NEAR), rounds)} if rounds > 1 else set()
+    p_value = min([1.0, *(len(dates) * _p_value(kept, date) for date in dates)])
     ends = [(one[0], one[-1]) for one in kept if rounds > 1]
-    verdicts = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
-    differing = sum(first != last for first, last in verdicts)
-    return Change(p_value <= level, p_value, level, differing, len(verdicts))
+    pairs = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
+    return Change(p_value <= level, p_value, level, sum(a != b for a, b in pairs), len(pairs))
 
 
 def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:

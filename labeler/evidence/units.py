@@ -127,7 +127,8 @@ class Units:
         self.readable = [one for one in self.records.values() if keys_of(one, self.how.kind)]
         if not self.readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
-        doubts = doubt.of(self.readable).by_sentence() if doubt else {}
+        doubted = doubt.of(self.readable).verdicts if doubt else ()
+        doubts = {(one.id, one.sentence): one.doubt for one in doubted}
         self.units: list[list[Item]] = []
         numbers: list[tuple[float, float, float]] = []
         for record in self.readable:
