@@ -1,7 +1,6 @@
 """Anchors: records that the same judge is asked about again, to see whether it has changed.
 
-Their texts are frozen, so a change of the system under test cannot move them. The first check asks
-twice, later ones once.
+Their texts are frozen, so a change of the system under test cannot move them.
 
 If the judge has not changed, the answers about one record are exchangeable: any order of them is as
 likely as the one that was seen. The test takes the answers of a record apart into earlier and later
@@ -9,6 +8,10 @@ ones, counts the verdicts that differ between both parts, and compares the count
 other way to take them apart. Counts of records add up; their exact distribution is a convolution.
 The judge's own noise needs no estimate: it makes all ways alike. Verdicts of one record may depend
 on each other in any way; records must not.
+
+Records are chosen by their first answer, so an error of the judge has put some among the anchors,
+and the next answers would differ without a change. For a record that other verdicts would have left
+out, only ways count whose first answer is of the kind that it was chosen for.
 
 Looks share the error rate: look k gets 6 / (π k)² of it, so any number of looks together raises a
 false alarm at most that often. Within a look each kind of verdict and each candidate date of
@@ -32,7 +35,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, PositiveInt, ValidationError
+from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
@@ -57,7 +60,7 @@ from labeler.sentences.display import Column, Display, Displayed, Grid, figure, 
 
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
-FEWEST = 2
+_FEWEST = 2
 """Records at least: one alone does not vary."""
 Verdicts: TypeAlias = Sequence[bool]
 """Verdicts of one kind in one answer about a record, in a fixed order."""
@@ -65,8 +68,6 @@ _NEAR = 3
 """First and last answers of a record that are compared, of more; also the most looks back at which
 the change is looked for, besides that after the very first answer."""
 _Answer: TypeAlias = dict[str, Verdicts] | None
-_DOUBTFUL = (0.2, 0.8)
-"""Probabilities of support that make a record a doubtful one."""
 _MAY_DIFFER = ("judge", "trial", "splitter")
 """Facts of a judge configuration in which a check may differ from its anchors."""
 
@@ -123,9 +124,8 @@ class AnchorCheck(Displayed):
         parts = [f"{one.differing} of {one.verdicts} verdicts on {k}" for k, one in named.items()]
         if not parts:
             head = f"No sign that the judge has changed (check {self.look})"
-            differing = sum(one.differing for one in self.changes.values())
-            verdicts = sum(one.verdicts for one in self.changes.values())
-            parts = [f"{differing} of {verdicts} verdicts"]
+            counts = ((one.differing, one.verdicts) for one in self.changes.values())
+            parts = ["{} of {} verdicts".format(*map(sum, zip(*counts, strict=True)))]
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
             f"it differed in {self.noise}."
@@ -134,8 +134,8 @@ class AnchorCheck(Displayed):
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
         changes = {kind: one._asdict() for kind, one in self.changes.items()}
-        own = {"changed": self.changed, "sentence": self.sentence, "changes": changes}
-        return vars(self) | own
+        more = {"changed": self.changed, "sentence": self.sentence}
+        return vars(self) | more | {"changes": changes}
 
     def _display(self) -> Display:
         heads = [Column("verdicts on", words=True), *map(Column, ("differ", "of", "changed"))]
@@ -143,16 +143,13 @@ class AnchorCheck(Displayed):
             [kind, str(one.differing), str(one.verdicts), "yes" if one.changed else "no"]
             for kind, one in self.changes.items()
         ]
-        notes = [f"most moved: {_first(self.moved)}"] if self.moved and self.changed else []
+        moved, failed = (", ".join(map(shortened, ids[:5])) for ids in (self.moved, self.failed))
+        notes = [f"most moved: {moved}"] if moved and self.changed else []
         if len(self.models) > 1:
             notes.append(f"several judges were asked: {', '.join(self.models)}")
-        if self.failed:
-            notes.append(f"no answer this time: {_first(self.failed)}")
+        if failed:
+            notes.append(f"no answer this time: {failed}")
         return Display(self.sentence, Grid(heads, rows), notes)
-
-
-def _first(ids: Sequence[str]) -> str:
-    return ", ".join(map(shortened, ids[:5]))
 
 
 class _Header(BaseModel):
@@ -161,6 +158,7 @@ class _Header(BaseModel):
     kind: Literal["anchors"]
     version: Literal[1]
     records: PositiveInt
+    free: NonNegativeInt
     pending: int | None
 
 
@@ -171,11 +169,13 @@ class Anchors(Displayed):
     Attributes:
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
+        free: number of records, the first ones, that would have been chosen with any verdicts.
         path: file to keep them in; see :meth:`save`.
         pending: trial of a round that was begun and is not complete.
     """
 
     rounds: list[list[Outcome]]
+    free: int
     path: str | Path | None = None
     pending: int | None = None
 
@@ -191,7 +191,7 @@ class Anchors(Displayed):
 
     @property
     def due(self) -> int:
-        """Rounds of the next check."""
+        """Rounds of the next check: two of the first one, later one."""
         return 2 if len(self.rounds) == 1 else 1
 
     def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - those of labeler.label
@@ -217,7 +217,13 @@ class Anchors(Displayed):
             self.pending = None
             if not any(map(answers_of, found)):  # the round is forgotten
                 self._save()
-                raise self._unanswered(found)
+                failure = next((one for one in found if isinstance(one, LabelFailure)), None)
+                cause = failure.message if failure else "its labels have gaps"
+                raise JudgeError(
+                    f"the judge labeled none of {plural(len(found), 'anchor')}, so this is not "
+                    f"counted as a check: {cause}",
+                    reason=failure.reason if failure else "no_answer",
+                )
             self.rounds.append(found)
         self._save()
         return self.result()
@@ -232,15 +238,6 @@ class Anchors(Displayed):
                     "give the same ones"
                 )
 
-    def _unanswered(self, outcomes: Iterable[Outcome]) -> JudgeError:
-        found = next((one for one in outcomes if isinstance(one, LabelFailure)), None)
-        cause = found.message if found else "its labels have gaps"
-        return JudgeError(
-            f"the judge labeled none of {plural(len(self.records), 'anchor')}, so this is not "
-            f"counted as a check: {cause}",
-            reason=found.reason if found else "no_answer",
-        )
-
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.
 
@@ -250,16 +247,20 @@ class Anchors(Displayed):
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
+        may_be_first = [
+            [place < self.free or _kind_of(one) == _kind_of(own[0]) for one in own]
+            for place, own in enumerate(zip(*self.rounds, strict=True))
+        ]
         # Records of one question may rest on one request for relevance: it counts once.
-        requests = {
-            one.retrieval.key if one.retrieval else place: own
-            for place, (one, own) in reversed([*enumerate(zip(self.records, answers, strict=True))])
-        }
+        requests = dict[object, int]()
+        for place, one in enumerate(self.records):
+            requests.setdefault(one.retrieval.key if one.retrieval else place, place)
         changes = {}
         for kind in FIELDS:
-            independent = requests.values() if kind == "relevance" else answers
-            verdicts = [[one[kind] if one else None for one in own] for own in independent]
-            changes[kind] = find_change(verdicts, look_level(self.looks) / len(FIELDS))
+            chosen = requests.values() if kind == "relevance" else range(len(answers))
+            verdicts = [[one[kind] if one else None for one in answers[place]] for place in chosen]
+            firsts = [may_be_first[place] for place in chosen]
+            changes[kind] = find_change(verdicts, look_level(self.looks) / len(FIELDS), firsts)
         counts = [_differing(each[0], each[-1]) for each in answers]
         moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
         return AnchorCheck(
@@ -289,7 +290,7 @@ class Anchors(Displayed):
     def _shifts(self, ids: Sequence[str]) -> dict[str, Difference | None]:
         """Return the shift of each metric; a record is counted once for all of them."""
         pairs: dict[str, list[tuple[float | None, float | None]]] = {name: [] for name in ids}
-        for first, last in zip(self.records, self.rounds[-1], strict=True):
+        for first, last in zip(self.records[: self.free], self.rounds[-1], strict=False):
             if isinstance(last, LabelRecord):
                 (before,), (after,) = (metrics(one, ids) for one in ([first], [last]))
                 for name, own in pairs.items():
@@ -299,12 +300,7 @@ class Anchors(Displayed):
     def explained(self, ids: str | Iterable[str] | None = None) -> str:
         """Return, in words, what the judge alone does to metrics, for next to a comparison.
 
-        Args:
-            ids: the metrics, as for a comparison; by default those to show first.
-
-        Raises:
-            UnknownName: there is no such metric.
-            UsageError: nothing was asked yet.
+        The ids are those of a comparison; by default it is the metrics to show first.
         """
         chosen = select_metrics(ids)
         shifts = {
@@ -317,15 +313,11 @@ class Anchors(Displayed):
         for metric in headline_metrics(measured) if ids is None else measured:
             ends = (figure(one, signed=True) for one in shifts[metric.id])
             moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
-        effect = f"On {len(self.records)} anchors the judge alone moved {', '.join(moved)}."
+        effect = f"On {self.free} anchors the judge alone moved {', '.join(moved)}."
         return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 
     def require_judge(self, signatures: Iterable[str]) -> None:
-        """Require that one of some printed signatures is of a judge that was asked about these.
-
-        Raises:
-            UsageError: none is.
-        """
+        """Require that one of some printed signatures is of a judge that was asked about these."""
         own = {str(one.signature).partition("|")[0] for one in self._labels()}
         given = {one.partition("|")[0] for one in signatures}
         if own.isdisjoint(given):
@@ -346,7 +338,9 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self.path is not None:
             size = len(self.records)
-            header = _Header(kind="anchors", version=1, records=size, pending=self.pending)
+            header = _Header(
+                kind="anchors", version=1, records=size, free=self.free, pending=self.pending
+            )
             texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
             lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
@@ -381,7 +375,7 @@ class Anchors(Displayed):
                     f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
-        return cls(rounds, path, header.pending)
+        return cls(rounds, header.free, path, header.pending)
 
     def _display(self) -> Display:
         size, checks = len(self.records), plural(self.looks, "check")
@@ -394,26 +388,25 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     Kinds are supported and not entirely supported responses, each with and without a doubtful
     probability of support. Labels with gaps are left out; records that a judge sees alike count
     once. The choice does not depend on the order of the records.
-
-    Raises:
-        UsageError: n is below 2, there are fewer than 2 complete labels, people corrected them, or
-            they are of several judge configurations.
     """
-    count_of("n", n, least=FEWEST)
-    kinds = defaultdict[tuple[bool, bool], Sample[LabelRecord]](partial(Sample, n))
+    count_of("n", n, least=_FEWEST)
+    kinds = defaultdict[Any, Sample[LabelRecord]](partial(Sample, n))
     for one in of_one_judge(outcomes):
         if answers_of(one) is not None:
             seen = shown(one.example, reference=shows_reference(one.signature))
             kinds[_kind_of(one)].add(seen, one)
-    chosen = in_turn(kinds[kind].values for kind in sorted(kinds))[:n]
-    if len(chosen) < FEWEST:
+    groups = [kinds[kind].least() for kind in sorted(kinds)]
+    turns = in_turn(groups)
+    least = min((key for key, _ in turns[n:]), default="none")  # after any digest
+    chosen = [one for _, one in sorted(turns[:n], key=lambda one: one[0] >= least)]
+    if len(chosen) < _FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
     if CORRECTIONS in chosen[0].signature.sampling:
         raise UsageError(
             "people corrected these labels, so the judge would seem to have changed; give the "
             "labels as the judge made them"
         )
-    return Anchors([[*chosen]])
+    return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
 
 
 def answers_of(outcome: Outcome) -> _Answer:
@@ -426,11 +419,13 @@ def answers_of(outcome: Outcome) -> _Answer:
     return {kind: [bool(one) for one in found[field]] for kind, field in FIELDS.items()}
 
 
-def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
+def _kind_of(outcome: Outcome) -> tuple[bool, bool] | None:
     """Return whether everything is supported, and whether a probability of support is doubtful."""
-    low, high = _DOUBTFUL
-    stated = record.scores.support.values() if record.scores else ()
-    return record.label.overall_supported, any(low < one < high for one in stated)
+    if not isinstance(outcome, LabelRecord):
+        return None
+    low, high = 0.2, 0.8
+    stated = outcome.scores.support.values() if outcome.scores else ()
+    return outcome.label.overall_supported, any(low < one < high for one in stated)
 
 
 def _differing(first: _Answer, last: _Answer) -> int:
@@ -445,42 +440,56 @@ def look_level(look: int) -> float:
     return LEVEL * 6 / (math.pi * look) ** 2
 
 
-def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> Change:
+def find_change(
+    records: Sequence[Sequence[Verdicts | None]],
+    level: float,
+    firsts: Sequence[Sequence[bool]] | None = None,
+) -> Change:
     """Test whether the last answers come from another judge than the first ones.
 
     Args:
         records: for each record an entry for each round in order of time: the verdicts of that
             answer on the same sentences, or ``None`` if the judge gave none.
         level: error rate of this test.
+        firsts: whether the record would be here if that answer had been the first one; by default
+            with all of them.
 
     Returns:
         The result; no change where there are fewer than 2 rounds or no verdicts.
     """
-    # A fixed choice by place keeps answers exchangeable.
-    kept = [one if len(one) <= 2 * _NEAR else [*one[:_NEAR], *one[-_NEAR:]] for one in records]
+    kept = [*map(_ends, records)]
+    may_be_first = [*map(_ends, firsts)] if firsts else [[True] * len(one) for one in kept]
     rounds = min(map(len, kept), default=0)
     dates = {1, *range(max(1, rounds - _NEAR), rounds)} if rounds > 1 else set()
-    p_value = min([1.0, *(len(dates) * _p_value(kept, date) for date in dates)])
+    p_values = (_p_value(kept, may_be_first, date) for date in dates)
+    p_value = min([1.0, *(len(dates) * one for one in p_values)])
     ends = [(one[0], one[-1]) for one in kept if rounds > 1]
     pairs = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
     return Change(p_value <= level, p_value, level, sum(a != b for a, b in pairs), len(pairs))
 
 
-def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
+def _ends(answers: Sequence[Any]) -> Sequence[Any]:
+    """Return the compared answers: a fixed choice by place keeps them exchangeable."""
+    return answers if len(answers) <= 2 * _NEAR else [*answers[:_NEAR], *answers[-_NEAR:]]
+
+
+def _p_value(
+    records: Sequence[Sequence[Verdicts | None]], firsts: Sequence[Sequence[bool]], date: int
+) -> float:
     """Return the probability of as many differences between answers before a round and later."""
     total, distribution = 0, np.ones(1)
-    for answers in records:
-        earlier, later = (
-            [one for one in part if one is not None] for part in (answers[:date], answers[date:])
-        )
-        if earlier and later:
-            both = np.array([*earlier, *later], dtype=bool)
-            apart = (both[:, None] != both[None]).sum(axis=2)
-            ways = _ways(len(both), len(earlier))
+    for answers, may_be_first in zip(records, firsts, strict=True):
+        given = [place for place, one in enumerate(answers) if one is not None]
+        earlier = sum(place < date for place in given)
+        if 0 < earlier < len(given):
+            verdicts = np.array([answers[place] for place in given], dtype=bool)
+            apart = (verdicts[:, None] != verdicts[None]).sum(axis=2)
+            ways = _ways(len(given), earlier)
             counts = ((ways @ apart) * (1 - ways)).sum(axis=1)
             excess = counts - counts.min()
+            orders = ways @ np.array([may_be_first[place] for place in given])
             total += int(excess[0])
-            distribution = np.convolve(distribution, np.bincount(excess) / len(excess))
+            distribution = np.convolve(distribution, np.bincount(excess, orders) / orders.sum())
     return float(distribution[total:].sum())
 
 

@@ -286,14 +286,10 @@ class Sample(Generic[T]):
         """Add a value, unless one of equal content is known."""
         self._found.setdefault(digest(content), value)
         if len(self._found) > 4 * self._n:  # no more in memory than may be chosen
-            self._found = dict(self._least())
+            self._found = dict(self.least())
 
-    @property
-    def values(self) -> list[T]:
-        """The chosen values; fewer than n if there are not so many."""
-        return [value for _, value in self._least()]
-
-    def _least(self) -> list[tuple[str, T]]:
+    def least(self) -> list[tuple[str, T]]:
+        """Return the chosen values and their digests; fewer than n if there are not so many."""
         return sorted(self._found.items())[: self._n]
 
 

@@ -185,8 +185,8 @@ def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
             failed = failed or f": {one.message}"
         else:
             sample.add([one.question, one.documents, one.response], one)
-    if chosen := sample.values:
-        return chosen
+    if chosen := sample.least():
+        return [one for _, one in chosen]
     raise UsageError(
         f"an exam needs rows with question, documents and response, and none could be read{failed}"
     )
