@@ -248,13 +248,14 @@ def _replaced(
 
 def _alike(known: Sequence[str], found: re.Match[str]) -> Iterable[str]:
     """Return numbers for a number, names for a name, and nothing for another word."""
-    if found[0][0].isdigit():
-        return (one for one in known if one[0].isdigit())
-    return filter(_is_name, known) if _is_name(found[0]) else ()
+    kind = _kind_of(found[0])
+    return (one for one in known if kind and _kind_of(one) == kind)
 
 
-def _is_name(word: str) -> bool:
-    return word[0].isupper() and word.lower() not in STOP_WORDS
+def _kind_of(word: str) -> str:
+    if word[0].isupper() and word.lower() not in STOP_WORDS:
+        return "name"
+    return "number" * word[0].isdigit()
 
 
 KINDS = (

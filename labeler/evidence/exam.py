@@ -173,11 +173,7 @@ def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str
 
 
 def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
-    """Return the rows of an exam, chosen by their content alone; rows are read once.
-
-    Raises:
-        UsageError: no row can be read.
-    """
+    """Return the rows of an exam, chosen by their content alone; rows are read once."""
     sample, failed = Sample[Example](options.n), ""
     for row in options.open(rows):
         one = row.content
@@ -243,11 +239,7 @@ def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
 
 
 def _name(outcomes: Iterable[Outcome]) -> str:
-    """Return the model that answered.
-
-    Raises:
-        FatalJudgeError: no row got a label.
-    """
+    """Return the model that answered; refuse outcomes without a label."""
     message = reason = ""
     for one in outcomes:
         if isinstance(one, LabelRecord):

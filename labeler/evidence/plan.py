@@ -325,19 +325,13 @@ def stream_interval(
 ) -> tuple[float, float]:
     """Return the interval of the stream that the records were drawn from, by whole questions.
 
-    Values of the records are not known, only an interval of their mean; values of 0 and 1 with
-    that mean say least about the stream. If questions have several records, all count as large as
-    the largest, or by their squares: their sizes alone choose, for a choice by the values would
-    miss up to twice as often.
+    The records have the metric; ``low`` and ``high`` are the ends of their own interval, and
+    ``error`` is the chance that they lie farther from the stream. Values of 0 and 1 say least about
+    it. If questions have several records, all count as large as the largest, or by their squares:
+    their sizes alone choose, for a choice by the values would miss up to twice as often.
 
     Source: :mod:`labeler.calculators.intervals`; W. Hoeffding, Probability
     Inequalities for Sums of Bounded Random Variables, JASA 1963, theorem 2.
-
-    Args:
-        records: the records that have the metric.
-        low: lower end of the interval of the records.
-        high: its upper end.
-        error: chance that the records lie farther from the stream.
     """
     if not records:
         return 0.0, 1.0
