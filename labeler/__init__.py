@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from labeler import extensions
-from labeler.lazy import importer
+from labeler.extensions import importer
 from labeler.version import __version__
 
 if TYPE_CHECKING:

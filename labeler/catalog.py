@@ -297,13 +297,18 @@ def _is_of(value: object, name: str, known: Mapping[str, object]) -> bool:
         return False
     kind = type(None) if name == "None" else known.get(name, getattr(builtins, name, None))
     if kind is None:
-        return any(name == one.__name__ for one in type(value).__mro__)
+        return is_named(value, name)
     if get_origin(kind) is Callable:
         return callable(value)
     if kind is Any or not isinstance(kind, type):
         return True
     is_text = name in {"Iterable", "Sequence"} and isinstance(value, str | bytes)
     return isinstance(value, kind) and not is_text
+
+
+def is_named(value: object, name: str) -> bool:
+    """Return True if the class of a value, or a base of it, has a name: it need not be imported."""
+    return any(name == one.__name__ for one in type(value).__mro__)
 
 
 def with_named_keywords(kind: type[C]) -> type[C]:

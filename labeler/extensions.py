@@ -2,11 +2,14 @@
 
 A package names its objects in groups such as ``labeler.judges``; see docs/extend.md. Names come
 from the metadata of installed packages; a package is imported when one of its names is used.
+:func:`importer` does the same for public names of this package's own modules.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -128,3 +131,22 @@ def every(group: str) -> dict[str, Any]:
             f"labeler.{group}, so labels that are paid for would be overlooked{remedy}"
         )
     return {name: load(group, name) for name in points}
+
+
+def importer(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package.
+
+    Args:
+        package: the package's ``__name__``.
+        homes: the names in each module, separated by spaces, by the module's name in the package.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def attribute(name: str) -> Any:  # noqa: ANN401 - any public name
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return attribute

@@ -20,6 +20,7 @@ from labeler.audit.registry import (
 )
 from labeler.calculators.metrics_row import DistinctRows, Identity
 from labeler.calculators.outcomes import checked
+from labeler.calculators.registry import flips_in_words
 from labeler.calculators.summary import check_column, group_key, group_names
 from labeler.catalog import named_keywords
 from labeler.labels.answering import configuration
@@ -33,7 +34,6 @@ from labeler.sentences.display import (
     Displayed,
     Grid,
     number,
-    percent,
     plural,
     reason_counts,
     shortened,
@@ -163,11 +163,9 @@ class SameDocuments(Brief):
         head, retrievals = "relevance over equal documents", plural(self.retrievals, "retrieval")
         if not self.differing:
             return f"{head}: the same in all {self.answers:,} labels of {retrievals}"
-        lean = "" if self.lean is None else f", lean to used sentences {self.lean:+.2f} (-1 to 1)"
         return (
             f"{head} (judge inconsistency): not the same in {self.differing:,} of {retrievals} "
-            f"with several responses; {percent(self.flipped, 1)} of {self.sentences:,} sentences "
-            f"flipped{lean}"
+            f"with several responses; {flips_in_words(self.flipped, self.sentences, self.lean)}"
         )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from labeler.audit.registry import Found, Subject, check
+from labeler.labels.answers import SentenceSupport
+from labeler.sentences.display import plural
 
 FEWEST_JUDGED = 3
 """Response sentences from which a single unsupported one is noted."""
@@ -16,6 +18,16 @@ FEWEST_SENTENCES = 5
 def _share(count: int, whole: str) -> str:
     """Return ``1 of 3 sentences is``, ``2 of 3 sentences are``."""
     return f"{count} {whole} {'is' if count == 1 else 'are'}"
+
+
+def _judged(entries: Iterable[SentenceSupport]) -> frozenset[str]:
+    """Return the response sentences of verdicts; imported labels may judge one twice."""
+    return frozenset(entry.response_sentence_key for entry in entries)
+
+
+def _sentences(subject: Subject) -> str:
+    """Return the number of judged sentences in words."""
+    return plural(len(_judged(subject.judged)), "sentence")
 
 
 @check(
@@ -29,9 +41,9 @@ def overall_against_sentences(subject: Subject) -> Iterator[Found]:
     A response is supported exactly when all its sentences are: one of the verdicts is wrong, and
     with it adherence or the share of supported sentences.
     """
-    unsupported = subject.in_order(entry.response_sentence_key for entry in subject.unsupported)
+    unsupported = subject.in_order(_judged(subject.unsupported))
     if subject.label.overall_supported and unsupported:
-        counted = _share(len(unsupported), f"of its {len(subject.judged)} sentences")
+        counted = _share(len(unsupported), f"of its {_sentences(subject)}")
         yield Found(f"Supported as a whole, but {counted} not.", unsupported)
     if not subject.label.overall_supported and not unsupported:
         yield Found("Unsupported as a whole, but every sentence is supported.")
@@ -40,7 +52,7 @@ def overall_against_sentences(subject: Subject) -> Iterator[Found]:
 @check(
     "verdict_hangs_on_one",
     severity="note",
-    applies=lambda subject: len(subject.judged) >= FEWEST_JUDGED,
+    applies=lambda subject: len(_judged(subject.judged)) >= FEWEST_JUDGED,
     weight=0.25,
 )
 def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
@@ -49,12 +61,9 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
     Every other sentence is supported, so adherence of the record stands and falls with this one
     verdict: look whether it claims anything that documents had to say.
     """
-    unsupported = tuple(entry.response_sentence_key for entry in subject.unsupported)
+    unsupported = tuple(_judged(subject.unsupported))
     if len(unsupported) == 1 and not subject.label.overall_supported:
-        yield Found(
-            f"Of its {len(subject.judged)} sentences, only this one is not supported.",
-            unsupported,
-        )
+        yield Found(f"Of its {_sentences(subject)}, only this one is not supported.", unsupported)
 
 
 @check(
@@ -90,7 +99,7 @@ def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
     """
     unasked = subject.utilized - subject.relevant
     if unasked and subject.relevant:
-        counted = _share(len(unasked), f"of {len(subject.utilized)} utilized sentences")
+        counted = _share(len(unasked), f"of {plural(len(subject.utilized), 'utilized sentence')}")
         yield Found(f"{counted} not called relevant.", subject.in_order(unasked))
 
 
@@ -205,9 +214,10 @@ def verdict_left_open(subject: Subject) -> Iterator[Found]:
     """
     count = subject.record.normalised.get(LEFT_OPEN, 0)
     if count:
+        verdicts = plural(len(subject.judged), "verdict")
         yield Found(
-            f"The source left {count} of {len(subject.judged)} verdicts open; they were read off "
-            "the supporting keys."
+            f"The source left {count} of {verdicts} open; {'it was' if count == 1 else 'they were'}"
+            " read off the supporting keys."
         )
 
 
@@ -228,8 +238,8 @@ def undecided_score(subject: Subject) -> Iterator[Found]:
     near = [k for k, v in scores.items() if abs(v - threshold) <= MARGIN * abs(threshold)]
     if near:
         yield Found(
-            f"The support of {len(near)} of {len(scores)} sentences lies within {MARGIN:.0%} of "
-            f"the threshold {threshold:g}.",
+            f"The support of {len(near)} of {plural(len(scores), 'sentence')} lies within "
+            f"{MARGIN:.0%} of the threshold {threshold:g}.",
             subject.in_order(near),
         )
 

@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 
 from labeler.audit.registry import Found, Subject, check, name_some
 from labeler.labels.answers import GENERAL, SPECIAL_SUPPORT, SentenceSupport
+from labeler.sentences.display import plural
 from labeler.sentences.example import Sentence, position
 from labeler.sentences.numbers import claimed_figures, is_known
 from labeler.sentences.statements import Claim, negations, read_claim
@@ -229,13 +230,13 @@ def wrong_citation(subject: Subject) -> Iterator[Found]:
     for entry in subject.judged:
         named = subject.document_set.intersection(subject.named(entry))
         support.setdefault(entry.response_sentence_key, set()).update(named)
-    count = len(subject.record.example.documents)
+    count = plural(len(subject.record.example.documents), "document")
     for key, cited in subject.cited.items():
         held = support.get(key, set())
         wrong = cited.documents - {position(one).document for one in held}
         if cited.missing:
             numbers = name_some([f"[{number}]" for number in sorted(cited.missing)])
-            yield Found(f"Cites {numbers}, but the record has {count} documents.", (key,))
+            yield Found(f"Cites {numbers}, but the record has {count}.", (key,))
         if wrong:
             places = name_some([f"document {place}" for place in sorted(wrong)])
             lacking = "none of its support" if held else "no support: none is named"

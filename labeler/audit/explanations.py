@@ -224,8 +224,9 @@ def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
     for entry in subject.judged:
         strange = unknown_keys(entry.explanation[:LONGEST], subject.texts)
         if strange:
+            are = "is not a sentence" if len(strange) == 1 else "are not sentences"
             yield Found(
-                f"The explanation names {name_some(tuple(strange))}, which is not a sentence here.",
+                f"The explanation names {name_some(strange)}, which {are} here.",
                 (entry.response_sentence_key,),
             )
 

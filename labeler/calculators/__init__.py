@@ -12,7 +12,7 @@ from labeler.calculators.metrics_row import MetricsRow, measure
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import METRICS, Metric, metric, select_metrics
 from labeler.calculators.tally import Tally, tally
-from labeler.lazy import importer
+from labeler.extensions import importer
 
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Intervals

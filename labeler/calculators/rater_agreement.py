@@ -36,6 +36,7 @@ from labeler.sentences.display import (
     Display,
     Grid,
     percent,
+    plural,
     shortened,
 )
 
@@ -150,14 +151,15 @@ def conclude_agreement(found: Iterable[FieldAgreement], sides: str) -> str:
     first = next((one for one in in_order(found) if one.group is None), None)
     if first is None or first.raw is None:
         return f"{sides}: nothing to compare, no sentence or answer was judged on both sides."
-    agreed = round(first.raw * first.units)
-    words = first.words
-    if first.units == 1:
-        words = words.replace("sentences", "sentence", 1).replace("answers", "answer", 1)
-    share = f"{agreed:,} of {first.units:,} {words} ({percent(first.raw)})"
+    words, share = FIELD_WORDS.get(first.field), percent(first.raw)
+    among = f"{plural(first.units, 'value')} of {first.field}"
+    if words:
+        among = f"{words.counted(first.units)}, {words.positive} or not"
+    if first.mean_a is None:  # of more than two sides the share is a mean over pairs of them
+        return f"{sides} agree pairwise on {share} of {among}."
     chance = first.by_chance
     by_chance = "" if chance is None else f"; chance alone would give {percent(chance)}"
-    return f"{sides} agree on {share}{by_chance}."
+    return f"{sides} agree on {round(first.raw * first.units):,} of {among} ({share}){by_chance}."
 
 
 def show_agreement(

@@ -157,6 +157,11 @@ class Ratio:
         return self.numerator / self.denominator
 
     @property
+    def reason(self) -> str:
+        """Reason code of a missing value; empty if there is a value."""
+        return "" if self.value is not None else self.undefined or "undefined"
+
+    @property
     def parts(self) -> tuple[object, ...]:
         """All attributes: ratios with equal parts are equal in every respect, not only in value."""
         return self.numerator, self.denominator, self.undefined, self.convention
@@ -169,7 +174,7 @@ class Ratio:
         """
         value = self.value
         if value is None:
-            raise UndefinedRatio(self.undefined or "undefined")
+            raise UndefinedRatio(self.reason)
         return float(value)
 
     def __eq__(self, other: object) -> bool:
@@ -185,12 +190,12 @@ class Ratio:
     @property
     def _compared(self) -> object:
         value = self.value
-        return (self.undefined or "undefined",) if value is None else value
+        return (self.reason,) if value is None else value
 
     def __str__(self) -> str:
         """Return the value as text, or the reason why there is none."""
         value = self.value
-        return f"undefined ({self.undefined or 'undefined'})" if value is None else str(value)
+        return f"undefined ({self.reason})" if value is None else str(value)
 
     def __format__(self, spec: str) -> str:
         """Return the value in a format of floats; without one, as :meth:`__str__`."""
@@ -237,7 +242,7 @@ class Ratio:
             "value": self.value,
             "numerator": _number(self.numerator),
             "denominator": self.denominator,
-            "undefined": self.undefined,
+            "undefined": self.reason or None,
         }
 
 
@@ -357,8 +362,8 @@ class MetricSum:
         """Rows without a value, by reason, in order of first appearance."""
         found = Counter[str]()
         for ratio, count in self._counted:
-            if ratio.value is None:
-                found[ratio.undefined or "undefined"] += count
+            if reason := ratio.reason:
+                found[reason] += count
         return dict(found)
 
     @cached_property

@@ -18,7 +18,7 @@ from labeler.catalog import Catalog, check_options, keywords_of, named_keywords
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.answers import PROFILES, GPTLabelingOutput, Profile
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import plural
+from labeler.sentences.display import percent, plural
 
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Intervals
@@ -441,3 +441,15 @@ FIELD_WORDS: Mapping[str, FieldWords] = {
     "utilized": FieldWords("document sentence", "used"),
 }
 """Words by field, the most telling field first."""
+
+
+def flips_in_words(share: float, sentences: int, lean: float | None) -> str:
+    """Return how a judge's relevance differs between labels of equal documents.
+
+    Args:
+        share: of the sentences that only one label of a pair calls relevant.
+        sentences: number of sentences.
+        lean: to the sentences that the response uses, from -1 to 1; ``None`` if undefined.
+    """
+    leans = "" if lean is None else f", lean to used sentences {lean:+.2f} (-1 to 1)"
+    return f"{percent(share, 1)} of {plural(sentences, 'sentence')} flipped{leans}"

@@ -414,8 +414,10 @@ def _lowest_group(support: Sequence[SummaryRow]) -> str:
     if len({row.mean for row in judged}) < 2:  # noqa: PLR2004 - nothing to be lowest among
         return ""
     row = min(judged, key=lambda row: row.mean or 0)
+    others = sum(one.mean == row.mean for one in judged) - 1
+    tied = f", as in {plural(others, 'other group')}" if others else ""
     count = f"{round((row.mean or 0) * row.defined):,} of {row.defined:,}"
-    return f", least for {shortened(str(row.group), LONGEST_NAME)}: {count} ({_joined(row)})"
+    return f", least for {shortened(str(row.group), LONGEST_NAME)}: {count} ({_joined(row)}){tied}"
 
 
 def _joined(row: SummaryRow) -> str:

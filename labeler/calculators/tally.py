@@ -29,7 +29,7 @@ from labeler.labels.answers import (
     VerbatimLabel,
     family_of,
 )
-from labeler.labels.non_answers import OVERRULED, abstains, is_polite, may_abstain
+from labeler.labels.contract import OVERRULED
 from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
@@ -41,6 +41,7 @@ from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.example import DOCUMENT, position
+from labeler.sentences.words import abstains, is_polite
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
@@ -101,7 +102,7 @@ class Tally:
     utilized: frozenset[str]
     """U: document sentences that the response uses."""
     response: tuple[str, ...]
-    """A: keys of all response sentences, in order."""
+    """A: keys of all response sentences, in order; those that only name sources claim nothing."""
     supported: frozenset[str]
     """Response sentences judged fully supported."""
     unsupported: frozenset[str]
@@ -113,7 +114,7 @@ class Tally:
     stored: GPTLabelingOutput | VerbatimLabel
     """The answer as given, for the definition that reproduces published columns."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Text of each response sentence, by key."""
+    """Text of each of these sentences, by key."""
     by_conversation: frozenset[str] = frozenset()
     """Supported response sentences whose support names an earlier turn or a tool output."""
     has_conversation: bool = False
@@ -145,8 +146,7 @@ class Tally:
         Others may claim nothing, or apologize and name who may know, without a document.
         """
         # A sentence with documents as support must abstain itself: most texts need no more.
-        drawn = next(map(self.texts.__getitem__, self.citing), None)
-        if not may_abstain("\n".join(self.texts.values()) if drawn is None else drawn):
+        if any(not abstains(self.texts[key]) for key in self.citing):
             return False
         said = {key for key, text in self.texts.items() if abstains(text)}
         return bool(said) and all(
@@ -207,27 +207,23 @@ def tally(record: LabelRecord) -> Tally:
     response, texts = example.response_keys(), [sentence.text for sentence in example.response]
     cites = may_cite("\n".join(texts))
     left_out = {response[place] for place in source_sentences(texts, cites=cites)}
+    counted = {key: text for key, text in zip(response, texts, strict=True) if key not in left_out}
     lengths = {s.key: len(s.text) for document in example.documents for s in document}
     known = lengths.keys()
     has_conversation = bool(example.history or example.tool_outputs)
     conversation = {s.key for s in example.conversation_sentences()} if has_conversation else ()
-    named = list[tuple[str, frozenset[str]]]()
-    unsupported, general = set[str](), set[str]()
-    citing, by_conversation = set[str](), set[str]()
+    named, unsupported = dict[str, frozenset[str]](), set[str]()
     for entry in label.sentence_support_information:
-        key, support = entry.response_sentence_key, frozenset(entry.supporting_sentence_keys)
+        key = entry.response_sentence_key
         if key in left_out:
             continue
-        named.append((key, support))
+        support = frozenset(entry.supporting_sentence_keys)
+        if key in named:  # imported labels may judge a sentence twice
+            support |= named[key]
+        named[key] = support
         if not entry.fully_supported:
             unsupported.add(key)
-        if support == _ONLY_GENERAL:
-            general.add(key)
-        if not known.isdisjoint(support):
-            citing.add(key)
-        if not support.isdisjoint(conversation):
-            by_conversation.add(key)
-    supported = frozenset(dict(named)) - unsupported
+    supported = named.keys() - unsupported
     citations, correct, complete = _NO_CITATIONS
     if cites:
         citations, correct, complete = _citations(response, texts, named, len(example.documents))
@@ -236,13 +232,15 @@ def tally(record: LabelRecord) -> Tally:
         lengths=lengths,
         relevant=frozenset(label.all_relevant_sentence_keys),
         utilized=frozenset(label.all_utilized_sentence_keys),
-        response=tuple(key for key in response if key not in left_out),
-        supported=supported,
+        response=tuple(counted),
+        supported=frozenset(supported),
         unsupported=frozenset(unsupported),
-        general=supported & general,
-        citing=frozenset(citing),
-        texts=dict(zip(response, texts, strict=True)),
-        by_conversation=supported & by_conversation,
+        general=frozenset(key for key in supported if named[key] == _ONLY_GENERAL),
+        citing=frozenset(key for key, own in named.items() if not known.isdisjoint(own)),
+        texts=counted,
+        by_conversation=frozenset(
+            key for key in supported if conversation and not named[key].isdisjoint(conversation)
+        ),
         has_conversation=has_conversation,
         # An overruled verdict stays overruled in every definition.
         stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
@@ -259,7 +257,7 @@ def tally(record: LabelRecord) -> Tally:
 def _citations(
     response: Sequence[str],
     texts: Sequence[str],
-    named: Iterable[tuple[str, Collection[str]]],
+    named: Mapping[str, Collection[str]],
     documents: int,
 ) -> tuple[int, int, frozenset[str]]:
     """Count the citations of a response, given the support that its label names by sentence.
@@ -268,13 +266,10 @@ def _citations(
         Pairs of a sentence and a number that it cites; those whose document holds a key of the
         sentence's support; and keys of sentences with support whose documents they all cite.
     """
-    supporting: dict[str, set[int]] = {}
-    for key, support in named:
-        supporting.setdefault(key, set()).update(_documents(support))
     pairs = correct = 0
     complete = set()
     for key, cited in zip(response, read_citations(texts, documents), strict=True):
-        held = supporting.get(key, set())
+        held = _documents(named.get(key, ()))
         pairs += len(cited.documents) + len(cited.missing)
         correct += len(cited.documents & held)
         if held and held <= cited.documents:

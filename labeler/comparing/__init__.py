@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labeler.lazy import importer
+from labeler.extensions import importer
 
 if TYPE_CHECKING:
     from labeler.comparing.agreement import compare_labels, compare_with_people

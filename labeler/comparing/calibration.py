@@ -289,7 +289,7 @@ def calibrate(
         judged, wanted = fields.get(record.id, set()), FIELDS.items()
         kept = Judged.of(record, (), in_full=bool(judged))
         stated = {field: probabilities(record, kind) for kind, field in wanted if field in judged}
-        return replace(kept, stated=stated)
+        return replace(kept, stated=stated, counted=None)  # no metric is derived
 
     of_sentences = [one for one in human.labels if one.sentence is not None]
     if not of_sentences:

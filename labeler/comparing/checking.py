@@ -295,7 +295,7 @@ def _drop(
 def _difference(metric: Metric, row: MetricsRow, base_row: MetricsRow) -> Ratio:
     new, base = row.metrics[metric.id], base_row.metrics[metric.id]
     if new.value is None or base.value is None:
-        return Ratio.missing(new.undefined or f"{base.undefined}{IN_BASE}")
+        return Ratio.missing(new.reason or f"{base.reason}{IN_BASE}")
     drop = base.exact - new.exact if metric.higher_is_better else new.exact - base.exact
     return Ratio(drop.numerator, drop.denominator)
 

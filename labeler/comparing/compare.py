@@ -212,7 +212,7 @@ class Measured:
         """Return the facts of a row."""
         lacking = Ratio.missing("needs_label")  # never shown: no label has the fields
         ratios = [row.metrics.get(metric.id, lacking) for metric in metrics]
-        values = (r.undefined or "undefined" if r.value is None else r.value for r in ratios)
+        values = (r.reason if r.value is None else r.value for r in ratios)
         facts = row.facts or RowFacts(0, "label")
         return cls(tuple(values), facts.counted, facts.retrieved, facts.sentences)
 

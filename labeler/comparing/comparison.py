@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from labeler.calculators import Metric
 from labeler.calculators.intervals import Interval
-from labeler.calculators.registry import OF_WHOLE_ANSWERS, plain_name
+from labeler.calculators.registry import OF_WHOLE_ANSWERS, flips_in_words, plain_name
 from labeler.calculators.significance import Undefined
 from labeler.calculators.tables import find_row
 from labeler.comparing.comparison_text import (
@@ -34,7 +34,6 @@ from labeler.sentences.display import (
     display_of,
     figure,
     have,
-    percent,
     plural,
     shortened,
 )
@@ -107,12 +106,8 @@ class JudgeInconsistency:
             f"retrieval; mean absolute difference {self.mean_absolute_difference:.4f}, "
             f"{self.one_sided:,} with a value on one side only"
         )
-        if self.flipped:
-            found += f", {percent(self.flipped, 1)} of {plural(self.sentences, 'sentence')} flipped"
-            found += (
-                "" if self.lean is None else f", lean to used sentences {self.lean:+.2f} (-1 to 1)"
-            )
-        return found
+        flips = self.flipped and flips_in_words(self.flipped, self.sentences, self.lean)
+        return f"{found}, {flips}" if flips else found
 
 
 Verdict = Literal[
@@ -401,7 +396,7 @@ class Comparison(Displayed):
         """Yield shares of rows that have a label or a value in A and none in B, if above 5 %."""
         counts, b = self.counts, self.letter
         lost = len(self.a.labels.keys() & self.b.failed.keys()) + counts.only_a
-        total = counts.pairs + lost
+        total = len(self.a.labels)
         if lost > total * MOST_LACKING:
             found = plural(total, "record")
             yield f"{lost:,} of {found} with a label in A {have(lost)} none in {b}"

@@ -84,7 +84,7 @@ def _certain(found: Comparison) -> Conclusion | None:
     if against := _clauses(certain, _AGAINST[kind]):
         parts.append(f"but {_AGAINST[kind]}: {against}")
     if found.valued[0].metric not in {row.metric for row in certain}:
-        parts.append(f"no difference seen: {found.valued[0].described}")
+        parts.append(f"{found.valued[0].verdict_in_words}: {found.valued[0].described}")
     if not found.same_judge:
         parts.append("other judges, prompts or thresholds gave these labels, so neither is better")
     elif found.same_sentences:
@@ -132,11 +132,8 @@ def _untested(row: MetricComparison) -> str:
             "nothing to compare: both sides retrieved the same documents, so a difference in "
             f"{plain_name(row.metric)} is the judge's"
         )
-    few = f"too few to tell: all {row.pairs} records ask one question"
-    if row.pairs == 1:
-        values = f"{figure(row.mean_a)} → {figure(row.mean_b)}"
-        return f"1 record is too few to tell; {row.name} {values}"
-    return f"{few}; {row.described}"
+    values = f"{figure(row.mean_a)} → {figure(row.mean_b)}"
+    return f"1 record is too few to tell; {row.name} {values}"
 
 
 def _least_visible(row: MetricComparison) -> str:
@@ -156,12 +153,13 @@ def _largest_change(found: Comparison, whole: MetricComparison | None) -> str:
     moved = [row for row in in_order(found.rows) if row.pairs and row.difference]
     same = [row for row in moved if whole and row.metric is whole.metric]
     certain = [row for row in moved if row.verdict in _AGAINST]
-    own = [row for row in same if row in certain] or certain[:1] or same
+    sure = [row for row in same if row in certain]
+    own = sure or [row for row in certain if row.metric is certain[0].metric] or same
     if not own:
         return ""
     most = max(own, key=lambda row: abs(cast("float", row.difference)))
-    sure = "" if certain else ", not certain"
-    return f"largest change by {found.by}: {most.described}{sure}"
+    kind, doubt = ("certain ", "") if certain else ("", ", not certain")
+    return f"largest {kind}change by {found.by}: {most.described}{doubt}"
 
 
 def in_order(rows: Rows) -> list[MetricComparison]:

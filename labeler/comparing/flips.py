@@ -94,17 +94,15 @@ def decision_flips(
             was, now = (key in getattr(one, field) for one in tallies)
             if was != now:
                 yield DecisionFlip(field, key, _direction(now))
-    yield from _response_flips(example, labels, tallies)
+    yield from _response_flips(labels, tallies)
     yield from _record_flips(*labels)
 
 
 def _response_flips(
-    example: KeyedExample,
-    labels: tuple[GPTLabelingOutput, GPTLabelingOutput],
-    tallies: tuple[Tally, Tally],
+    labels: tuple[GPTLabelingOutput, GPTLabelingOutput], tallies: tuple[Tally, Tally]
 ) -> Iterator[DecisionFlip]:
     before, after = map(_support, labels)
-    for key in example.response_keys():
+    for key in tallies[0].response:
         was, now = (_verdict(tally, key) for tally in tallies)
         if was == now and before.get(key) == after.get(key):
             continue
@@ -112,7 +110,7 @@ def _response_flips(
         yield DecisionFlip(
             "supporting_keys" if was == now else "supported",
             key,
-            "changed" if was == now else _direction(now > was),
+            _direction(now > was) if was != now and _SUPPORTED in {was, now} else "changed",
             gained=in_order(named[1] - named[0]),
             lost=in_order(named[0] - named[1]),
         )
@@ -129,8 +127,11 @@ def _support(label: GPTLabelingOutput) -> Mapping[str, list[list[str]]]:
 def _verdict(tally: Tally, key: str) -> int:
     """Return 2 for a supported response sentence, 1 for one without a judgment, else 0."""
     if key in tally.supported:
-        return 2
+        return _SUPPORTED
     return 0 if key in tally.unsupported else 1
+
+
+_SUPPORTED = 2
 
 
 def _record_flips(a: GPTLabelingOutput, b: GPTLabelingOutput) -> Iterator[DecisionFlip]:
@@ -193,8 +194,7 @@ class MetricChange(Brief):
     def of(cls, metric: str, a: Ratio, b: Ratio) -> MetricChange:
         """Return the change between two ratios of a metric."""
         (value_a, why_a), (value_b, why_b) = (
-            (None, one.undefined or "undefined") if one.value is None else (one.exact, None)
-            for one in (a, b)
+            (None, one.reason) if one.value is None else (one.exact, None) for one in (a, b)
         )
         return cls(metric, value_a, value_b, why_a, why_b)
 

@@ -291,7 +291,8 @@ def _derived(people: People, side: Side[Judged]) -> Iterator[tuple[Place, float 
 
 def _with_verdicts(counted: Tally, field: str, verdicts: BySentence) -> Tally:
     """Return the tally of a record with human verdicts in place of the judge's."""
-    every = frozenset(key for key in verdicts if key)
+    every = frozenset(key for key in verdicts if key)  # sources claim nothing, as in the metrics
+    every = every.intersection(counted.response) if field == "supported" else every
     yes = frozenset(key for key in every if verdicts[key])
     if field == "relevant":
         return replace(counted, relevant=yes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labeler.lazy import importer
+from labeler.extensions import importer
 
 if TYPE_CHECKING:
     from labeler.data.corrections.applying import apply_corrections

@@ -27,7 +27,7 @@ from typing import (
     get_origin,
 )
 
-from labeler.catalog import check_options
+from labeler.catalog import check_options, is_named
 from labeler.errors import UsageError, count_of, number_in
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ def check_value(field: "Field[Any]", value: object) -> None:
 def _check_class(name: str, value: object, declared: str) -> None:
     """Reject a value of another class than one that is named only, so that it is not imported."""
     kind = declared.removesuffix(" | None")
-    kinds = {one.__name__ for one in type(value).__mro__}
-    if kind.isidentifier() and value is not None and kind not in kinds:
+    if kind.isidentifier() and value is not None and not is_named(value, kind):
         raise UsageError(f"{name} must be of {kind}, got {value!r:.40}")
 
 
@@ -288,17 +287,20 @@ class RowsOptions:
             if changed := given(self, RowsOptions):
                 raise UsageError(f"rows are open already: pass {', '.join(changed)} to open_rows")
             return source
-        if isinstance(source, str | Path):
-            source = [source]
-        from labeler.data.formats.objects import python_source, rows_in  # noqa: PLC0415 - loads pydantic
+        rows: object = [source] if isinstance(source, str | Path) else source
+        if type(rows) is not list:
+            from labeler.data.formats.objects import rows_in  # noqa: PLC0415 - not for files
 
-        rows = list(source) if type(source) is list else rows_in(source, self.chosen_columns())
+            rows = rows_in(rows, self.chosen_columns())
         if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
             return self._rows(file_sources(rows), names=[str(path) for path in rows])
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        source = python_source(rows.__iter__, len(rows)) if isinstance(rows, list) else rows
-        return self._rows([source])
+        if not isinstance(rows, list):
+            return self._rows([rows])
+        from labeler.data.formats.objects import python_source  # noqa: PLC0415 - not for files
+
+        return self._rows([python_source([*rows].__iter__, len(rows))])
 
     def open_part(self, raws: "Callable[[], Iterator[Raw]]") -> "Rows":
         """Open some rows of a file, which a function reads, with ids as in the whole file."""

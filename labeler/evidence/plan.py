@@ -194,6 +194,8 @@ class Plan(Displayed):
 
     def after(self, readings: Readings) -> Plan:
         """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
+        if not isinstance(readings, Readings):
+            raise UsageError(f"readings are Readings(answers, second), got {readings!r:.40}")
         given = self._merged(readings.answers, self.answers)
         again = self._merged(readings.second, self.second)
         new = given.keys() - self.answers.keys()

@@ -50,6 +50,15 @@ LONGEST_TEXT = 20_000
 """Characters of an explanation, or of any other text in an answer, at most. Judges write hundreds,
 unless they repeat themselves."""
 
+SUPPORT = "degenerate_support"
+"""Count of overruled support verdicts: of sentences, and of the whole response."""
+USE = "degenerate_use"
+"""Count of document sentences that the judge called utilized."""
+CLAIMS = "degenerate_claims"
+"""Count of overruled claims, of the response and of a reference answer."""
+OVERRULED = frozenset({SUPPORT, USE, CLAIMS})
+"""Names of counts of overruled verdicts; :mod:`labeler.labels.non_answers` overrules them."""
+
 
 class Violation(Frozen):
     """One way in which an answer broke the contract."""

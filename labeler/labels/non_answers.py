@@ -1,4 +1,4 @@
-"""Responses without content, which get no support from any judge, and sentences without answer.
+"""Responses without content, which get no support from any judge.
 
 Model judges can reward a lone colon, or the opening words of an answer that never comes. Such a
 response is judged like any other, because relevance does not depend on it. Then the judge's support
@@ -9,32 +9,19 @@ The rule is narrow, because answers can be short: ``42``, ``No.``, ``A``, ``π``
 answers. It applies only if every sentence of the response consists of punctuation, space and
 invisible characters, or is exactly one of the openers below. Its one known cost is a question whose
 correct answer is the bare word "solution".
-
-Sentences that have no answer are recognized in some twenty languages, by the expressions of
-``abstention.toml``: they name a speaker who does not know, or documents that lack something. A
-statement about anything else that is not so ("The warranty does not cover water damage") is an
-answer.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import CLAIMS, SUPPORT, USE
 from labeler.sentences.example import Frozen, KeyedExample
-from labeler.sentences.words import read_patterns, read_table
-
-SUPPORT = "degenerate_support"
-"""Count of overruled support verdicts: of sentences, and of the whole response."""
-USE = "degenerate_use"
-"""Count of document sentences that the judge called utilized."""
-CLAIMS = "degenerate_claims"
-"""Count of overruled claims, of the response and of a reference answer."""
-OVERRULED = frozenset({SUPPORT, USE, CLAIMS})
+from labeler.sentences.words import read_table
 
 _WORDS = read_table(__file__, "non_answers")
 OPENERS: frozenset[str] = frozenset(_WORDS["openers"])
@@ -140,48 +127,3 @@ def _is_contentless(char: str) -> bool:
 def _is_invisible(char: str) -> bool:
     # Unassigned characters are visible: they may be next year's emoji.
     return char in _INVISIBLE or unicodedata.category(char) in {"Cf", "Cs"}
-
-
-_LONGEST = 400
-"""Characters in which a sentence has to say that it has no answer."""
-
-
-@cache
-def _wording() -> dict[str, re.Pattern[str]]:
-    """Return the expressions, compiled when the first response is read."""
-    return read_patterns(__file__, "abstention", re.IGNORECASE)
-
-
-_SAID: dict[str, list[str]] = read_table(__file__, "abstention")["words"]
-_ASCII_TOPICS = [topic for topic in _SAID["topics"] if topic.isascii()]
-
-
-def may_abstain(text: str) -> bool:
-    """Return False for most texts in which no sentence abstains, and for none in which one does."""
-    topics = _ASCII_TOPICS if text.isascii() else _SAID["topics"]
-    return any(map(text.lower().replace("\u2019", "'").__contains__, topics))
-
-
-def abstains(text: str) -> bool:
-    """Return True if a response sentence says that it has no answer, and gives none."""
-    text = text[:_LONGEST].replace("\u2019", "'")
-    if not may_abstain(text):
-        return False
-    wording, lowered, found = _wording(), text.lower(), None
-    if any(map(lowered.__contains__, _SAID["english_denials"])):
-        found = wording["english"].search(text)
-    if not found and (
-        not set(re.findall(r"\w+", lowered)).isdisjoint(_SAID["denials"])
-        or any(map(lowered.__contains__, _SAID["syllables"]))
-    ):
-        found = wording["others"].search(text)
-    if not found:
-        return False
-    contrast = wording["contrast"].search(text, found.end())
-    rest = text[contrast.end() :].strip(" ,.") if contrast else ""
-    return not rest or is_polite(rest)
-
-
-def is_polite(text: str) -> bool:
-    """Return True if a sentence apologizes, asks back, or names who may know."""
-    return bool(_wording()["polite"].search(text))

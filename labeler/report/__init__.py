@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labeler.lazy import importer
+from labeler.extensions import importer
 
 if TYPE_CHECKING:
     from labeler.report.writing import PAGE_RECORDS, write_report

@@ -26,8 +26,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from labeler.errors import UnknownName, UnstorableRecord, UsageError, describe_faults
+from labeler.extensions import importer
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, parse_outcome
-from labeler.lazy import importer
 
 if TYPE_CHECKING:
     from labeler.store.disk import DiskStore

@@ -88,14 +88,10 @@ def translated_errors(directory: Path) -> Iterator[None]:
     """Turn SQLite's errors into a :class:`StoreError` with a remedy."""
     try:
         yield
+    except sqlite3.ProgrammingError as error:
+        raise closed_error(directory) from error
     except sqlite3.Error as error:
-        raise _translated(directory, error) from error
-
-
-def _translated(directory: Path, error: sqlite3.Error) -> StoreError | UsageError:
-    if isinstance(error, sqlite3.ProgrammingError):
-        return closed_error(directory)
-    return StoreError(f"label store {directory}: {described(error)}")
+        raise StoreError(f"label store {directory}: {described(error)}") from error
 
 
 def described(error: BaseException) -> str:
@@ -366,11 +362,8 @@ class Database:
 
     def all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return all rows of a query: an open read would keep SQLite from emptying its log."""
-        with self._lock:
-            try:  # a context would make each look-up slower
-                return self._connection.execute(query, values).fetchall()
-            except sqlite3.Error as error:
-                raise _translated(self.directory, error) from error
+        with self._lock, translated_errors(self.directory):
+            return self._connection.execute(query, values).fetchall()
 
 
 def _mode(directory: Path, access: str) -> str:

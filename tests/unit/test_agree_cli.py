@@ -13,9 +13,11 @@ import pytest
 
 from labeler.api import write_labels
 from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.sentences.example import key_sentences
 from support import scored
 from support.command import Command
 from support.labeled import failure, record, relabeled, with_question
+from support.samples import pieces
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -267,6 +269,29 @@ def test_a_judge_is_compared_with_people(agree: Run) -> None:
     assert supported["kappa"]["value"] == 0.5
 
 
+def test_the_conclusion_counts_what_was_judged(agree: Run) -> None:
+    """One is singular, and the values of a metric are no sentences."""
+    a = labels("a.jsonl", adherent(4, 3))
+    for said, counted in (
+        (("id,sentence,supported", "r0,a,yes"), "1 of 1 answer sentence, supported or not"),
+        (("id,overall_supported", "r0,no"), "0 of 1 answer, supported as a whole or not"),
+        (("id,relevance", "r0,1", "r1,0"), "1 of 2 values of relevance"),
+    ):
+        _, out, _ = agree(a, "--human", people(*said))
+        assert out.startswith(f"The judge and people agree on {counted} (")
+
+
+def test_lists_of_sources_count_in_no_derived_metric(agree: Run) -> None:
+    """As in the judge's own: of two sentences and a list, people support one sentence."""
+    made = record(id="r0", support={"a": ["0a"], "b": ["0a"], "c": ["0a"]}, documents=[1])
+    texts = ("It stands.", "It is old.", "Sources: [1], [2]")
+    response = key_sentences("", pieces(texts))
+    a = labels("a.jsonl", [relabeled(made, {"response": response})])
+    h = people("id,sentence,supported", "r0,a,yes", "r0,b,no", "r0,c,yes")
+    found_means = estimates(found(agree(a, "--human", h, "--json")))
+    assert found_means == {"adherence": 0.0, "adherence_fraction": 0.5}
+
+
 def test_means_stand_side_by_side(agree: Run) -> None:
     """Twenty records with human verdicts, eighty without: four means, and what they rest on."""
     # Judge yes, people yes: 10; yes, no: 4; no, no: 6. The judge alone: 60 yes, 20 no.
@@ -291,7 +316,7 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     _, out, _ = agree(a, "--human", h)
     first, second, *_ = out.splitlines()
     assert first == (
-        "The judge and people agree on 16 of 20 answers fully supported (80 %); chance alone would "
+        "The judge and people agree on 16 of 20 values of adherence (80 %); chance alone would "
         "give 50 %."
     )
     assert second.startswith("Answers fully supported by the judge .74, corrected by people .5")

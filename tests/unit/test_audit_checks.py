@@ -287,3 +287,40 @@ def test_a_score_next_to_the_threshold_is_found() -> None:
     own = made.model_copy(update={"reply": ReplyFacts(thresholds={"support": 0.9})})
     assert found(own, "undecided_score") == [("b",)]
     assert found(relabeled(own, thresholds={"support": 0.5}), "undecided_score") == [("a",)]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (
+            judged({"A b.": []}, overall=True),
+            "Supported as a whole, but 1 of its 1 sentence is not.",
+        ),
+        (
+            judged({"A b.": ["0a"]}, relevant=["0b"], utilized=["0a"]),
+            "1 of 1 utilized sentence is not called relevant.",
+        ),
+        (
+            judged({"A b [3].": ["0a"]}, documents=[["A b."]]),
+            "Cites [3], but the record has 1 document.",
+        ),
+        (
+            judged({"A b.": ["0a"]}, explained={"a": "Sentence 7a says so, sentence 8b too."}),
+            "The explanation names 7a, 8b, which are not sentences here.",
+        ),
+    ],
+)
+def test_a_message_agrees_with_its_number(record: LabelRecord, message: str) -> None:
+    """One sentence, one document, and two keys."""
+    assert message in [found.message for found in findings_of(record)]
+
+
+def test_a_sentence_that_is_judged_twice_counts_once() -> None:
+    """Imported labels may do so: two verdicts are on the sentence without support."""
+    made = judged({"A b.": ["0a"], "C d.": ["0a"], "E f.": []})
+    entries = made.label.sentence_support_information
+    twice = {"sentence_support_information": (*entries, entries[-1])}
+    found = findings_of(made.model_copy(update={"label": made.label.model_copy(update=twice)}))
+    (one,) = [each for each in found if each.check == "verdict_hangs_on_one"]
+    assert one.message == "Of its 3 sentences, only this one is not supported."
+    assert one.keys == ("c",)

@@ -462,3 +462,21 @@ def test_a_metric_that_gives_no_ratio_is_named(compute: Any, fault: str) -> None
         measure(record(id="r7"), [wrong])
     half = replace(METRICS["adherence"], compute=lambda _: Ratio(0.5, 1))  # type: ignore[arg-type]
     assert measure(record(), [half]).metrics["adherence"] == Ratio(Fraction(1, 2), 1)
+
+
+def test_a_sentence_that_is_judged_twice_is_general_by_both_judgments() -> None:
+    """Imported labels may do so; one with a document needs support, and no share exceeds 1."""
+    made = record(support={"a": ["general"]}, citing=[" [1]"])
+    (entry,) = made.label.sentence_support_information
+    again = entry.model_copy(update={"supporting_sentence_keys": ("0a",)})
+    label = made.label.model_copy(update={"sentence_support_information": (entry, again)})
+    twice = made.model_copy(update={"label": label})
+    assert ratio(twice, "faithfulness:without_general") == Ratio(1, 1)
+    assert ratio(twice, "citation_recall").parts == Ratio(1, 1).parts
+
+
+def test_every_value_that_is_missing_has_a_reason() -> None:
+    """Also a ratio over 0 that a user's metric gives without one."""
+    assert (Ratio(0, 0).reason, Ratio(1, 2).reason) == ("undefined", "")
+    assert Ratio(0, 0).as_json()["undefined"] == "undefined"
+    assert Ratio(0, 0, convention=1.0).reason == ""

@@ -501,3 +501,10 @@ def test_other_files_are_not_plans(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     with pytest.raises(UsageError, match=r"p\.csv"):
         read_plan(path, labels(3))
+
+
+def test_answers_of_another_type_are_refused() -> None:
+    """They are readings; a dictionary of answers goes to the certificate."""
+    plan = make_plan(labels(6), Goal("adherence", within=0.2))
+    with pytest.raises(UsageError, match=r"Readings\(answers, second\), got \{\}"):
+        plan.after({})  # type: ignore[arg-type]

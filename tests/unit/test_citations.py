@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import labeler
-from labeler.labels.non_answers import abstains
 from labeler.labels.record import LabelRecord
+from labeler.sentences import words
 from labeler.sentences.citations import (
     Cited,
     find_markers,
@@ -20,6 +23,7 @@ from labeler.sentences.citations import (
     without_markers,
 )
 from labeler.sentences.splitting.general import GENERAL
+from labeler.sentences.words import abstains, read_patterns
 from support.labeled import record
 
 FORMS = {
@@ -228,6 +232,20 @@ I couldn't find any relevant information in the sources.
 The answer is not provided in the retrieved passages.
 I do not know, but please contact the harbour office.
 Unanswerable.
+It cannot be determined.
+Unable to determine.
+I cannot confirm that.
+I cannot provide a response to that question.
+No relevant information was found.
+The answer cannot be found in the context.
+This information isn't provided.
+The question is unanswerable.
+Nothing in the documents mentions the quay.
+No document gives the length.
+Based on the given documents, it is impossible to tell.
+It is unclear from the context.
+Diese Information ist nicht enthalten.
+No se menciona la longitud en el documento.
 Die Dokumente enthalten keine Angaben dazu.
 Das kann ich anhand der Unterlagen nicht beantworten.
 Les documents ne mentionnent pas la longueur du quai.
@@ -256,6 +274,11 @@ There is no evidence that vitamin C prevents colds.
 The results do not show a significant effect.
 Users who do not know their password can reset it.
 The documents must not be copied.
+We cannot confirm bookings by phone.
+I cannot give you a refund.
+We do not provide refunds.
+The tax is not included.
+Nothing in this contract limits your rights.
 The source code is not included in the package.
 Das Museum ist montags nicht geöffnet.
 Die Quelle liefert kein Trinkwasser.
@@ -272,6 +295,20 @@ El documento de identidad no caduca.
 def test_a_sentence_without_an_answer_abstains(text: str) -> None:
     """The speaker does not know, or the documents lack it."""
     assert abstains(text)
+
+
+WORDING = read_patterns(words.__file__, "abstention", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("language", ["english", "others"])
+@given(st.data())
+@settings(max_examples=300)
+def test_a_look_for_denials_keeps_what_the_expressions_find(
+    language: str, data: st.DataObject
+) -> None:
+    """It saves time and decides nothing; what follows a contrast may be an answer."""
+    text = data.draw(st.from_regex(WORDING[language], fullmatch=True))
+    assert len(text) > 300 or WORDING["contrast"].search(text) or abstains(text)
 
 
 @pytest.mark.parametrize("text", ANSWERS.strip().splitlines())
@@ -309,6 +346,7 @@ def answered(
         (answered("The quay is 90 m long.", support=[["0a"]]), 0, 0),
         (answered("Sorry!", "The documents do not say it.", "Please ask the office."), 1, 1),
         (answered("Well.", "I don't know.", support=[["general"]]), 1, 1),
+        (answered("I don't know.", "Sources: [1], [2]"), 1, 1),
         # A part is answered, rightly or not.
         (
             answered("The documents do not say it.", "It was built of oak.", support=[(), ["0b"]]),

@@ -297,6 +297,30 @@ def test_one_pair_in_words() -> None:
     assert lost == "1 of 2 records with a label in A has none in B"
 
 
+def test_the_first_metric_keeps_its_verdict_beside_a_certain_one() -> None:
+    """Where the judge alone explains a difference, the conclusion does not say that it saw none."""
+    a = [row(n, relevant=(), documents=(2, 1), utilized=()) for n in range(24)]
+    b = [row(n, relevant=("0a",), documents=(2, 1), utilized=("0a", "0b")) for n in range(24)]
+    found = str(compare(a, b, "relevance,utilization").conclusion)
+    assert "same documents: retrieved sentences relevant 0 → .33" in found
+    assert "no difference seen" not in found
+
+
+def test_the_largest_certain_change_of_a_group_is_named() -> None:
+    """Also where all groups together show none: the groups move in opposite directions."""
+    kept = {"x": (14, 9), "y": (0, 14)}
+    a, b = (
+        [
+            row(n + 100 * (name == "y"), domain=name, support=BOTH if n < both[side] else HALF)
+            for name, both in kept.items()
+            for n in range(14)
+        ]
+        for side in (0, 1)
+    )
+    found = str(compare(a, b, "adherence", by="domain").conclusion)
+    assert "largest certain change by domain: 14 more of 14 answers fully supported in y" in found
+
+
 def test_a_column_that_no_row_has() -> None:
     """The error names the columns."""
     a = b = [row(1)]
@@ -316,7 +340,7 @@ def test_the_whole_comes_before_the_group_that_moved_most() -> None:
     assert found["adherence"] == plain["adherence"]
     assert [*found.by_group] == [None, "x", "y"]
     assert str(found.conclusion).startswith(
-        f"{str(plain.conclusion)[:-1]}; largest change by domain: 12 few"
+        f"{str(plain.conclusion)[:-1]}; largest certain change by domain: 12 few"
     )
     assert str(found.conclusion).endswith(" in x, -1 (-1 to -.47).")
     assert next(found.regressions()) == next(plain.regressions())
@@ -441,6 +465,8 @@ def test_lost_values_are_a_regression() -> None:
         "3 of 40 records with a label in A have none in B"
     ]
     assert [*compare(base, [*base, *map(lost, range(40, 50))]).regressions()] == []
+    asked = [row(n, question=f"Another question, {n}?") for n in range(38)]
+    assert [*compare(base, [*asked, base[38]]).regressions()] == []  # 1 of 40 is lost, not of 2
     empty = rows(40, relevant=(), documents=(3, 1))
     assert [*compare(base, empty, "completeness").regressions()] == [
         "40 of 40 records have no value of relevant sentences used in B, and one in A"

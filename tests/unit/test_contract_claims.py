@@ -18,8 +18,8 @@ from labeler.labels.answers import (
     ResponseClaim,
     VerbatimLabel,
 )
-from labeler.labels.contract import check_label
-from labeler.labels.non_answers import CLAIMS, SUPPORT, USE, overrule
+from labeler.labels.contract import CLAIMS, SUPPORT, USE, check_label
+from labeler.labels.non_answers import overrule
 from labeler.sentences.example import key_sentences
 from support.labeled import (
     claims_output,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ import pytest
 from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.comparing.agreement import compare_with_people
-from labeler.comparing.human_labels import labels_of_corrections, read_human_labels
+from labeler.comparing.human_labels import labels_of_corrections
 from labeler.data.corrections import Correction, Queue, judgment_of
 from labeler.data.corrections.applying import apply_corrections, corrected
 from labeler.data.corrections.file import CorrectionsFile, independent
@@ -113,40 +112,6 @@ def test_a_label_that_stands_there_twice_is_judged_once() -> None:
     assert (
         labels_of_corrections(SAID, [*RECORDS, *RECORDS]).human.labels
         == labels_of_corrections(SAID, RECORDS).human.labels
-    )
-
-
-def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
-    """Figure by figure, written down by hand sentence by sentence."""
-    path = tmp_path / "people.csv"
-    rows = [
-        {
-            "id": name,
-            "annotator": by,
-            "sentence": key,
-            "field": field,
-            "value": "yes" if yes else "no",
-        }
-        for name, by, chosen, supported, overall, documents in (
-            ("r0", "ann", {"0b", "1a"}, {"a", "b"}, False, ["0a", "0b", "1a"]),
-            ("r0", "bob", {"0a"}, {"a", "b"}, True, ["0a", "0b", "1a"]),
-            ("r1", "ann", {"0a"}, {"a"}, True, ["0a", "0b", "1a", "1b"]),
-        )
-        for field, key, yes in [
-            *(("relevant", key, key in chosen) for key in documents),
-            *(("utilized", key, key == "0a") for key in documents),
-            *(("supported", key, key in supported) for key in "ab"),
-            ("overall_supported", "", overall),
-        ]
-    ]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ["id", "annotator", "sentence", "field", "value"])
-        writer.writeheader()
-        writer.writerows(rows)
-    by_hand = compare_with_people(RECORDS, read_human_labels(path)).as_json()
-    assert (
-        compare_with_people(RECORDS, labels_of_corrections(SAID, RECORDS).human).as_json()
-        == by_hand
     )
 
 

@@ -14,8 +14,8 @@ from labeler.calculators import select_metrics
 from labeler.calculators.tally import tally
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput
-from labeler.labels.contract import check_label
-from labeler.labels.non_answers import HEADINGS, OPENERS, SUPPORT, USE, is_without_content, overrule
+from labeler.labels.contract import SUPPORT, USE, check_label
+from labeler.labels.non_answers import HEADINGS, OPENERS, is_without_content, overrule
 from labeler.labels.record import LabelRecord, ReplyFacts
 from labeler.sentences.citations import code_spans, is_indented_code
 from labeler.sentences.conversation import without_thoughts

@@ -17,6 +17,7 @@ from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.report.comparison_pages import write_diff
+from labeler.sentences.example import key_sentences
 from support.command import Command
 from support.labeled import (
     compared,
@@ -28,6 +29,7 @@ from support.labeled import (
     says,
     wrong,
 )
+from support.samples import pieces
 
 
 def judged(name: str = "r1", *, model: str = "test-1", trial: int = 0, **facts: Any) -> LabelRecord:
@@ -291,3 +293,24 @@ def test_no_markup_of_a_stranger_stands_in_a_page(tmp_path: Path) -> None:
     assert "<img" not in text
     assert "<!--records-->" not in text
     assert "&lt;img" in text
+
+
+def test_a_verdict_that_only_one_side_gives_is_no_loss_of_support() -> None:
+    """From unsupported to not judged changes, and becomes nothing."""
+    a = record(support={"a": ["0a"], "b": []})
+    b = record(support={"a": ["0a"]}, response=2)
+    for pair in ((a, b), (b, a)):
+        (flip,) = diff_record(*pair).flips[:1]
+        assert (flip.field, flip.key, flip.direction) == ("supported", "b", "changed")
+
+
+def test_a_list_of_sources_has_no_verdict_that_flips() -> None:
+    """It is not among the decisions that are counted either."""
+    texts = key_sentences("", pieces(("It stands.", "Sources: [1], [2]")))
+    a, b = (
+        relabeled(record(support={"a": ["0a"], "b": keys}), {"response": texts})
+        for keys in (["0a"], ["0b"])
+    )
+    found = diff_record(a, b)
+    assert not found.flips
+    assert found.decisions["supported"] == 1

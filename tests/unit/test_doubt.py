@@ -429,3 +429,12 @@ def test_an_audit_has_one_on_request_and_writes_nothing(
     flagged = sum(any(f.check == DISAGREES for f in one.findings) for one in asked.records)
     assert flagged == checks[DISAGREES]
     assert files(tmp_path) == before
+
+
+def test_only_verdicts_on_sentences_count_as_ties(base: list[LabelRecord]) -> None:
+    """Two people who are tied on one of two sentences are not tied on the answer, too."""
+    ann = people([(True, False)]).labels
+    bob = [one._replace(annotator="bob", value=1.0) for one in ann]
+    found = calibrate(stating(base, [(0.9, 0.2)]), HumanLabels((*ann, *bob), 0, ()))
+    assert found.matched.ties == 1
+    assert "left out, because people are tied: 1 verdict" in found.warnings

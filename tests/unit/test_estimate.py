@@ -34,7 +34,6 @@ from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.plugins.ragbench import read_ragbench
 from labeler.store import LabelStore, MemoryStore
-from labeler.store.disk import DiskStore
 from support.audit import AUDIT
 from support.command import Command
 from support.real_data import needs_ragbench, ragbench_files
@@ -417,18 +416,6 @@ def test_an_unknown_price_is_asked_for(command: Run) -> None:
     told = " ".join(out.split())
     assert "no table has a price for no-such-model; give --price IN,OUT" in told
     assert "US dollars online" not in told
-
-
-def test_the_command_looks_into_the_store(command: Run, tmp_path: Path) -> None:
-    """What is stored there costs nothing; what failed there is left out."""
-    how = label_tasks(Unasked(spec_of("m", {"seed": 7})), LabelOptions())
-    with DiskStore(tmp_path / ".labeler") as store:
-        store.put(label(asked(row(0), how))).result()
-        store.put(failure(asked(row(1), how))).result()
-    rows = row_file(tmp_path, [*map(row, range(4))])
-    _, out, _ = command(rows, "--model", "m", "--seed", "7", "--json")
-    counts = json.loads(out)["rows"]
-    assert (counts["stored"], counts["failed"], counts["asked"]) == (1, 1, 2)
 
 
 def test_the_table_escapes_what_strangers_wrote(command: Run, tmp_path: Path) -> None:

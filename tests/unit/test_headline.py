@@ -90,6 +90,8 @@ def test_the_headline_has_the_interval_and_the_lowest_group() -> None:
     assert said(labels(SUPPORTED, NONE, SUPPORTED), by="part").startswith(
         "2 of 3 answers fully supported (67 %), least for odd: 0 of 1 (0 %). 1 is not: r1."
     )
+    both = said([*labels(NONE, NONE), record(id="r2", support=SUPPORTED)], by="part")
+    assert "least for even: 0 of 1 (0 %), as in 1 other group." in both
     equal = said(labels(SUPPORTED, SUPPORTED, SUPPORTED), by="part")
     assert equal == "3 of 3 answers fully supported (100 %)."
 

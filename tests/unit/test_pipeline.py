@@ -84,20 +84,6 @@ def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
     assert len(store) == 2
 
 
-def test_another_id_is_another_row_and_not_another_call() -> None:
-    """Two rows with the same sentences share one judgment, each under its own name."""
-    judge, watch = CountingJudge(seconds=0.05), Watch()
-    twins = [row(0, id="a", run="x"), row(0, id="b", run="y")]
-    outcomes = list(iter_labels(twins, judge=judge, store=MemoryStore(), on_event=watch))
-    assert [outcome.id for outcome in outcomes] == ["a", "b"]
-    assert len(judge.asked) == 1
-    assert watch.origins == ["judge", "store"]
-    assert [o.example.metadata for o in outcomes if isinstance(o, LabelRecord)] == [
-        {"run": "x"},
-        {"run": "y"},
-    ]
-
-
 def nested(depth: int) -> object:
     """A list in a list, and so on."""
     deep: object = "x"

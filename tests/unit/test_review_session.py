@@ -10,8 +10,6 @@ from starlette.exceptions import HTTPException
 
 import labeler
 from labeler.calculators import Intervals, select_metrics
-from labeler.comparing.agreement import compare_with_people
-from labeler.comparing.human_labels import labels_of_corrections
 from labeler.data.corrections import Correction, Judgment, judgment_of
 from labeler.data.corrections.applying import corrected
 from labeler.errors import UsageError
@@ -298,20 +296,6 @@ def test_means_are_those_of_metrics(tmp_path: Path) -> None:
     assert shown["judge"]["interval"] == [row.interval.low, row.interval.high]
 
 
-def test_agreement_counts_what_was_judged(drawn: ReviewSession) -> None:
-    """Of 6 document sentences, one is relevant to the person alone; the rest is the same."""
-    fields = {one["field"]: one for one in statistics_of(drawn)["fields"]}
-    assert list(fields) == ["relevant", "utilized", "supported", "overall_supported"]
-    assert fields["relevant"]["units"] == 6
-    assert fields["relevant"]["raw"] == pytest.approx(5 / 6)
-    # Both say yes to 3, the judge no and the person yes to 1, both no to 2: by chance they agree on
-    # 3/6 * 4/6 + 3/6 * 2/6 = 1/2.
-    assert fields["relevant"]["kappa"]["value"] == pytest.approx((5 / 6 - 1 / 2) / (1 - 1 / 2))
-    # AC1: yes is said in 7 of 12 cases, so chance is 2 * 7/12 * 5/12 = 35/72.
-    assert fields["relevant"]["ac1"]["value"] == pytest.approx((5 / 6 - 35 / 72) / (1 - 35 / 72))
-    assert fields["supported"]["raw"] == 1
-
-
 def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: ReviewSession) -> None:
     """People 1/3 and 1 beside the judge's 1/3 and 2/3; the judge alone 0 and 1/3.
 
@@ -328,17 +312,6 @@ def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: ReviewSession) -> Non
     low, high = estimate["interval"]
     assert (low < 0.05, high > 0.95) == (True, True)
     assert estimate["small_sample"] is True
-
-
-def test_the_figures_are_those_of_the_other_commands(drawn: ReviewSession) -> None:
-    """The same means as from the file of corrections."""
-    view = statistics_of(drawn)
-    human = labels_of_corrections(drawn.log.snapshot().events, RECORDS).human
-    for one in compare_with_people(RECORDS, human, random_sample=True).estimates:
-        if one.metric in {"relevance", "adherence", "overall_supported"}:
-            shown = means(view, one.metric)
-            assert shown["judge"]["value"] == one.plain.value
-            assert shown["estimate"]["value"] == one.ppi.value
 
 
 def test_what_was_not_drawn_at_random_sets_no_mean_right(tmp_path: Path) -> None:

@@ -114,19 +114,6 @@ def test_a_row_that_could_not_be_read_fails_by_every_criterion() -> None:
     ]
 
 
-def test_scores_are_summarized_by_a_column_and_with_intervals() -> None:
-    """The same machinery as that of labels."""
-    outcomes: list[ScoreOutcome] = [
-        record(score, row={"id": f"r{n}", "metadata": {"set": "ab"[n % 2]}})
-        for n, score in enumerate((5, 1, 4, 2))
-    ]
-    rows = summary(outcomes, by="set", intervals=Intervals())
-    by = {(row.group, row.metric.id): row.mean for row in rows}
-    assert by["a", "tone"] == 4.5
-    assert by["b", "tone:pass"] == 0.0
-    assert all(row.interval for row in rows)
-
-
 def judged(model: str, *scores: int, **settings: Any) -> list[ScoreRecord]:
     """Records r0, r1, … that this model scored so."""
     return given(*scores, judge=CountingJudge(scoring(), model=model), **settings)
@@ -259,23 +246,6 @@ def test_records_that_share_an_id_alone_are_not_the_same() -> None:
     assert (found.records, [rater.mean for rater in found.raters]) == (1, [4, 3])
 
 
-def test_weighted_scores_of_many_records_have_an_alpha() -> None:
-    """However many distinct values they take."""
-    scored = [
-        record(
-            4,
-            row={"id": f"r{n}"},
-            distribution={4: (n + 1) / 1000, 5: 1 - (n + 1) / 1000},
-            logprobs=True,
-            judge=CountingJudge(scoring(), model=model),
-        )
-        for n in range(200)
-        for model in "ab"
-    ]
-    (found,) = compare_raters(scored)
-    assert found.alpha.value == 1.0
-
-
 def test_scores_that_are_all_1_are_no_share() -> None:
     """Interval and bounds are on the scale from 1 to 5; those of the passes from 0 to 1."""
     outcomes: list[ScoreOutcome] = [*given(1, 1, 1), failed("bad")]
@@ -347,27 +317,6 @@ def test_metrics_of_two_judges_say_how_far_they_agree(
     list(write_outcomes([*judged("a", 1, 2), *judged("b", 1, 2), *judged("c", 1, 2)], path))
     _, out, _ = labeler_command("metrics", path)
     assert "undefined kappa of tone, judges: more_than_two_raters" in out
-
-
-@pytest.mark.parametrize(
-    ("asked", "shown"),
-    [
-        ("tone", ["tone"]),
-        ("tone:pass", ["tone:pass"]),
-        ("tone:score, tone:pass", ["tone", "tone:pass"]),
-        ("all", ["tone", "tone:pass"]),
-    ],
-)
-def test_metrics_of_scores_are_asked_for_by_their_ids(
-    labeler_command: Command, scores: Path, asked: str, shown: list[str]
-) -> None:
-    """A criterion's name, which only the file knows, and its dialects."""
-    options = ("--metrics", asked)
-    code, out, err = labeler_command("metrics", scores, "--json", "--no-intervals", *options)
-    assert (code, err) == (0, "")
-    assert [row["metric"] for row in json.loads(out)] == shown * 2
-    _, out, _ = labeler_command("metrics", scores, "--rows", *options)
-    assert [list(json.loads(line)["metrics"]) for line in out.splitlines()] == [shown] * 7
 
 
 def test_a_metric_of_labels_that_scores_do_not_have_is_shown_without_a_value(

@@ -147,18 +147,6 @@ def test_a_criterion_that_cannot_be_asked_is_refused(change: dict[str, Any], sai
 # Words
 
 
-@pytest.mark.parametrize("rubric", [*CRITERIA.values(), FULL], ids=lambda one: one.name)
-def test_every_rubric_prompt_says_that_length_is_no_quality(rubric: Criterion) -> None:
-    """And holds criterion, scale, anchors, numbered steps and the blocks that are there, no gap."""
-    system = request(rubric).messages[0]["content"]
-    assert "## Length is no sign of quality" in system
-    assert rubric.criteria in system
-    assert f"from {rubric.low} (the worst) to {rubric.high} (the best)" in system
-    assert all(f"- {score}: {meaning}" in system for score, meaning in rubric.anchors.items())
-    assert all(f"{n}. {step}\n" in system for n, step in enumerate(rubric.steps or (), 1))
-    assert "{{" not in system
-
-
 def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
     """In blocks whose marker no text can hold; instructions are the same for every row."""
     system, user = request(shown := criterion(shows=("response",))).messages

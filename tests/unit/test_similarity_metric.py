@@ -321,16 +321,6 @@ def test_repeated_questions_are_not_paired_and_the_conclusion_begins_with_that()
         assert "--id question" in str(found.conclusion)
 
 
-def test_equal_groups_count_all_their_pairs() -> None:
-    """The conclusion is about all groups, not about the largest."""
-    rows = [
-        {"question": f"How high is {n}?", "documents": [GOOD], "response": GOOD, "team": team}
-        for n, team in enumerate("aaabb")
-    ]
-    same = labeler.label(rows, judge="embedded")
-    assert "all 5 pairs" in str(labeler.compare(same, same, by="team").conclusion)
-
-
 def encoded(vector: Vector) -> str:
     """The base64 of a server."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

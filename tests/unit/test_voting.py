@@ -102,17 +102,6 @@ def test_supporters_who_name_different_keys_are_still_believed() -> None:
     assert supports(record.label)["a"] == ("0a", "0b", "1a")
 
 
-def test_explanations_are_those_of_the_winning_side() -> None:
-    """With the count of the votes before them."""
-    first = output(support={"a": ["0a"], "b": ["0b"]})
-    second = output(support={"a": ["0a"], "b": []})
-    explained = elect(first, second, second).label.sentence_support_information
-    assert [entry.explanation for entry in explained] == [
-        "[3 of 3 votes] because",
-        "[2 of 3 votes] because",
-    ]
-
-
 def test_the_quoted_voter_names_the_keys_that_are_kept() -> None:
     """An explanation that speaks of other sentences would contradict them."""
 

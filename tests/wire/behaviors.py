@@ -244,7 +244,7 @@ BEHAVIOURS: dict[str, Behavior] = {
     # connections
     "html": page(200),
     "bad-json": body(b'{"choices": ['),
-    "bad-utf8": body(b'{"model": "\xff"}'),
+    "bad-utf8": body(b'{"model": \xff}'),
     "deep-json": body(b"[" * 100_000),
     "json-list": body(b"[]"),
     "json-null": body(b"null"),

@@ -211,6 +211,12 @@ ANSWERS = {
         name: Row(encoded(name))
         for name in ("UTF-16", "UTF-16-LE", "UTF-32-BE")
     },
+    "a byte that is no text": Row(raw_body(lambda body: body.replace(b"Item", b"Item \xff"))),
+    "an object around it": Row(raw_body(lambda body: b'{"msg": "success", "data": %s}' % body)),
+    "objects around it": Row(raw_body(lambda b: b'{"response": {"body": %s}, "id": "x"}' % b)),
+    "a list around it": Row(raw_body(lambda body: b"[%s]" % body)),
+    "a text around it": Row(raw_body(lambda body: json.dumps(body.decode()).encode())),
+    "an error of empty fields": Row(edited(lambda v: v.update(error={"code": 0, "message": ""}))),
     "a huge number": Row(raw_body(lambda b: b.replace(b'ed": 1', b'ed": ' + b"9" * 5000))),
     "choices twice": Row(raw_body(lambda body: body[:-1] + b', "choices": null}')),
     "choices out of order": Row(edited(out_of_order)),

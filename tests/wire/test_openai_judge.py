@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import json
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +21,9 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.version import __version__
 from support import samples
+from wire.behaviors import completion
 from wire.clients import comes_true
+from wire.connections import Wire
 from wire.provider import (
     FINGERPRINT,
     MODEL,
@@ -201,6 +204,30 @@ def test_an_untidy_server_still_labels(behavior: str) -> None:
     assert (facts.served_model is None) == (behavior == "odd-model")
 
 
+@pytest.mark.parametrize(
+    ("encoding", "charset"),
+    [
+        ("latin-1", "ISO-8859-1"),
+        ("gbk", "gbk"),
+        ("utf-8", "iso-8859-1"),
+        ("utf-8", "a'b; charset*0*="),
+    ],
+)
+def test_the_charset_of_the_headers_counts_where_a_body_is_no_utf_8(
+    encoding: str, charset: str
+) -> None:
+    """The letters of the answer are those that the model wrote."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        label = label_for(call) | {"relevance_explanation": "caf\xe9"}
+        content = json.dumps(completion(json.dumps(label, ensure_ascii=False)), ensure_ascii=False)
+        named = {"content-type": f"application/json; charset={charset}"}
+        await wire.respond(200, content.encode(encoding), named)
+
+    with Provider([behave]) as provider:
+        assert reply_of(provider).answer.relevance_explanation == "caf\xe9"
+
+
 def test_records_that_run_at_once_do_not_mix() -> None:
     """Each answer is checked against its own record, in the order of the calls or not."""
     short = samples.request()
@@ -245,11 +272,11 @@ def test_the_quotas_of_headers_set_the_pace(
     sent: Callable[..., Behavior], spelled: Callable[[str], str]
 ) -> None:
     """What the server says of its limits reaches the pace, also with an error or a page."""
-    told: list[tuple[Quota | None, Quota | None]] = []
+    told: list[tuple[str, Quota]] = []
 
     class Listening(RateLimits):
-        def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
-            told.append((requests, tokens))
+        def follow(self, unit: str, quota: Quota) -> None:
+            told.append((unit, quota))
 
     headers = {
         "x-ratelimit-limit-requests": "500",
@@ -264,7 +291,8 @@ def test_the_quotas_of_headers_set_the_pace(
         pace = Hurried()
         pace.server_rates = Listening(pace.clock)
         reply_of(provider, traffic=pace)
-    assert told == [(Quota(500, 499, 60.12), Quota(30000, 29000, 0.02)), (None, None)]
+    quotas = {"requests": Quota(500, 499, 60.12), "tokens": Quota(30000, 29000, 0.02)}
+    assert told == [*quotas.items()]
 
 
 @pytest.mark.parametrize("reset", ["", "soon", "1x", "-1s", "nan", "1s garbage"])

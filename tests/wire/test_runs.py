@@ -365,7 +365,7 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
     monkeypatch.setattr(time, "time", jumping)
     monkeypatch.setattr(Pace, "_wait_for_change", nap)
     with Provider(lambda call: "429-wait-ms" if call.number % 4 == 0 else None) as provider:
-        limits: dict[str, Any] = {"requests_per_minute": 600, "tokens_per_minute": 10**6}
+        limits: dict[str, Any] = {"requests_per_minute": 1200, "tokens_per_minute": 10**7}
         outcomes = run(provider, rows(30), **limits)
     assert reasons(outcomes) == ["label"] * 30
     assert naps

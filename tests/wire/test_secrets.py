@@ -49,7 +49,7 @@ ENDS: dict[str, tuple[Script, int]] = {
     "a bad request, the key repeated": (echo_of_the_key(400), 1),
     "malformed answers": (["malformed"] * 9, 1),
     "broken contracts": (["unknown-key"] * 9, 1),
-    "answers of another kind": (["html", "bad-json", "deep-json", "refusal"], 1),
+    "answers of another kind": (["html", "refusal", "bad-json", "deep-json"], 1),
     "a redirect": (["redirect"] * 9, 1),
     "a redirect, the key repeated": (echo_of_the_key(307), 1),
 }

@@ -132,15 +132,6 @@ def test_texts_of_many_rows_share_a_request(tmp_path: Path) -> None:
     assert sizes == [128, 128]
 
 
-def test_rows_come_back_in_their_order(tmp_path: Path) -> None:
-    """Those that failed stand in their place."""
-    given = [*rows(34), {**rows(1)[0], "id": "empty", "response": " "}, *rows(4, start=34)]
-    with Provider() as provider:
-        found = compare(provider, tmp_path, given)
-    assert [outcome.id for outcome in found] == [row["id"] for row in given]
-    assert reasons(found)[34] == "empty_response"
-
-
 @pytest.mark.parametrize("part", ["question", "response"])
 def test_a_row_without_a_question_or_a_response_is_not_asked_about(
     tmp_path: Path, part: str

@@ -22,6 +22,12 @@ _MOST_DIGITS = 30
 _EVENTS = ("data:", "event:", "id:", "retry:", ":")
 """What a line of an event stream begins with."""
 _ANSWERS = tuple(start.encode() for start in ("{", *_EVENTS))
+_CHARSET = re.compile(
+    r"charset=\"?(iso-8859-1|windows-1252|gb2312|gbk|gb18030|shift_jis)\b", re.IGNORECASE | re.ASCII
+)
+"""Encodings besides Unicode's that servers name and that are read."""
+_WRAPPERS = 2
+"""Objects and lists around a completion at most."""
 ENDLESS = "endless"
 """Reason of the end of an event stream that breaks off."""
 
@@ -31,21 +37,63 @@ def json_of(body: bytes) -> object:
 
     ``None`` if there is neither.
     """
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        text = body[: error.start].decode()
-    text = text.lstrip(_BOM).strip()
+    text = body.decode(errors="replace").lstrip(_BOM).strip()
     try:
         return _streamed(text) if text.startswith(_EVENTS) else _DECODER.raw_decode(text)[0]
     except (ValueError, RecursionError):  # cut off, nested too deeply
         return None
 
 
-def in_utf8(body: bytes) -> bytes:
-    """Return a body in UTF-8, where a server writes JSON in UTF-16 or UTF-32."""
-    encoding = json.detect_encoding(body)
-    return body if encoding.startswith("utf-8") else body.decode(encoding, "replace").encode()
+def unwrapped(values: object, body: bytes) -> tuple[object, bytes]:
+    """Return a completion and its JSON, without what gateways put around it.
+
+    Some put it into an object, such as ``{"code": 0, "data": ...}``, into a list or into a text.
+
+    Args:
+        values: the value of a body, returned as it is unless it holds a completion.
+        body: the body.
+    """
+    if isinstance(values, str):
+        body = values.encode("utf-8", "replace")
+        values = json_of(body)
+    path = None if at(values, "error") else _path_of_choices(values)
+    return (at(values, *path), verbatim(body, *path).encode()) if path else (values, body)
+
+
+def _path_of_choices(value: object, depth: int = _WRAPPERS) -> tuple[str | int, ...] | None:
+    """Return the path of the object that has the choices of a completion; ``None`` without one."""
+    if list_of(at(value, "choices")):
+        return ()
+    inner: list[tuple[Any, object]] = []
+    if isinstance(value, dict):
+        inner = [*value.items()]
+    elif len(list_of(value)) == 1:
+        inner = [(0, list_of(value)[0])]
+    for step, one in inner if depth else ():
+        path = _path_of_choices(one, depth - 1)
+        if path is not None:
+            return (step, *path)
+    return None
+
+
+def in_utf8(body: bytes, content_type: str = "") -> bytes:
+    """Return a body in UTF-8, where a server writes JSON in another encoding.
+
+    Args:
+        body: the body; UTF-16 and UTF-32 are known by their first bytes.
+        content_type: its header. Servers name an encoding there by default that the body does not
+            have, so it counts only if the body is not UTF-8.
+    """
+    encoding: str = json.detect_encoding(body)
+    if encoding.startswith("utf-8"):
+        named = _CHARSET.search(content_type)
+        if named is None:
+            return body
+        try:
+            return body.decode().encode()
+        except UnicodeDecodeError:
+            encoding = named[1]
+    return body.decode(encoding, "replace").encode()
 
 
 def begins_answer(body: bytes) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from labeler.data.options import JUDGE, MAIN, REPEATS, ExampleOptions, Option
+from labeler.extensions import importer
 from labeler.judges.options import JudgeLike, JudgeOptions
 from labeler.labeling.options import RunOptions, SeveralJudges
-from labeler.lazy import importer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from labeler.data.options import REPEATS, ExampleOptions, Option
+from labeler.extensions import importer
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import Dollars, RunOptions
-from labeler.lazy import importer
 
 if TYPE_CHECKING:
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
