@@ -25,13 +25,7 @@ from labeler.data.documents import (
     with_unused,
 )
 from labeler.data.parsing import REQUIRED, joined_id, said, with_metadata
-from labeler.data.written_values import (
-    NotWritten,
-    Unreadable,
-    is_missing,
-    written_or_same,
-    written_value,
-)
+from labeler.data.written_values import Unreadable, is_missing, written_or_same, written_value
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 
@@ -456,12 +450,8 @@ def _spelled(value: Mapping[str, Any], name: str) -> str | None:
 
 def _opened(value: object) -> object:
     """Return the value that a step leads into; a text is read as the list or object it holds."""
-    if not isinstance(value, str):
-        return value
     try:
         return written_value(value)
-    except NotWritten:
-        return value
     except Unreadable as error:
         raise NoValue(f"a text looks like a list and cannot be read: {error}") from error
 

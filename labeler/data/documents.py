@@ -12,13 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
-from labeler.data.written_values import (
-    NotWritten,
-    Unreadable,
-    is_missing,
-    written_or_same,
-    written_value,
-)
+from labeler.data.written_values import Unreadable, is_missing, written_or_same, written_value
 from labeler.errors import BadRow, kind_of
 from labeler.sentences.conversation import read_content
 
@@ -322,13 +316,11 @@ def documents_in(
     if isinstance(value, str):
         if is_missing(value):
             raise missing_field("documents", value, where)
-        text = value
-        try:
-            value = _written_list(text, where)
-        except NotWritten:
+        text, value = value, _opened(value, where)
+        if isinstance(value, str):
             if split is None:
                 fault = f"{_NO_LIST}, got a text; {remedy.replace('COLUMN', column)}"
-                raise _bad(where, fault) from None
+                raise _bad(where, fault)
             parts = (part for part in text.split(split) if part.strip())
             return [one for part in parts for one in _part_of(part, where)], frozenset({text})
     items: Sequence[Any] = value if isinstance(value, list | tuple) else [None]
@@ -344,11 +336,10 @@ def documents_in(
     return [document.text for document in known], used
 
 
-def _written_list(text: str, where: str) -> object:
-    """Return the list or object that a text of documents holds.
+def _opened(text: str, where: str) -> object:
+    """Return the list or object that a text of documents holds; else the text.
 
     Raises:
-        NotWritten: it holds none.
         BadRow: it looks like one and cannot be read.
     """
     try:
@@ -363,10 +354,7 @@ def _written_list(text: str, where: str) -> object:
 
 def _part_of(text: str, where: str) -> Sequence[str]:
     """Return the documents in a part of a text: the items of a list in it, or the part itself."""
-    try:
-        found = read_documents(_written_list(text, where)) or [None]
-    except NotWritten:
-        return [text]
+    found = read_documents(_opened(text, where)) or [None]
     known = [document.text for document in found if document is not None]
     return known if len(known) == len(found) else [text]
 
@@ -435,13 +423,10 @@ def documents_of(value: object, *, named: bool = False) -> Found:
         value: a list of documents, an object that holds one, or a single document.
         named: True to accept only a list under a known name, as the answer of a chain may have.
     """
-    if isinstance(value, str):
-        try:
-            value = written_value(value)
-        except NotWritten:
-            pass
-        except Unreadable:
-            return Found((), 1)
+    try:
+        value = written_value(value)
+    except Unreadable:
+        return Found((), 1)
     if value in (None, "", [], {}):
         return Found()
     if isinstance(value, Mapping) and (listed := _listed(value, named=named)) is not None:

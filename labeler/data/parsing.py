@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from labeler.catalog import snake_case
 from labeler.data.documents import documents_in, empty_remedy, missing_field, unused
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
@@ -399,6 +401,26 @@ def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tupl
 
         if has_other_answers(response):
             yield "choices", "a response of several choices that differ; the first is judged"
+    for column, value in read.items():
+        field = _UNREAD.get(snake_case(column)) if isinstance(column, str) else None
+        is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
+        if field and read.get(field) is None and is_value:
+            path = shlex.quote(f"{field}={column}")
+            yield column, f"{column!r} and no {field!r}: --map {path} reads it"
+
+
+_ANSWERS = (
+    *("ground_truth", "gold", "gold_answer", "golden_answer", "correct_answer", "ideal_answer"),
+    *("reference_answer", "expected_answer", "expected_output", "expected_response"),
+)
+_UNREAD = {
+    # As pandas calls an index without a name in a table: __index_level_0__.
+    **dict.fromkeys(("id", "qid", "query_id", "question_id", "example_id", "index_level_0"), "id"),
+    **dict.fromkeys(("history", "chat_history", "conversation_history"), "history"),
+    **dict.fromkeys(("tool_output", "tool_outputs", "tool_results"), "tool_outputs"),
+    **dict.fromkeys(("reference", *_ANSWERS, *(f"{name}s" for name in _ANSWERS)), "reference"),
+}
+"""Columns, in snake case, that may be meant as a field that has another name or spelling."""
 
 
 def _reference(value: object) -> object:

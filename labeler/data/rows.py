@@ -45,16 +45,6 @@ _MOST_MEMORY = 64 << 20
 """Bytes of first rows that are held, roughly."""
 _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in the error about all rows."""
-_UNREAD = {
-    **dict.fromkeys(("_id", "ID", "qid", "query_id", "question_id", "example_id"), "id"),
-    "__index_level_0__": "id",  # as pandas calls an index without a name in a table
-    **dict.fromkeys(("chat_history", "conversation_history"), "history"),
-    **dict.fromkeys(
-        ("ground_truth", "ground_truths", "gold_answer", "correct_answer"), "reference"
-    ),
-    **dict.fromkeys(("reference_answer", "expected_answer", "expected_output"), "reference"),
-}
-"""Columns that may be meant as another field."""
 _Fields: TypeAlias = Mapping[str, Any]
 _CACHE = 8_000
 """Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
@@ -234,11 +224,6 @@ class _RowConverter:
         if mark := garbled(one for one in shown if isinstance(one, str)):
             text = f"a text with {mark!r} or the like, as of a wrong encoding or a tokenizer"
             self._note("garbled", text)
-        for column, field in _UNREAD.items():
-            if column not in fields or fields.get(field) is not None:
-                continue
-            if isinstance(fields[column], str | int | list):
-                self._note(column, f"{column!r} and no {field!r}: --map {field}={column} reads it")
 
     def _note_printed(self, name: str, text: object, path: str) -> None:
         if isinstance(text, str) and is_printed(text):

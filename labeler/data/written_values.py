@@ -7,7 +7,6 @@ printed objects such as ``Document(page_content='first', metadata={})``. Nothing
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -65,10 +64,6 @@ _ELIDED = "..."
 """The end of a text that was shortened when its object was printed."""
 
 
-class NotWritten(ValueError):
-    """A text that holds no list or object."""
-
-
 class Unreadable(ValueError):
     """A text that begins like a list or an object and cannot be read as one."""
 
@@ -78,35 +73,32 @@ def is_missing(value: object) -> bool:
     return value is None or (isinstance(value, str) and value.strip() in MISSING)
 
 
-def written_value(text: str) -> Any:  # noqa: ANN401 - any JSON
-    """Return the list or mapping that a text holds.
+def written_value(value: object) -> object:
+    """Return the list or mapping that a text holds; any other text or value as it is.
 
     Raises:
-        NotWritten: it is a text like any other, perhaps one that begins with a bracket.
-        Unreadable: it begins like a list, and is cut off, of another form or too large.
+        Unreadable: the text begins like a list, and is cut off, of another form or too large.
     """
-    if not _OPENING.match(text):
-        raise NotWritten
-    text = text.strip().strip("\ufeff")
+    if not isinstance(value, str) or not _OPENING.match(value):
+        return value
+    text = value.strip().strip("\ufeff")
     if len(text) > _LONGEST or has_too_many_parts(text):
         raise Unreadable("it is too large")
     try:
-        value = load_json(text)
+        found = load_json(text)
     except (ValueError, RecursionError):
-        value = _printed(text)
-    if isinstance(value, str):  # JSON in JSON
-        return written_value(value)
-    if not isinstance(value, list | dict):
-        raise NotWritten
-    return value
+        found = _printed(text)
+    if isinstance(found, str):  # JSON in JSON
+        found = written_value(found)
+    return found if isinstance(found, list | dict) else value
 
 
 def written_or_same(value: object) -> object:
-    """Return the list or object that a text holds, or else the value itself."""
-    if isinstance(value, str) and _OPENING.match(value):
-        with contextlib.suppress(NotWritten, Unreadable):
-            return written_value(value)
-    return value
+    """Return the list or mapping that a text holds; an unreadable text as it is, too."""
+    try:
+        return written_value(value)
+    except Unreadable:
+        return value
 
 
 def is_printed(text: str) -> bool:
@@ -120,17 +112,20 @@ def garbled(texts: Iterable[str]) -> str:
     return next((mark for text in texts for mark in _GARBLED if mark in text), "")
 
 
-def _printed(text: str) -> Any:  # noqa: ANN401 - any JSON
+def _printed(text: str) -> object:
+    """Return the value that Python prints as this text; ``None`` if it is a text like any other.
+
+    Raises:
+        Unreadable: it begins like a list, and is cut off or of another form.
+    """
     reader = _Reader(f"Fields({text})" if _FIELDS.match(text) else text)
     try:
         value = reader.value(_DEEPEST)
     except ValueError as error:
         if (_START.match(text) and not _goes_on(text)) or reader.is_too_deep:
             raise Unreadable(str(error)) from error
-        raise NotWritten from error
-    if reader.rest:
-        raise NotWritten
-    return value
+        return None
+    return None if reader.rest else value
 
 
 def _goes_on(text: str) -> bool:

@@ -15,7 +15,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from typing import Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.concurrency import Health, Level, Outage
-from labeler.judges.limits import LONGEST_WAIT, MINUTE, Budget, Limits, Quota, RateLimits, Size
+from labeler.judges.limits import LONGEST_WAIT, MINUTE, Budget, Limits, RateLimits, Size, quota_of
 
 T = TypeVar("T")
 
@@ -89,12 +89,18 @@ class SentRequest:
         """Report a rate limit error; nothing was charged."""
         self.end, self.cost = "limited", Decimal(0)
 
-    def quotas(self, *, requests: Quota | None, tokens: Quota | None) -> None:
-        """Report the rate limits that the server's headers name."""
-        for quota in (requests, tokens):
-            if quota is not None and quota.remaining < 1:
-                self.refill = min(MINUTE, max(self.refill, quota.reset))
-        self.rates.follow(requests, tokens)
+    def quotas(self, headers: Mapping[str, str]) -> None:
+        """Report the rate limits that a response's headers name.
+
+        Args:
+            headers: names in lower case, or found in any case.
+        """
+        for unit in ("requests", "tokens"):
+            quota = quota_of(headers, unit)
+            if quota is not None:
+                if quota.remaining < 1:
+                    self.refill = min(MINUTE, max(self.refill, quota.reset))
+                self.rates.follow(unit, quota)
 
 
 @dataclass

@@ -227,6 +227,8 @@ _CONTENT = (
     *("value", "message_content", "message_content.text", "refusal"),
 )
 """Names of a content, in their order."""
+_SAID = ("utterance", "message")
+"""Names of the text of a message that has none of these."""
 _KINDS = ("type", "part_kind", "block_type", "message_content.type")
 """Names of a part's type."""
 _OUTPUT = ("output", "outputs", "result", "results")
@@ -253,8 +255,24 @@ class Content(NamedTuple):
 
 
 def message_content(message: Mapping[str, Any]) -> Content | None:
-    """Return the content of a message; ``None`` if it is of an unknown form."""
-    return read_content(_first(message, _CONTENT))
+    """Return the content of a message; ``None`` if it is of an unknown form.
+
+    A turn's text under an unknown name counts as a part that is not read, of this name.
+    """
+    if not message.keys().isdisjoint(_CONTENT):
+        return read_content(_first(message, _CONTENT))
+    if (said := _first(message, _SAID)) is not None:
+        return read_content(said)
+    has_parts = any(isinstance(part, Mapping | list | tuple) for part in message.values())
+    if has_parts or _role(message) not in _SPEAKERS:
+        return Content()
+    return Content(media=tuple(name for name in message if _is_unread(message, name)))
+
+
+def _is_unread(message: Mapping[str, Any], name: str) -> bool:
+    """Return True for a field with several words other than a thought."""
+    is_text = isinstance(message[name], str) and len(message[name].split()) > 1
+    return is_text and not snake_case(str(name)).endswith(_SILENT)
 
 
 def read_content(content: object, levels: int = _DEEPEST) -> Content | None:

@@ -108,6 +108,8 @@ def test_scores_keep_them_as_metadata() -> None:
         ({"history": [{**TURNS[0], "role": "assistant"}, TURNS[1]]}, True),
         ({"tool_outputs": ["30 euros are 34 dollars.", "Done."]}, True),
         ({"history": [{"role": "human", "text": TURNS[0]["text"]}, TURNS[1]]}, False),
+        ({"history": [{"speaker": "user", "utterance": TURNS[0]["text"]}, TURNS[1]]}, False),
+        ({"history": [{"role": "user", "message": TURNS[0]["text"]}, TURNS[1]]}, False),
         ({"history": [{"role": "system", "content": "Be kind."}, *TURNS]}, False),
         ({"tool_outputs": ["30 euros are 33 dollars.", {"text": "Done."}]}, False),
     ],

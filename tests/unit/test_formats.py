@@ -572,6 +572,15 @@ def test_times_and_numbers_of_tables_become_json(tmp_path: Path) -> None:
     assert found == {"domain": "x", "at": "1970-01-01T00:00:00+00:00", "on": "2026-01-02"}
 
 
+def test_an_unreadable_value_of_a_table_fails_its_row_alone() -> None:
+    """A time far beyond the years of Python stands in the second row."""
+    times = pa.array([0, 10**15], pa.timestamp("s"))
+    found = list(open_rows(table([GOOD, GOOD | {"id": "2"}]).append_column("at", times)))
+    assert [row.where for row in found] == ["row 1", "row 2"]
+    assert isinstance(found[0].content, Example)
+    assert getattr(found[1].content, "reason", None) == "wrong_type"
+
+
 class NAType:
     """What pandas calls a missing value."""
 
@@ -859,6 +868,10 @@ def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:
         ("__index_level_0__", "id"),
         ("chat_history", "history"),
         ("ground_truth", "reference"),
+        ("questionId", "id"),
+        ("toolOutputs", "tool_outputs"),
+        ("expectedAnswers", "reference"),
+        ("Reference", "reference"),
     ],
 )
 def test_columns_that_may_be_a_field_are_counted(column: str, field: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import asdict
 from decimal import Decimal
 from functools import partial
 from typing import Any, TypeVar
@@ -19,6 +20,16 @@ from labeler.judges.pace import BudgetSpent, Pace, Stopped
 from support.virtual_time import now, run
 
 T = TypeVar("T")
+
+
+def stated(**quotas: Quota | None) -> dict[str, str]:
+    """The headers that name quotas by unit."""
+    return {
+        f"x-ratelimit-{name}-{unit}": str(value)
+        for unit, quota in quotas.items()
+        if quota is not None
+        for name, value in asdict(quota).items()
+    }
 
 
 class Server:
@@ -88,7 +99,7 @@ class Load:
             while True:
                 async with self.pace.request(record, Size(tokens=100)) as sent:
                     status, quota = await self.server.answer()
-                    sent.quotas(requests=quota, tokens=None)
+                    sent.quotas(stated(requests=quota))
                     if status == 200:
                         sent.answered(tokens=100)
                         self.pace.labeled()
@@ -399,7 +410,7 @@ def test_a_wait_that_the_headers_ask_for_is_reported_and_may_be_too_long() -> No
         notices: list[str] = []
         pace = Pace(4, limits, notice=notices.append, clock=now)
         async with pace.request(1, Size()) as sent:
-            sent.quotas(requests=Quota(200, 0, 86400), tokens=None)
+            sent.quotas(stated(requests=Quota(200, 0, 86400)))
             sent.answered()
         async with pace.request(2, Size()):
             return notices
@@ -421,7 +432,7 @@ def test_a_limit_that_is_used_up_tells_when_it_is_whole_again(
 
     async def work() -> float:
         async with Pace(clock=now).request(1, Size()) as sent:
-            sent.quotas(requests=requests, tokens=tokens)
+            sent.quotas(stated(requests=requests, tokens=tokens))
             return sent.refill
 
     assert served(work) == refill

@@ -580,6 +580,30 @@ def test_a_file_that_cannot_be_read_does_not_keep_others_from_being_collected(
     assert len(stored(tmp_path)[0]) == 1
 
 
+def test_a_batch_that_is_lost_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that the queue had no room for is sent, though the one before it never ends."""
+    monkeypatch.setattr(folder, "MOST_LINES", 1)
+    with Provider(batches=[never(), fails("token_limit_exceeded")]) as provider:
+        submit(provider, tmp_path, rows(2))
+        del provider.batches.all["batch_0001"]
+        done = collect(provider, tmp_path)
+        assert (done.stuck, done.still_open, done.results.labeled) == (1, 1, 1)
+
+
+def test_what_follows_a_batch_that_is_stuck_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """Requests that are sent again wait for their batch, and a lost one is never collected."""
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(1))
+        (batch,) = folders(tmp_path)
+        like = Batch(path=batch.path, created=batch.created, spec=batch.spec, lines=0)
+        folder.place(folder.write_batches(like, ((one, b"{}") for one in batch.requests())))
+        del provider.batches.all["batch_0001"]
+        done = collect(provider, tmp_path)
+        assert (done.stuck, done.still_open, len(provider.batches.all)) == (1, 2, 0)
+
+
 def test_an_estimate_leaves_out_what_open_batches_answer(tmp_path: Path) -> None:
     """As a run does."""
     with Provider() as provider:

@@ -518,7 +518,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 class Compressed(LentResponse):
     """A response that was made without a connection."""
 
-    headers = _headers = CIMultiDictProxy(CIMultiDict({"content-encoding": "gzip"}))
+    headers = CIMultiDictProxy(CIMultiDict({"content-encoding": "gzip"}))
     _closed = True
 
 

@@ -206,7 +206,12 @@ def test_an_untidy_server_still_labels(behavior: str) -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "charset"),
-    [("latin-1", "ISO-8859-1"), ("gbk", "gbk"), ("utf-8", "iso-8859-1"), ("utf-8", "x-unknown")],
+    [
+        ("latin-1", "ISO-8859-1"),
+        ("gbk", "gbk"),
+        ("utf-8", "iso-8859-1"),
+        ("utf-8", "a'b; charset*0*="),
+    ],
 )
 def test_the_charset_of_the_headers_counts_where_a_body_is_no_utf_8(
     encoding: str, charset: str
@@ -267,11 +272,11 @@ def test_the_quotas_of_headers_set_the_pace(
     sent: Callable[..., Behavior], spelled: Callable[[str], str]
 ) -> None:
     """What the server says of its limits reaches the pace, also with an error or a page."""
-    told: list[tuple[Quota | None, Quota | None]] = []
+    told: list[tuple[str, Quota]] = []
 
     class Listening(RateLimits):
-        def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
-            told.append((requests, tokens))
+        def follow(self, unit: str, quota: Quota) -> None:
+            told.append((unit, quota))
 
     headers = {
         "x-ratelimit-limit-requests": "500",
@@ -286,7 +291,8 @@ def test_the_quotas_of_headers_set_the_pace(
         pace = Hurried()
         pace.server_rates = Listening(pace.clock)
         reply_of(provider, traffic=pace)
-    assert told == [(Quota(500, 499, 60.12), Quota(30000, 29000, 0.02)), (None, None)]
+    quotas = {"requests": Quota(500, 499, 60.12), "tokens": Quota(30000, 29000, 0.02)}
+    assert told == [*quotas.items()]
 
 
 @pytest.mark.parametrize("reset", ["", "soon", "1x", "-1s", "nan", "1s garbage"])

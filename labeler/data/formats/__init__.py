@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
@@ -37,7 +37,7 @@ from labeler.errors import BadRow, LabelerError, UsageError, path_in
 from labeler.version import install_command
 
 _NEED_PYARROW = frozenset({"parquet", "arrow"})
-MOST_COLUMNS = 10_000
+_MOST_COLUMNS = 10_000
 """Largest number of columns of a table."""
 
 
@@ -285,9 +285,17 @@ def read_source(name: str) -> Iterator[Raw]:
     return read_file(name) if is_rereadable(name) else read_json_lines(name)
 
 
-def twice(names: Iterable[str]) -> str | None:
-    """Return the first name that stands there more than once, if any."""
-    return next((name for name, count in Counter(names).items() if count > 1), None)
+def check_names(where: str, names: Sequence[str]) -> None:
+    """Reject a table with too many columns, or with two of one name.
+
+    Raises:
+        UsageError: the message names the table or the place of its first line.
+    """
+    if len(names) > _MOST_COLUMNS:
+        raise UsageError(f"{where}: {len(names)} columns; at most {_MOST_COLUMNS} are read")
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise UsageError(f"{where}: column {repeated!r:.40} stands twice; give each its own name")
 
 
 _PANDAS_MISSING = frozenset({"NAType", "NaTType"})

@@ -10,14 +10,14 @@ types, and pandas metadata is ignored.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeler.data.formats import MOST_COLUMNS, Raw, plain_row, twice
+from labeler.data.formats import Raw, Source, check_names, plain_row
 from labeler.data.lines import LONGEST_LINE, open_bytes, unreadable
 from labeler.errors import BadRow, UsageError
 
@@ -83,22 +83,21 @@ def _check_messages(name: str, source: IO[bytes]) -> None:
             )
 
 
-def table_rows(value: object) -> Iterator[dict[str, Any]]:
-    """Read the rows of an Arrow table, or of an object with the Arrow stream protocol.
+def table_source(value: Any) -> Source:  # noqa: ANN401 - of any package
+    """Return the rows of an Arrow table, or of an object with the Arrow stream protocol.
 
-    Raises:
-        UsageError: the table has columns that rows cannot have.
+    A stream is read into memory, so that its rows can be read more than once. Reading raises a
+    UsageError if the table has columns that rows cannot have.
     """
-    with arrow_errors("the table"):
-        table = pa.table(value)
-        check_schema("the table", table.schema)
-        for batch in table.to_batches(max_chunksize=BATCH):
-            yield from _in_microseconds(batch).to_pylist()
+    given = value.read_all() if isinstance(value, pa.RecordBatchReader) else value
 
+    def rows() -> Iterator[Raw]:
+        with arrow_errors("the table"):
+            table = pa.table(given)
+            check_schema("the table", table.schema)
+            yield from raw_rows("", table.to_batches())
 
-def rereadable(value: object) -> object:
-    """Return a table that can be read more than once; a stream is read into memory."""
-    return value.read_all() if isinstance(value, pa.RecordBatchReader) else value
+    return Source(rows, lambda: len(given) if isinstance(given, Sized) else None)
 
 
 @contextmanager
@@ -131,13 +130,9 @@ def check_schema(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has 
     """Reject columns that no row can have.
 
     Raises:
-        UsageError: a column holds bytes, or two columns have the same name.
+        UsageError: a column holds bytes, or as in :func:`check_names`.
     """
-    if len(schema.names) > MOST_COLUMNS:
-        raise UsageError(f"{name} has {len(schema.names)} columns; at most {MOST_COLUMNS} are read")
-    repeated = twice(schema.names)
-    if repeated is not None:
-        raise UsageError(f"{name}: column {repeated!r:.40} stands twice; give each its own name")
+    check_names(name, schema.names)
     for field in schema:
         if _holds_bytes(field.type):
             raise UsageError(
@@ -159,7 +154,7 @@ def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[
     """Yield the rows of record batches.
 
     Args:
-        name: name of the file.
+        name: name of the file; empty for a table from Python.
         batches: all of its batches, or consecutive ones.
         before: number of rows in the file before these.
     """
@@ -169,7 +164,7 @@ def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[
         for batch in (part for n in starts for part in rows_in_pieces(whole.slice(n, BATCH))):
             for row in _values(_in_microseconds(batch)):
                 number += 1
-                where = f"{name}:row {number}"
+                where = f"{name}:row {number}" if name else f"row {number}"
                 if isinstance(row, Exception):
                     yield Raw(where, _unreadable(where, row))
                 else:

@@ -18,7 +18,7 @@ from typing import Any
 
 from labeler.data.columns import Columns
 from labeler.data.documents import read_document
-from labeler.data.formats import Raw, Source, plain, plain_row, require_pyarrow, twice
+from labeler.data.formats import Raw, Source, check_names, plain, plain_row, require_pyarrow
 from labeler.data.presets import has_fields, meaning_of
 from labeler.errors import BadRow, UsageError
 from labeler.labels.signature import canonical_json
@@ -426,18 +426,16 @@ def _table(given: Any) -> Source | None:  # noqa: ANN401 - of any package
     if library == "polars" and hasattr(given, "iter_rows"):
         read = partial(given.iter_rows, named=True)
     elif library == "pandas" and hasattr(given, "columns"):
-        if (name := twice(map(str, given.columns))) is not None:
-            raise UsageError(f"the frame has two columns {name!r:.40}; give each its own name")
+        check_names("the frame", list(map(str, given.columns)))
         read = partial(_pandas_rows, given)
     elif library == "datasets":
         unformatted = getattr(given, "with_format", None)  # rows may be set to be tables
         read = (unformatted(None) if unformatted else given).__iter__
     elif hasattr(given, "__arrow_c_stream__"):
         require_pyarrow("an Arrow table")
-        from labeler.data.formats.arrow_files import rereadable, table_rows  # noqa: PLC0415 - loads pyarrow
+        from labeler.data.formats.arrow_files import table_source  # noqa: PLC0415 - loads pyarrow
 
-        given = rereadable(given)
-        read = partial(table_rows, given)
+        return table_source(given)
     else:
         return None
     total = len(given) if isinstance(given, Sized) else None

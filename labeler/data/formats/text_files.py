@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
-from labeler.data.formats import MOST_COLUMNS, Raw, json_rows, read_json_lines, twice
+from labeler.data.formats import Raw, check_names, json_rows, read_json_lines
 from labeler.data.formats.objects import rows_within
 from labeler.data.lines import (
     BOM,
@@ -169,11 +169,7 @@ def _header(cells: Sequence[str], where: str) -> list[str]:
             f"{where}: cells are separated by {separator[0]!r} here; separate them by commas, "
             "semicolons or tabs (.csv), or by tabs (.tsv)"
         )
-    if len(names) > MOST_COLUMNS:
-        raise UsageError(f"{where}: {len(names)} columns; at most {MOST_COLUMNS} are read")
-    repeated = twice(filter(None, names))
-    if repeated is not None:
-        raise UsageError(f"{where}: column {repeated!r:.40} stands twice; give each its own name")
+    check_names(where, list(filter(None, names)))
     return names
 
 

@@ -22,6 +22,7 @@ from labeler.judges.openai.reading import (
     at,
     begins_answer,
     find_object,
+    json_of,
     list_of,
     parse_object,
     unquoted,
@@ -130,7 +131,9 @@ def unreadable(body: bytes) -> ObservedError:
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
-    values, text = unwrapped(body)
+    values, text = json_of(body), body
+    if not at(values, "choices"):
+        values, text = unwrapped(values, body)
     if not isinstance(values, dict):
         return Completion(error=unreadable(body))
     return read_completion(values, text)
@@ -167,6 +170,7 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         found = (*found, "other_choices")
     usage, read = counts_of(values.get("usage"), is_empty=not (content or thought))
     error = _error(values, choice, message, content, is_parsed=is_parsed)
+    logprobs = object_of(choice.get("logprobs"))
     if message is None and usage and error == ObservedError("no_choices"):
         error = ObservedError("slipped")  # it was paid for
     if error is not None and error.kind == "oversized":
@@ -180,7 +184,7 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         input_tokens=read,
         model=fact_of(values.get("model")),
         fingerprint=fact_of(values.get("system_fingerprint")),
-        tokens=() if error else _tokens(object_of(choice.get("logprobs"))),
+        tokens=_tokens(logprobs) if logprobs and not error else (),
     )
 
 
@@ -240,8 +244,9 @@ def stated_fault(values: Mapping[str, Any], answers: str) -> object:
     error: object = values.get("error")
     if isinstance(error, dict) and not any(error.values()):  # the fields of an error without one
         error = None
-    has_words = any(text_of(values.get(name)) for name in _WORDS)
-    return error or (not values.get(answers) and has_words and values)
+    if error or values.get(answers):
+        return error
+    return any(text_of(values.get(name)) for name in _WORDS) and values
 
 
 def response_error(body: bytes, status: int, wait: float | None = None) -> ObservedError:
@@ -265,6 +270,7 @@ def stated_error(
     """
     if isinstance(body, list) and body:  # as Gemini sends it
         body = body[0]
+    body = object_of(at(body, "detail")) or body  # as FastAPI wraps it
     fields = object_of(at(body, "error")) or object_of(body)
     if status is None:
         stated = (number_of(str(fields.get(name))) for name in ("code", "status"))

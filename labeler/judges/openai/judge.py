@@ -33,7 +33,6 @@ from labeler.judges.openai.retries import (
     is_retried,
     look_up,
     report_failure,
-    report_quotas,
     report_usage,
     retrying,
 )
@@ -257,7 +256,7 @@ class HostedJudge:
         Raises:
             AttemptFailed: there is no usable one.
         """
-        report_quotas(sent, self.form.quotas(response.headers))
+        sent.quotas(self.form.quotas(response.headers))
         completion = self.form.read(response.whole, asked)
         if completion.error is not None:
             response.spoil()  # as after an error status
@@ -276,7 +275,7 @@ class HostedJudge:
         self, log: AttemptLog, sent: SentRequest, asked: Request, failed: AttemptFailed
     ) -> AttemptFailed:
         """Report a request without an answer; without the fields for caching if only they fail."""
-        report_quotas(sent, self.form.quotas(failed.headers))
+        sent.quotas(self.form.quotas(failed.headers))
         failed = report_failure(log.pace, sent, failed)
         if asked.cached and rejects_caching(failed.observed):
             failed.again, failed.stops, health = True, False, log.pace.health

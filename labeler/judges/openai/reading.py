@@ -22,7 +22,9 @@ _MOST_DIGITS = 30
 _EVENTS = ("data:", "event:", "id:", "retry:", ":")
 """What a line of an event stream begins with."""
 _ANSWERS = tuple(start.encode() for start in ("{", *_EVENTS))
-_CHARSETS = frozenset({"iso-8859-1", "windows-1252", "gb2312", "gbk", "gb18030", "shift_jis"})
+_CHARSET = re.compile(
+    r"charset=\"?(iso-8859-1|windows-1252|gb2312|gbk|gb18030|shift_jis)\b", re.IGNORECASE | re.ASCII
+)
 """Encodings besides Unicode's that servers name and that are read."""
 _WRAPPERS = 2
 """Objects and lists around a completion at most."""
@@ -42,12 +44,15 @@ def json_of(body: bytes) -> object:
         return None
 
 
-def unwrapped(body: bytes) -> tuple[object, bytes]:
-    """Return the values of a completion and their JSON, without what gateways put around it.
+def unwrapped(values: object, body: bytes) -> tuple[object, bytes]:
+    """Return a completion and its JSON, without what gateways put around it.
 
     Some put it into an object, such as ``{"code": 0, "data": ...}``, into a list or into a text.
+
+    Args:
+        values: the value of a body, returned as it is unless it holds a completion.
+        body: the body.
     """
-    values = json_of(body)
     if isinstance(values, str):
         body = values.encode("utf-8", "replace")
         values = json_of(body)
@@ -71,22 +76,23 @@ def _path_of_choices(value: object, depth: int = _WRAPPERS) -> tuple[str | int, 
     return None
 
 
-def in_utf8(body: bytes, charset: str | None = None) -> bytes:
+def in_utf8(body: bytes, content_type: str = "") -> bytes:
     """Return a body in UTF-8, where a server writes JSON in another encoding.
 
     Args:
         body: the body; UTF-16 and UTF-32 are known by their first bytes.
-        charset: the encoding that its headers name. Servers name one by default that the body does
-            not have, so it counts only if the body is not UTF-8.
+        content_type: its header. Servers name an encoding there by default that the body does not
+            have, so it counts only if the body is not UTF-8.
     """
     encoding: str = json.detect_encoding(body)
     if encoding.startswith("utf-8"):
-        if (charset or "").lower() not in _CHARSETS:
+        named = _CHARSET.search(content_type)
+        if named is None:
             return body
         try:
             return body.decode().encode()
         except UnicodeDecodeError:
-            encoding = str(charset)
+            encoding = named[1]
     return body.decode(encoding, "replace").encode()
 
 

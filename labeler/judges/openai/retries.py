@@ -7,7 +7,7 @@ the pace of the run holds them back and learns how each one ended.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,6 @@ from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.limits import quota_of
 from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
@@ -130,11 +129,6 @@ def final_error(
     if failed.stops:
         return FatalJudgeError(message, reason=rule.reason, attempts=sent)
     return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting, **facts)
-
-
-def report_quotas(sent: SentRequest, headers: Mapping[str, str]) -> None:
-    """Report the rate limits that a response's headers name."""
-    sent.quotas(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
 
 
 def report_usage(sent: SentRequest, usage: Usage | None, price: Price | None) -> None:

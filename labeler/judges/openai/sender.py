@@ -193,22 +193,19 @@ class LentResponse(ClientResponse):
             OversizedBody: as for :meth:`pieces`.
             DamagedBody: the same.
         """
+        pieces = list[bytes]()
         try:
-            await self._receive()
+            try:
+                async for piece in self.pieces(LARGEST_BODY):
+                    pieces.append(piece)
+            finally:  # also if time is up
+                content_type = self.headers.get("content-type", "")
+                self.whole = in_utf8(b"".join(pieces), content_type)
         except (ClientPayloadError, DamagedBody):
             if not self.keep():
                 raise
         self._is_read = True
         return self.whole
-
-    async def _receive(self) -> None:
-        """Take in the body, as far as it comes."""
-        pieces = list[bytes]()
-        try:
-            async for piece in self.pieces(LARGEST_BODY):
-                pieces.append(piece)
-        finally:
-            self.whole = in_utf8(b"".join(pieces), self.charset)
 
     def keep(self) -> bool:
         """Return True if what was read suffices: a complete JSON value, or any error's status."""

@@ -150,17 +150,17 @@ class _Collector:
     _noticed: set[str] = field(default_factory=set)
     _failed: Counter[str] = field(default_factory=Counter)
     """Looks at each ended batch that brought no answers."""
+    _stuck: set[str] = field(default_factory=set)
+    """Open batches that waiting does not help, as of the latest look."""
     _fatal: list[LabelerError] = field(default_factory=list)
 
     async def collect(self, *, wait: bool) -> Collection:
         """Look once, or until every batch has ended."""
         pause = _FIRST_PAUSE
-        await self._look()
-        while wait and self.done.still_open > self.done.stuck:
+        while await self._look() and wait:
             # Jitter on the upper half, so that many waiting processes do not ask together.
             await self.client.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
             pause = min(pause * 1.5, _LONGEST_PAUSE)
-            await self._look()
         return self.done
 
     def report(self, message: str) -> None:
@@ -172,18 +172,21 @@ class _Collector:
     def _here(self) -> list[Batch]:
         return batches(self.store.directory, self.name, self.client.base_url)
 
-    async def _look(self) -> None:
-        """Look at every open batch once, and send what is unsent."""
-        self.done.stuck = 0
+    async def _look(self) -> bool:
+        """Look at every open batch once, and send what is unsent; return whether to look again."""
+        self._stuck.clear()
         with locked(self.store.directory):
             for batch in self._here():
                 if batch.state == "created":
                     await self._try(batch, self._collect(batch))
-            for batch in unsent(self._here()):
+            for batch in unsent(self._here(), self._stuck):
                 await self._try(batch, send(batch, self.client))
-            self.done.still_open = sum(batch.is_open for batch in self._here())
+            still_open = [batch.name for batch in self._here() if batch.is_open]
         if self._fatal:
             raise self._fatal[0]
+        self.done.still_open, self.done.stuck = len(still_open), len(self._stuck)
+        # One that asks again follows the batch before it.
+        return any(self._stuck.isdisjoint({name, name.rpartition("-")[0]}) for name in still_open)
 
     async def _try(self, batch: Batch, work: Awaitable[None]) -> None:
         try:
@@ -195,15 +198,15 @@ class _Collector:
             # A failed look loses nothing: the next one may succeed.
             self.report(str(error))
             self._failed[batch.name] += batch.status in ENDED
-            is_given_up = self._failed[batch.name] > _MOST_FAILED
-            if is_given_up:
+            if is_given_up := self._failed[batch.name] > _MOST_FAILED:
                 self.report(
                     f"{batch.name}: it has ended, and {_MOST_FAILED} looks brought no answers: "
                     f"`{batch.command('collect', '--wait')}` looks again, and "
                     f"`{batch.command('cancel', '--drop')}` gives them up, so that its rows can be "
                     "bought again"
                 )
-            self.done.stuck += is_given_up or error.reason in _NEEDS_USER
+            if is_given_up or error.reason in _NEEDS_USER:
+                self._stuck.add(batch.name)
 
     async def _collect(self, batch: Batch) -> None:
         """Collect a batch if it has ended."""

@@ -1,7 +1,7 @@
 """Submissions: rows are handed in, their batches looked at and cancelled; each starts once."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -229,11 +229,15 @@ async def _submit(
     )
 
 
-def unsent(found: list[Batch]) -> list[Batch]:
+def unsent(found: list[Batch], stuck: Collection[str] = ()) -> list[Batch]:
     """Return the batches to send now, of all at one address.
 
     One that was crowded out waits until no other is under way; one that asks again, until the batch
     before it is collected.
+
+    Args:
+        found: all at the address.
+        stuck: names of those that waiting does not help.
     """
     opened = {batch.name for batch in found if batch.is_open}
     waiting = [
@@ -242,7 +246,8 @@ def unsent(found: list[Batch]) -> list[Batch]:
         if batch.state in UNSENT and batch.name.rpartition("-")[0] not in opened
     ]
     fresh = [batch for batch in waiting if not batch.crowded_out]
-    busy = any(batch.state == "created" for batch in found)
+    under_way = {one.name for one in found if one.state == "created" and one.status not in ENDED}
+    busy = under_way.difference(stuck)
     return fresh if fresh or busy else waiting[:1]
 
 

@@ -34,7 +34,6 @@ from labeler.judges.openai.retries import (
     concluded,
     final_error,
     report_failure,
-    report_quotas,
     report_usage,
     retrying,
 )
@@ -196,9 +195,9 @@ class OpenAIEmbedder:
                 )
         except WIRE_ERRORS as error:
             failed = failed_request(error)
-            report_quotas(sent, failed.headers)
+            sent.quotas(failed.headers)
         else:
-            report_quotas(sent, response.headers)
+            sent.quotas(response.headers)
             try:
                 return self._vectors(job, sent, response.content, texts)
             except AttemptFailed as error:
