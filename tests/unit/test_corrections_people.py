@@ -41,7 +41,9 @@ def said(**only: Any) -> set[tuple[object, ...]]:
 def test_every_sentence_of_a_judgment_is_a_human_label() -> None:
     """What is not named is a no."""
     (one,) = SAID[2:]
-    found = labels_of_corrections([one], RECORDS).human.labels
+    human = labels_of_corrections([one], RECORDS).human
+    assert (human.repeated, human.ignored) == (0, ())
+    found = human.labels
     assert [each[1:5] for each in found] == [
         ("relevant", "0a", "ann", 1.0),
         ("relevant", "0b", "ann", 0.0),

@@ -39,7 +39,7 @@ def test_both_forms_are_read_from_csv(tmp_path: Path) -> None:
     """A judgment a row, or a row a record or sentence; an empty cell judges nothing."""
     named = ("id,sentence,annotator,field,value", "r1,a,ann,supported,Yes", "r1,,ann,adherence,0.5")
     found = from_csv(tmp_path, *named)
-    assert told(found) == EXPECTED
+    assert (told(found), found.ignored) == (EXPECTED, ())
     assert found.labels[1].where.endswith("people.csv:3")
     found = from_csv(
         tmp_path,
