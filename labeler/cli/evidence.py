@@ -71,17 +71,16 @@ def certify(
     goal = {"metric": metric, "within": within, "at_least": at_least}
     goal |= {"level": level, "seed": seed, "population": population or None}
     wanted = {name: value for name, value in goal.items() if value is not None}
-    if answers is not None:
-        if doubt is not None:
-            raise UsageError(f"{path} keeps the doubts that it was made with: leave --doubt out")
-        return _continue(labels, path, answers, wanted, output=output)
-    _plan(labels, path, wanted, doubt=doubt, output=output)
-    return 0
+    if answers is None:
+        return _plan(labels, path, wanted, doubt=doubt, output=output)
+    if doubt is not None:
+        raise UsageError(f"{path} keeps the doubts that it was made with: leave --doubt out")
+    return _continue(labels, path, answers, wanted, output=output)
 
 
 def _plan(
     labels: str, path: str, wanted: dict[str, Any], *, doubt: str | None, output: str | None
-) -> None:
+) -> int:
     """Write the first plan."""
     from labeler.evidence.certificate import Goal
     from labeler.evidence.doubt import Doubt
@@ -102,11 +101,10 @@ def _plan(
     made = make_plan(labels_at(labels), goal, None if doubt is None else Doubt.load(doubt))
     write_plan(made, path)
     named = f"{shlex.quote(labels)} --plan {shlex.quote(path)}"
-    next_ = (
-        f"labeler review {named}; or fill in its column answer, and labeler certify {named} "
-        "--answers ANSWERS.csv"
-    )
+    answer = f"labeler certify {named} --answers ANSWERS.csv"
+    next_ = f"labeler review {named}; or fill in its column answer, and {answer}"
     print_lines([f"{made.conclusion} They are in {path}. Next: {next_}"])
+    return 0
 
 
 def _continue(
@@ -179,14 +177,13 @@ def doubt(
     if second_opinion:
         from labeler.judges.embedded import second_opinion as judge
     if output is not None:
-        reject_overwrite([labels, *([human] if human else [])], output)
+        reject_overwrite([labels, *filter(None, [human])], output)
     found = fit_doubt(labels_at(labels), human, judge)
     if output is not None:
         found.save(output)
         notify(f"{output}: model of {plural(found.corrections, 'correction')}")
     if rows:
-        for one in found.verdicts:
-            print_lines([json.dumps(one._asdict(), ensure_ascii=True)])
+        print_lines([json.dumps(one._asdict(), ensure_ascii=True) for one in found.verdicts])
     else:
         print_display(found)
 
@@ -251,9 +248,8 @@ def check_anchors(
 
     anchors = Anchors.load(file)
     of_relevance = {one.retrieval.key for one in anchors.records if one.retrieval}
-    rounds = 2 if len(anchors.rounds) == 1 else 1
-    asked = rounds * (len(anchors.records) + len(of_relevance))
-    notify(f"{plural(asked, 'request')}, if none of them is stored")
+    requests = anchors.due * (len(anchors.records) + len(of_relevance))
+    notify(f"{plural(requests, 'request')}, if none of them is stored")
     found = anchors.check(**_asked(given))
     _print(found, as_json=as_json)
     return SOME_FAILED if found.changed else 0

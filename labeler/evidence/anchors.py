@@ -1,7 +1,6 @@
 """Anchors: records that the same judge is asked about again, to see whether it has changed.
 
-Their texts are frozen, so a change of the system under test cannot move them. The first check asks
-twice, later ones once.
+Their texts are frozen, so a change of the system under test cannot move them.
 
 If the judge has not changed, the answers about one record are exchangeable: any order of them is as
 likely as the one that was seen. The test takes the answers of a record apart into earlier and later
@@ -9,6 +8,10 @@ ones, counts the verdicts that differ between both parts, and compares the count
 other way to take them apart. Counts of records add up; their exact distribution is a convolution.
 The judge's own noise needs no estimate: it makes all ways alike. Verdicts of one record may depend
 on each other in any way; records must not.
+
+Records are chosen by their first answer, so an error of the judge has put some among the anchors,
+and the next answers would differ without a change. For a record that other verdicts would have left
+out, only ways count whose first answer is of the kind that it was chosen for.
 
 Looks share the error rate: look k gets 6 / (π k)² of it, so any number of looks together raises a
 false alarm at most that often. Within a look each kind of verdict and each candidate date of
@@ -23,16 +26,16 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, combinations, islice, zip_longest
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, PositiveInt, ValidationError
+from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
@@ -47,26 +50,24 @@ from labeler.evidence.copies import (
     Sample,
     as_example,
     asked_like,
+    in_turn,
     paired_difference,
 )
 from labeler.evidence.units import differing, of_one_judge
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import CORRECTIONS, shown
+from labeler.labels.signature import CORRECTIONS, shown, shows_reference
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
-FEWEST = 2
+_FEWEST = 2
 """Records at least: one alone does not vary."""
 Verdicts: TypeAlias = Sequence[bool]
 """Verdicts of one kind in one answer about a record, in a fixed order."""
-EARLIEST, LATEST = 3, 3
-"""Answers of a record that are compared if there are more: the first ones and the last ones."""
-RECENT = 3
-"""Most looks back at which the change is looked for, besides that after the very first answer."""
+_NEAR = 3
+"""First and last answers of a record that are compared, of more; also the most looks back at which
+the change is looked for, besides that after the very first answer."""
 _Answer: TypeAlias = dict[str, Verdicts] | None
-_DOUBTFUL = (0.2, 0.8)
-"""Probabilities of support that make a record a doubtful one."""
 _MAY_DIFFER = ("judge", "trial", "splitter")
 """Facts of a judge configuration in which a check may differ from its anchors."""
 
@@ -123,9 +124,8 @@ class AnchorCheck(Displayed):
         parts = [f"{one.differing} of {one.verdicts} verdicts on {k}" for k, one in named.items()]
         if not parts:
             head = f"No sign that the judge has changed (check {self.look})"
-            differing = sum(one.differing for one in self.changes.values())
-            verdicts = sum(one.verdicts for one in self.changes.values())
-            parts = [f"{differing} of {verdicts} verdicts"]
+            counts = ((one.differing, one.verdicts) for one in self.changes.values())
+            parts = ["{} of {} verdicts".format(*map(sum, zip(*counts, strict=True)))]
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
             f"it differed in {self.noise}."
@@ -134,8 +134,8 @@ class AnchorCheck(Displayed):
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
         changes = {kind: one._asdict() for kind, one in self.changes.items()}
-        own = {"changed": self.changed, "sentence": self.sentence, "changes": changes}
-        return vars(self) | own
+        more = {"changed": self.changed, "sentence": self.sentence}
+        return vars(self) | more | {"changes": changes}
 
     def _display(self) -> Display:
         heads = [Column("verdicts on", words=True), *map(Column, ("differ", "of", "changed"))]
@@ -143,16 +143,13 @@ class AnchorCheck(Displayed):
             [kind, str(one.differing), str(one.verdicts), "yes" if one.changed else "no"]
             for kind, one in self.changes.items()
         ]
-        notes = [f"most moved: {_first(self.moved)}"] if self.moved and self.changed else []
+        moved, failed = (", ".join(map(shortened, ids[:5])) for ids in (self.moved, self.failed))
+        notes = [f"most moved: {moved}"] if moved and self.changed else []
         if len(self.models) > 1:
             notes.append(f"several judges were asked: {', '.join(self.models)}")
-        if self.failed:
-            notes.append(f"no answer this time: {_first(self.failed)}")
+        if failed:
+            notes.append(f"no answer this time: {failed}")
         return Display(self.sentence, Grid(heads, rows), notes)
-
-
-def _first(ids: Sequence[str]) -> str:
-    return ", ".join(map(shortened, ids[:5]))
 
 
 class _Header(BaseModel):
@@ -161,6 +158,7 @@ class _Header(BaseModel):
     kind: Literal["anchors"]
     version: Literal[1]
     records: PositiveInt
+    free: NonNegativeInt
     pending: int | None
 
 
@@ -171,11 +169,13 @@ class Anchors(Displayed):
     Attributes:
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
+        free: number of records, the first ones, that would have been chosen with any verdicts.
         path: file to keep them in; see :meth:`save`.
         pending: trial of a round that was begun and is not complete.
     """
 
     rounds: list[list[Outcome]]
+    free: int
     path: str | Path | None = None
     pending: int | None = None
 
@@ -188,6 +188,11 @@ class Anchors(Displayed):
     def looks(self) -> int:
         """Checks so far; the first one has two rounds."""
         return max(0, len(self.rounds) - 2)
+
+    @property
+    def due(self) -> int:
+        """Rounds of the next check: two of the first one, later one."""
+        return 2 if len(self.rounds) == 1 else 1
 
     def check(self, **options: Any) -> AnchorCheck:  # noqa: ANN401 - those of labeler.label
         """Ask the judge again, and compare with all its earlier answers.
@@ -204,13 +209,21 @@ class Anchors(Displayed):
         """
         rows = [as_example(one.example) for one in self.records]
         asked, ask = asked_like(self.records[0]) | options, Asking(options.get("budget"))
-        for _ in range(2 if len(self.rounds) == 1 else 1):
+        for _ in range(self.due):
             self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()
             found = ask(rows, asked | {"trial": self.pending})
             self._require_same(found)
             self.pending = None
-            self._require_answer(found)
+            if not any(map(answers_of, found)):  # the round is forgotten
+                self._save()
+                failure = next((one for one in found if isinstance(one, LabelFailure)), None)
+                cause = failure.message if failure else "its labels have gaps"
+                raise JudgeError(
+                    f"the judge labeled none of {plural(len(found), 'anchor')}, so this is not "
+                    f"counted as a check: {cause}",
+                    reason=failure.reason if failure else "no_answer",
+                )
             self.rounds.append(found)
         self._save()
         return self.result()
@@ -218,27 +231,12 @@ class Anchors(Displayed):
     def _require_same(self, outcomes: Iterable[Outcome]) -> None:
         """Require that nothing but the judge can have changed."""
         for one in outcomes:
-            if isinstance(one, LabelRecord):
-                apart = differing(self.records[0], one)
-                others = [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]
-                if others:
-                    raise UsageError(
-                        f"the judge's options are not those of the anchors: {', '.join(others)}; "
-                        "give the same ones"
-                    )
-
-    def _require_answer(self, outcomes: Iterable[Outcome]) -> None:
-        """Require an answer to compare; a round without one is forgotten."""
-        if any(answers_of(one) for one in outcomes):
-            return
-        self._save()
-        found = next((one for one in outcomes if isinstance(one, LabelFailure)), None)
-        cause = found.message if found else "its labels have gaps"
-        raise JudgeError(
-            f"the judge labeled none of {plural(len(self.records), 'anchor')}, so this is not "
-            f"counted as a check: {cause}",
-            reason=found.reason if found else "no_answer",
-        )
+            apart = differing(self.records[0], one) if isinstance(one, LabelRecord) else []
+            if others := [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]:
+                raise UsageError(
+                    f"the judge's options are not those of the anchors: {', '.join(others)}; "
+                    "give the same ones"
+                )
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.
@@ -249,27 +247,33 @@ class Anchors(Displayed):
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
         answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
-        requests = dict[object, list[_Answer]]()
-        for place, (one, own) in enumerate(zip(self.records, answers, strict=True)):
-            # Records of one question may rest on one request for relevance: it counts once.
-            requests.setdefault(one.retrieval.key if one.retrieval else place, own)
-        of_kinds: dict[str, list[list[Verdicts | None]]] = {}
+        may_be_first = [
+            [place < self.free or _kind_of(one) == _kind_of(own[0]) for one in own]
+            for place, own in enumerate(zip(*self.rounds, strict=True))
+        ]
+        # Records of one question may rest on one request for relevance: it counts once.
+        requests = dict[object, int]()
+        for place, one in enumerate(self.records):
+            requests.setdefault(one.retrieval.key if one.retrieval else place, place)
+        changes = {}
         for kind in FIELDS:
-            independent = requests.values() if kind == "relevance" else answers
-            of_kinds[kind] = [[one[kind] if one else None for one in own] for own in independent]
-        level = look_level(self.looks) / len(FIELDS)
-        last = self.rounds[-1]
+            chosen = requests.values() if kind == "relevance" else range(len(answers))
+            verdicts = [[one[kind] if one else None for one in answers[place]] for place in chosen]
+            firsts = [may_be_first[place] for place in chosen]
+            changes[kind] = find_change(verdicts, look_level(self.looks) / len(FIELDS), firsts)
         counts = [_differing(each[0], each[-1]) for each in answers]
         moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
-        labels = [one for one in chain(*self.rounds) if isinstance(one, LabelRecord)]
         return AnchorCheck(
             look=self.looks,
-            changes={kind: find_change(own, level) for kind, own in of_kinds.items()},
+            changes=changes,
             noise=sum(_differing(each[1], each[2]) for each in answers),
             moved=tuple(one.id for count, one in moved if count),
-            failed=tuple(one.id for one in last if not isinstance(one, LabelRecord)),
-            models=tuple(dict.fromkeys(one.signature.model for one in labels)),
+            failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
+            models=tuple(dict.fromkeys(one.signature.model for one in self._labels())),
         )
+
+    def _labels(self) -> Iterator[LabelRecord]:
+        return (one for one in chain(*self.rounds) if isinstance(one, LabelRecord))
 
     def shift(self, metric: str) -> Difference | None:
         """Return what the judge's change alone does to a metric's mean, with its interval.
@@ -285,41 +289,36 @@ class Anchors(Displayed):
 
     def _shifts(self, ids: Sequence[str]) -> dict[str, Difference | None]:
         """Return the shift of each metric; a record is counted once for all of them."""
-        first, last = ([_values(one, ids) for one in self.rounds[place]] for place in (0, -1))
-        return {
-            name: paired_difference([one[name] for one in last], [one[name] for one in first])
-            for name in ids
-        }
+        pairs: dict[str, list[tuple[float | None, float | None]]] = {name: [] for name in ids}
+        for first, last in zip(self.records[: self.free], self.rounds[-1], strict=False):
+            if isinstance(last, LabelRecord):
+                (before,), (after,) = (metrics(one, ids) for one in ([first], [last]))
+                for name, own in pairs.items():
+                    own.append((after[name].value, before[name].value))
+        return {name: paired_difference(own) for name, own in pairs.items()}
 
     def explained(self, ids: str | Iterable[str] | None = None) -> str:
         """Return, in words, what the judge alone does to metrics, for next to a comparison.
 
-        Args:
-            ids: the metrics, as for a comparison; by default those to show first.
-
-        Raises:
-            UnknownName: there is no such metric.
-            UsageError: nothing was asked yet.
+        The ids are those of a comparison; by default it is the metrics to show first.
         """
         chosen = select_metrics(ids)
-        found = self._shifts([one.id for one in chosen])
-        measured = [one for one in chosen if (shift := found[one.id]) and shift.interval]
+        shifts = {
+            name: (shift.value, *shift.interval)
+            for name, shift in self._shifts([one.id for one in chosen]).items()
+            if shift and shift.interval
+        }
+        measured = [one for one in chosen if one.id in shifts]
         moved = []
         for metric in headline_metrics(measured) if ids is None else measured:
-            if (shift := found[metric.id]) and shift.interval:
-                ends = (figure(one, signed=True) for one in (shift.value, *shift.interval))
-                moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
-        effect = f"On {len(self.records)} anchors the judge alone moved {', '.join(moved)}."
+            ends = (figure(one, signed=True) for one in shifts[metric.id])
+            moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
+        effect = f"On {self.free} anchors the judge alone moved {', '.join(moved)}."
         return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 
     def require_judge(self, signatures: Iterable[str]) -> None:
-        """Require that one of some printed signatures is of a judge that was asked about these.
-
-        Raises:
-            UsageError: none is.
-        """
-        labels = (one for one in chain(*self.rounds) if isinstance(one, LabelRecord))
-        own = {str(one.signature).partition("|")[0] for one in labels}
+        """Require that one of some printed signatures is of a judge that was asked about these."""
+        own = {str(one.signature).partition("|")[0] for one in self._labels()}
         given = {one.partition("|")[0] for one in signatures}
         if own.isdisjoint(given):
             raise UsageError(
@@ -339,7 +338,9 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self.path is not None:
             size = len(self.records)
-            header = _Header(kind="anchors", version=1, records=size, pending=self.pending)
+            header = _Header(
+                kind="anchors", version=1, records=size, free=self.free, pending=self.pending
+            )
             texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
             lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
@@ -374,7 +375,7 @@ class Anchors(Displayed):
                     f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
-        return cls(rounds, path, header.pending)
+        return cls(rounds, header.free, path, header.pending)
 
     def _display(self) -> Display:
         size, checks = len(self.records), plural(self.looks, "check")
@@ -385,33 +386,27 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     """Choose records to ask about again, equally many of each kind as far as there are so many.
 
     Kinds are supported and not entirely supported responses, each with and without a doubtful
-    probability of support. Records of the same sentences count once. The choice does not depend on
-    the order of the records.
-
-    Args:
-        outcomes: labels; failures and labels with gaps are left out.
-        n: number of records; fewer if there are not so many.
-
-    Raises:
-        UsageError: n is below 2, there are fewer than 2 complete labels, people corrected them, or
-            they are of several judge configurations.
+    probability of support. Labels with gaps are left out; records that a judge sees alike count
+    once. The choice does not depend on the order of the records.
     """
-    count_of("n", n, least=FEWEST)
-    kinds = defaultdict[tuple[bool, bool], Sample[LabelRecord]](partial(Sample, n))
+    count_of("n", n, least=_FEWEST)
+    kinds = defaultdict[Any, Sample[LabelRecord]](partial(Sample, n))
     for one in of_one_judge(outcomes):
         if answers_of(one) is not None:
-            kinds[_kind_of(one)].add(shown(one.example, reference=True), one)
-    groups = [kinds[kind].values for kind in sorted(kinds)]
-    turns = chain.from_iterable(zip_longest(*groups))  # one of each kind in turn
-    chosen = list(islice(filter(None, turns), n))
-    if len(chosen) < FEWEST:
+            seen = shown(one.example, reference=shows_reference(one.signature))
+            kinds[_kind_of(one)].add(seen, one)
+    groups = [kinds[kind].least() for kind in sorted(kinds)]
+    turns = in_turn(groups)
+    least = min((key for key, _ in turns[n:]), default="none")  # after any digest
+    chosen = [one for _, one in sorted(turns[:n], key=lambda one: one[0] >= least)]
+    if len(chosen) < _FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
     if CORRECTIONS in chosen[0].signature.sampling:
         raise UsageError(
             "people corrected these labels, so the judge would seem to have changed; give the "
             "labels as the judge made them"
         )
-    return Anchors([chosen])
+    return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
 
 
 def answers_of(outcome: Outcome) -> _Answer:
@@ -424,19 +419,13 @@ def answers_of(outcome: Outcome) -> _Answer:
     return {kind: [bool(one) for one in found[field]] for kind, field in FIELDS.items()}
 
 
-def _kind_of(record: LabelRecord) -> tuple[bool, bool]:
+def _kind_of(outcome: Outcome) -> tuple[bool, bool] | None:
     """Return whether everything is supported, and whether a probability of support is doubtful."""
-    low, high = _DOUBTFUL
-    stated = record.scores.support.values() if record.scores else ()
-    return record.label.overall_supported, any(low < one < high for one in stated)
-
-
-def _values(outcome: Outcome, ids: Sequence[str]) -> dict[str, float | None]:
-    """Return the values of metrics of one outcome; ``None`` where one is undefined."""
     if not isinstance(outcome, LabelRecord):
-        return dict.fromkeys(ids)
-    (row,) = metrics([outcome], ids)
-    return {name: row[name].value for name in ids}
+        return None
+    low, high = 0.2, 0.8
+    stated = outcome.scores.support.values() if outcome.scores else ()
+    return outcome.label.overall_supported, any(low < one < high for one in stated)
 
 
 def _differing(first: _Answer, last: _Answer) -> int:
@@ -451,45 +440,56 @@ def look_level(look: int) -> float:
     return LEVEL * 6 / (math.pi * look) ** 2
 
 
-def find_change(records: Sequence[Sequence[Verdicts | None]], level: float) -> Change:
+def find_change(
+    records: Sequence[Sequence[Verdicts | None]],
+    level: float,
+    firsts: Sequence[Sequence[bool]] | None = None,
+) -> Change:
     """Test whether the last answers come from another judge than the first ones.
 
     Args:
         records: for each record an entry for each round in order of time: the verdicts of that
             answer on the same sentences, or ``None`` if the judge gave none.
         level: error rate of this test.
+        firsts: whether the record would be here if that answer had been the first one; by default
+            with all of them.
 
     Returns:
         The result; no change where there are fewer than 2 rounds or no verdicts.
     """
-    # A fixed choice by place keeps answers exchangeable.
-    most = EARLIEST + LATEST
-    kept = [one if len(one) <= most else [*one[:EARLIEST], *one[-LATEST:]] for one in records]
+    kept = [*map(_ends, records)]
+    may_be_first = [*map(_ends, firsts)] if firsts else [[True] * len(one) for one in kept]
     rounds = min(map(len, kept), default=0)
-    dates = sorted({1, *range(max(1, rounds - RECENT), rounds)} if rounds > 1 else ())
-    smallest = min((_p_value(kept, date) for date in dates), default=1.0)
-    p_value = min(1.0, smallest * max(1, len(dates)))
+    dates = {1, *range(max(1, rounds - _NEAR), rounds)} if rounds > 1 else set()
+    p_values = (_p_value(kept, may_be_first, date) for date in dates)
+    p_value = min([1.0, *(len(dates) * one for one in p_values)])
     ends = [(one[0], one[-1]) for one in kept if rounds > 1]
-    verdicts = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
-    differing = sum(first != last for first, last in verdicts)
-    return Change(p_value <= level, p_value, level, differing, len(verdicts))
+    pairs = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
+    return Change(p_value <= level, p_value, level, sum(a != b for a, b in pairs), len(pairs))
 
 
-def _p_value(records: Sequence[Sequence[Verdicts | None]], date: int) -> float:
+def _ends(answers: Sequence[Any]) -> Sequence[Any]:
+    """Return the compared answers: a fixed choice by place keeps them exchangeable."""
+    return answers if len(answers) <= 2 * _NEAR else [*answers[:_NEAR], *answers[-_NEAR:]]
+
+
+def _p_value(
+    records: Sequence[Sequence[Verdicts | None]], firsts: Sequence[Sequence[bool]], date: int
+) -> float:
     """Return the probability of as many differences between answers before a round and later."""
     total, distribution = 0, np.ones(1)
-    for answers in records:
-        earlier, later = (
-            [one for one in part if one is not None] for part in (answers[:date], answers[date:])
-        )
-        if earlier and later:
-            both = np.array([*earlier, *later], dtype=bool)
-            apart = (both[:, None] != both[None]).sum(axis=2)
-            ways = _ways(len(both), len(earlier))
+    for answers, may_be_first in zip(records, firsts, strict=True):
+        given = [place for place, one in enumerate(answers) if one is not None]
+        earlier = sum(place < date for place in given)
+        if 0 < earlier < len(given):
+            verdicts = np.array([answers[place] for place in given], dtype=bool)
+            apart = (verdicts[:, None] != verdicts[None]).sum(axis=2)
+            ways = _ways(len(given), earlier)
             counts = ((ways @ apart) * (1 - ways)).sum(axis=1)
             excess = counts - counts.min()
+            orders = ways @ np.array([may_be_first[place] for place in given])
             total += int(excess[0])
-            distribution = np.convolve(distribution, np.bincount(excess) / len(excess))
+            distribution = np.convolve(distribution, np.bincount(excess, orders) / orders.sum())
     return float(distribution[total:].sum())
 
 

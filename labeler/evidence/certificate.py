@@ -147,11 +147,11 @@ class Certificate(Displayed):
         of = "this record" if self.records == 1 else f"these {self.records:,} records"
         if goal.population:
             of = "the stream of these records"
-        verdict = ""
+        verdict, limit = "", goal.at_least or 0.0
         if goal.at_least is not None:
-            verdict = "at least" if low >= goal.at_least else "too close to tell from"
-            verdict = f"{'below' if high < goal.at_least else verdict} {goal.at_least:.6g}, "
-        digits = _digits(self.interval, goal.at_least or 0.0)
+            side = "at least" if low >= limit else "too close to tell from"
+            verdict = f"{'below' if high < limit else side} {limit:.6g}, "
+        digits = _digits(self.interval, limit)
         between = f"{in_percent(low, digits)} to {percent(high, digits)}, level {goal.level:.6g}"
         if low == high:  # nothing is left to estimate
             between = "exact"
@@ -171,56 +171,55 @@ class Certificate(Displayed):
     def save(self, path: str | Path) -> Path:
         """Write the certificate as JSON, or as an offline page if the name ends in ``.html``.
 
-        Args:
-            path: the file, ``.json`` or ``.html``; it appears when it is complete.
-
         Returns:
-            The path.
+            The path; the file appears when it is complete.
 
         Raises:
             UsageError: the name ends otherwise, or the file cannot be written.
         """
         path = path_in("path", path)
-        if path.suffix not in {".json", ".html"}:
-            raise UsageError(f"{path}: a certificate is a .json file or a .html page")
-        text = json.dumps(self.as_json(), indent=2, ensure_ascii=True) + "\n"
-        if path.suffix == ".html":
+        if path.suffix == ".json":
+            text = json.dumps(self.as_json(), indent=2, ensure_ascii=True) + "\n"
+        elif path.suffix == ".html":
             from labeler.report.page import render_page  # noqa: PLC0415 - jinja
 
             title = f"Certificate: {self.goal.metric}"
             values = {"title": title, "found": self, "version": __version__}
             text = render_page("certificate.html.j2", values, styles=_STYLES, scripts=()).text
+        else:
+            raise UsageError(f"{path}: a certificate is a .json file or a .html page")
         with replaced(path) as file:
             file.write(text)
         return path
 
     def facts(self) -> Sequence[tuple[str, str]]:
         """Return the certificate as lines of a name and a text, the most important first."""
-        low, high = self.interval
-        failed = plural(self.failed, "row") + " without a label"
+        failed = f"; {plural(self.failed, 'row')} without a label left out" if self.failed else ""
         again = f"{self.second_agreed} of {self.second_read} answers agree"
-        facts = [
+        alone = [("Interval of these records alone", _ends(self.records_interval))]
+        return [
             ("Value", f"{self.value:.4f}"),
-            ("Interval", f"{low:.4f} to {high:.4f}, level {self.goal.level:g}"),
+            ("Interval", f"{_ends(self.interval)}, level {self.goal.level:g}"),
+            *(alone if self.goal.population else []),
             ("Judge's own value", number(self.judged, ".4f")),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
-            ("Records", f"{self.records:,}{f'; {failed} left out' if self.failed else ''}"),
+            ("Records", f"{self.records:,}{failed}"),
             ("Read at each look", ", ".join(map(str, self.looks))),
             ("Design", f"{_METHOD}; seed {self.goal.seed}"),
             ("Read by", ", ".join(self.who) or "not named"),
             ("Second reading", again if self.second_read else "none"),
             ("Judge", self.signature),
             ("Date", self.date),
+            *((f"Digest of {name}", value or "none") for name, value in self.digests.items()),
         ]
-        if self.goal.population:
-            ends = "{:.4f} to {:.4f}".format(*self.records_interval)
-            facts.insert(2, ("Interval of these records alone", ends))
-        digests = [(f"Digest of {name}", value or "none") for name, value in self.digests.items()]
-        return [*facts, *digests]
 
     def _display(self) -> Display:
         columns = Column("certificate", words=True), Column("", words=True)
         return Display(self.conclusion, Grid(columns, self.facts()), [self.REMARK])
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return "{:.4f} to {:.4f}".format(*ends)
 
 
 def _digits(ends: tuple[float, float], threshold: float) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
+from itertools import chain, zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -104,13 +105,13 @@ def targets_of(record: LabelRecord) -> list[Target]:
 
 
 class Kind(NamedTuple):
-    """One kind of copy: its group and name in tables, what was done in words, and its maker.
+    """One kind of copy: its name and group in tables, what was done in words, and its maker.
 
     The maker takes a target, all targets, and a random generator.
     """
 
-    group: str
     name: str
+    group: str
     says: str
     copy: Callable[[Target, Sequence[Target], Random], KeyedExample | None]
 
@@ -247,27 +248,28 @@ def _replaced(
 
 def _alike(known: Sequence[str], found: re.Match[str]) -> Iterable[str]:
     """Return numbers for a number, names for a name, and nothing for another word."""
-    if found[0][0].isdigit():
-        return (one for one in known if one[0].isdigit())
-    return filter(_is_name, known) if _is_name(found[0]) else ()
+    kind = _kind_of(found[0])
+    return (one for one in known if kind and _kind_of(one) == kind)
 
 
-def _is_name(word: str) -> bool:
-    return word[0].isupper() and word.lower() not in STOP_WORDS
+def _kind_of(word: str) -> str:
+    if word[0].isupper() and word.lower() not in STOP_WORDS:
+        return "name"
+    return "number" * word[0].isdigit()
 
 
 KINDS = (
-    Kind(DAMAGED, "number", "a number is another one", number),
-    Kind(DAMAGED, "name", "a name is another one", name),
-    Kind(DAMAGED, "negation", "it says the contrary", negation),
-    Kind(DAMAGED, "swap", "a number or name from elsewhere in the documents", swap),
-    Kind(DAMAGED, "foreign", "a sentence of another answer", foreign),
-    Kind(DAMAGED, "invented", "a detail is added", invented),
-    Kind(EVIDENCE, "deletion", "the supporting sentences are removed", deletion),
-    Kind(HARMLESS, AGAIN, "asked again, nothing changed", lambda one, *_: one.record.example),
-    Kind(HARMLESS, "order", "documents in the reverse order", order),
-    Kind(HARMLESS, "citations", "the support is cited", citations),
-    Kind(HARMLESS, "padding", "two sentences without content are added", padding),
+    Kind("number", DAMAGED, "a number is another one", number),
+    Kind("name", DAMAGED, "a name is another one", name),
+    Kind("negation", DAMAGED, "it says the contrary", negation),
+    Kind("swap", DAMAGED, "a number or name from elsewhere in the documents", swap),
+    Kind("foreign", DAMAGED, "a sentence of another answer", foreign),
+    Kind("invented", DAMAGED, "a detail is added", invented),
+    Kind("deletion", EVIDENCE, "the supporting sentences are removed", deletion),
+    Kind(AGAIN, HARMLESS, "asked again, nothing changed", lambda one, *_: one.record.example),
+    Kind("order", HARMLESS, "documents in the reverse order", order),
+    Kind("citations", HARMLESS, "the support is cited", citations),
+    Kind("padding", HARMLESS, "two sentences without content are added", padding),
 )
 """Kinds of copies, in the order of tables."""
 
@@ -285,15 +287,16 @@ class Sample(Generic[T]):
         """Add a value, unless one of equal content is known."""
         self._found.setdefault(digest(content), value)
         if len(self._found) > 4 * self._n:  # no more in memory than may be chosen
-            self._found = dict(self._least())
+            self._found = dict(self.least())
 
-    @property
-    def values(self) -> list[T]:
-        """The chosen values; fewer than n if there are not so many."""
-        return [value for _, value in self._least()]
-
-    def _least(self) -> list[tuple[str, T]]:
+    def least(self) -> list[tuple[str, T]]:
+        """Return the chosen values and their digests; fewer than n if there are not so many."""
         return sorted(self._found.items())[: self._n]
+
+
+def in_turn(groups: Iterable[Iterable[T]]) -> list[T]:
+    """Return the first value of each group, then the second one of each, and so on."""
+    return [one for one in chain.from_iterable(zip_longest(*groups)) if one is not None]
 
 
 @dataclass(frozen=True)
@@ -309,11 +312,8 @@ class Difference:
     interval: tuple[float, float] | None
 
 
-def paired_difference(
-    first: Iterable[float | None], second: Iterable[float | None]
-) -> Difference | None:
-    """Return the mean difference of two series; ``None`` if no place has both values."""
-    pairs = zip(first, second, strict=True)
+def paired_difference(pairs: Iterable[tuple[float | None, float | None]]) -> Difference | None:
+    """Return the mean difference, first minus second; ``None`` if no pair has both values."""
     found = [a - b for a, b in pairs if a is not None and b is not None]
     if not found:
         return None

@@ -108,10 +108,6 @@ class Doubt(Displayed):
     corrections: int = 0
     verdicts: tuple[Verdict, ...] = ()
 
-    def by_sentence(self) -> dict[Item, float]:
-        """Return the doubts by record id and sentence key."""
-        return {(one.id, one.sentence): one.doubt for one in self.verdicts}
-
     def by_record(self) -> dict[str, float]:
         """Return the probability that a verdict of a record is wrong, by record id."""
         right: dict[str, float] = {}
@@ -126,14 +122,10 @@ class Doubt(Displayed):
             severity: Severity = "suspicion" if one.doubt >= _LIKELY else "note"
             message = f"the verdict '{one.said}' has the doubt {one.doubt:.2f}"
             findings[one.id].append(Finding("doubt", severity, message, (one.sentence,), one.doubt))
-        records = (
-            replace(
-                one,
-                suspicion=doubts.get(one.id, 0.0),
-                findings=(*one.findings, *findings[one.id]),
-            )
-            for one in found.records
-        )
+        records = []
+        for record in found.records:
+            own = (*record.findings, *findings[record.id])
+            records.append(replace(record, suspicion=doubts.get(record.id, 0.0), findings=own))
         return replace(found, records=tuple(records))
 
     def of(self, outcomes: Iterable[AnyOutcome]) -> Doubt:
@@ -146,11 +138,9 @@ class Doubt(Displayed):
 
     def _of(self, facts: list[Facts]) -> Doubt:
         doubts = sigmoid(_values(facts) @ np.array(self.coefficients)).tolist()
-        verdicts = (
-            Verdict(*one.item, one.supported, round(doubt, 6))
-            for one, doubt in zip(facts, doubts, strict=True)
-        )
-        return replace(self, verdicts=tuple(verdicts))
+        both = zip(facts, doubts, strict=True)
+        verdicts = tuple(Verdict(*one.item, one.supported, round(doubt, 6)) for one, doubt in both)
+        return replace(self, verdicts=verdicts)
 
     def save(self, path: str | Path) -> Path:
         """Write the model as JSON, without texts and doubts.
@@ -183,14 +173,13 @@ class Doubt(Displayed):
         return cls(values, facts.corrections)
 
     def _display(self) -> Display:
-        ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
-        notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
-        count, checked = plural(len(ranked), "verdict"), plural(self.corrections, "verdict")
-        if not ranked:
+        count, checked = plural(len(self.verdicts), "verdict"), plural(self.corrections, "verdict")
+        if not self.verdicts:
             return Display(f"A model from {checked} that people checked; it has no labels to doubt")
+        ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
         title = f"{count}, the most likely to be wrong first. "
         if self.corrections >= _FEW:
-            wrong, notes = sum(one.doubt for one in ranked), []
+            wrong = sum(one.doubt for one in ranked)
             title = f"About {wrong:.0f} of {count} are wrong, judging by {self.corrections:,} that "
             title += "people checked."
         elif self.corrections:
@@ -200,15 +189,18 @@ class Doubt(Displayed):
                 first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
                 title = f"Check {first}, first: of {count} it looks the most likely to be wrong. "
             title += "Nobody has checked any yet."
-        columns = [Column("id", words=True), Column("sentence", words=True)]
-        columns.append(Column("verdict", drop=1, words=True))
+        heads = (Column("id", words=True), Column("sentence", words=True))
+        columns = [*heads, Column("verdict", drop=1, words=True), Column("doubt")]
         rows = [
             (shortened(one.id, LONGEST_NAME), one.sentence, one.said, number(one.doubt, ".3f"))
             for one in ranked[:_SHOWN]
         ]
+        notes = []
+        if self.corrections < _FEW:
+            notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
         if len(ranked) > _SHOWN:
             notes.append(f"{len(ranked) - _SHOWN:,} more verdicts: --rows, or verdicts in Python")
-        return Display(title, Grid([*columns, Column("doubt")], rows), notes)
+        return Display(title, Grid(columns, rows), notes)
 
 
 def fit_doubt(
@@ -216,17 +208,10 @@ def fit_doubt(
     corrections: str | Path | Mapping[Item, bool] | None = None,
     second_opinion: SecondJudge | None = None,
 ) -> Doubt:
-    """Fit the model to what people said about verdicts, and doubt all verdicts with it.
+    """Fit the model to what people said, and doubt all verdicts; see :meth:`Labels.doubt`.
 
-    Args:
-        outcomes: the labels.
-        corrections: a file of corrections or of human labels, or what people said about response
-            sentences: True is supported. Of several people the majority counts, and ties do not.
-        second_opinion: returns another judge's opinion of a label.
-
-    Raises:
-        UsageError: the file cannot be read, or says nothing about a response sentence of these
-            labels, or these are of several judge configurations, or there is none.
+    Of several people the majority counts, and ties do not. The second opinion returns another
+    judge's opinion of a label.
     """
     records, place = _labels(outcomes), ""
     if isinstance(corrections, str | Path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import chain, islice, zip_longest
+from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -28,6 +28,7 @@ from labeler.evidence.copies import (
     Sample,
     Target,
     as_example,
+    in_turn,
     paired_difference,
     targets_of,
 )
@@ -172,11 +173,7 @@ def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str
 
 
 def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
-    """Return the rows of an exam, chosen by their content alone; rows are read once.
-
-    Raises:
-        UsageError: no row can be read.
-    """
+    """Return the rows of an exam, chosen by their content alone; rows are read once."""
     sample, failed = Sample[Example](options.n), ""
     for row in options.open(rows):
         one = row.content
@@ -184,8 +181,8 @@ def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
             failed = failed or f": {one.message}"
         else:
             sample.add([one.question, one.documents, one.response], one)
-    if chosen := sample.values:
-        return chosen
+    if chosen := sample.least():
+        return [one for _, one in chosen]
     raise UsageError(
         f"an exam needs rows with question, documents and response, and none could be read{failed}"
     )
@@ -230,21 +227,19 @@ def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
     judged = [ask(chosen, one, are_copies=False) for one in every]
     names = [_name(one) for one in judged]
     targets = _targets(judged)
-    copies = list(_copies(targets, options.n))
+    copies = [one for kind in KINDS for one in islice(_copies(kind, targets), options.n)]
     verdicts = [_verdicts(ask, copies, one) for one in every]
     rates = [_rates(one) for one in verdicts]
     if options.against is None:
         return Exam(names[0], len(targets), rates[0])
-    differences = tuple(paired_difference(*(one[kind] for one in verdicts)) for kind in KINDS)
+    differences = tuple(
+        paired_difference(zip(*(one[kind] for one in verdicts), strict=True)) for kind in KINDS
+    )
     return Exam(names[0], len(targets), rates[0], names[1], rates[1], differences)
 
 
 def _name(outcomes: Iterable[Outcome]) -> str:
-    """Return the model that answered.
-
-    Raises:
-        FatalJudgeError: no row got a label.
-    """
+    """Return the model that answered; refuse outcomes without a label."""
     message = reason = ""
     for one in outcomes:
         if isinstance(one, LabelRecord):
@@ -261,7 +256,7 @@ def _targets(judged: Sequence[Sequence[Outcome]]) -> list[Target]:
         if len(found) == len(judged):
             common = set.intersection(*({one.key for one in each} for each in found))
             by_record.append([one for one in found[0] if one.key in common])
-    return [one for one in chain.from_iterable(zip_longest(*by_record)) if one is not None]
+    return in_turn(by_record)
 
 
 class _Copy(NamedTuple):
@@ -278,17 +273,11 @@ class _Copy(NamedTuple):
         return None if found is None else found.fully_supported == (self.kind.group == HARMLESS)
 
 
-def _copies(targets: Sequence[Target], n: int) -> Iterator[_Copy]:
-    """Yield up to n copies of each kind."""
-    for kind in KINDS:
-        made = ((one, kind.copy(one, targets, _random(kind, one))) for one in targets)
-        for one, copy in islice(((one, copy) for one, copy in made if copy is not None), n):
-            name = f"{one.record.id}#{one.key}#{kind.name}"
-            yield _Copy(kind, one, as_example(copy, name))
-
-
-def _random(kind: Kind, target: Target) -> Random:
-    return Random(f"{kind.name} {target.record.key} {target.key}")  # noqa: S311 - copies, no secrets
+def _copies(kind: Kind, targets: Sequence[Target]) -> Iterator[_Copy]:
+    for one in targets:
+        random = Random(f"{kind.name} {one.record.key} {one.key}")  # noqa: S311 - no secrets
+        if copy := kind.copy(one, targets, random):
+            yield _Copy(kind, one, as_example(copy, f"{one.record.id}#{one.key}#{kind.name}"))
 
 
 _Verdicts: TypeAlias = dict[Kind, list[bool | None]]
@@ -309,17 +298,17 @@ def _verdicts(ask: Asking, copies: Sequence[_Copy], options: dict[str, Any]) -> 
 
 def _rates(verdicts: _Verdicts) -> tuple[Rate, ...]:
     """Return one rate for each kind."""
-    found = {}
+    found = []
     for kind, own in verdicts.items():
-        given = [one for one in own if one is not None]
-        right, copies = sum(given), len(given)
+        right, failed = own.count(True), own.count(None)
+        copies = len(own) - failed
         value = right / copies if copies else None
         ends = None if value is None else wilson_ends(value, copies, _QUANTILE)
-        counts = right, copies, len(own) - copies
-        found[kind.name] = Rate(kind.name, kind.group, kind.says, *counts, value, ends)
-    steady, _ = found[AGAIN].interval or (0.0, 1.0)
-    for name, one in found.items():
-        if one.interval and one.copies >= _SLIGHT:
-            is_blind = one.interval[1] < _ENOUGH.get(one.group, steady)
-            found[name] = replace(one, is_blind_spot=is_blind)
-    return tuple(found.values())
+        found.append(Rate(*kind[:3], right, copies, failed, value, ends))
+    steady = next((one.interval[0] for one in found if one.kind == AGAIN and one.interval), 0.0)
+    return tuple(
+        replace(one, is_blind_spot=one.interval[1] < _ENOUGH.get(one.group, steady))
+        if one.interval and one.copies >= _SLIGHT
+        else one
+        for one in found
+    )

@@ -92,36 +92,36 @@ class Plan(Displayed):
         self._looks = Looks(units.weights, units.forecasts / units.sizes, units.sizes, error=error)
         self.looks: tuple[int, ...] = ()
         self._read: set[Item] = set()
-        left: list[tuple[int, float]] = []
+        self._asked: dict[Item, float] = {}
         self._conclude()
         # What was drawn is read before anything else is drawn: a sentence that a reader saw and
         # left out would be missing from the interval.
-        while not (left or self.is_finished):
-            left = self._look()
-        asked = [ToRead(*item, chance) for unit, chance in left for item in units.units[unit]]
+        while not (self._asked or self.is_finished):
+            self._look()
         if unread := self.answers.keys() - self._read:
-            if not unread <= {one[:2] for one in asked}:
+            if not unread <= self._asked.keys():
                 raise UsageError("answers of an earlier look were changed; begin a new plan")
-            raise _missing(next(one[:2] for one in asked if one[:2] not in unread))
-        self.sentences = () if self.is_finished else tuple(asked)
+            raise _missing(next(item for item in self._asked if item not in unread))
+        asked = {} if self.is_finished else self._asked
+        self.sentences = tuple(ToRead(*item, chance) for item, chance in asked.items())
 
-    def _look(self) -> list[tuple[int, float]]:
-        """Draw the units of a look, take in the answers, and return those that are still unread."""
+    def _look(self) -> None:
+        """Draw the units of a look, take in their answers, and ask for those that lack one."""
         self.look = len(self.looks) + 1
         design, size, _ = self._next()
         order = self.units.order(self.goal.seed, len(self.looks))
-        drawn = list(zip(*self._looks.draw(design, order, size), strict=True))
-        answers = (self.units.answer(unit, self.answers) for unit, _ in drawn)
-        known = list(takewhile(bool, answers))
-        if known:
-            units = [unit for unit, _ in drawn[: len(known)]]
+        drawn, chances = self._looks.draw(design, order, size)
+        known = list(takewhile(bool, (self.units.answer(unit, self.answers) for unit in drawn)))
+        units = drawn[: len(known)]
+        for unit, chance in zip(drawn[len(known) :], chances[len(known) :], strict=True):
+            self._asked |= dict.fromkeys(self.units.units[unit], chance)
+        if units:
             self._looks.learn(units, design, *np.array(known).T)
             self.looks += (len(units),)
             items = chain.from_iterable(self.units.units[unit] for unit in units)
             self._last = [item for item in items if item in self.answers]
             self._read.update(self._last)
             self._conclude()
-        return drawn[len(known) :]
 
     def _conclude(self) -> None:
         """Set the estimate and the interval, and whether they allow a certificate."""
@@ -155,7 +155,7 @@ class Plan(Displayed):
     @cached_property
     def again(self) -> tuple[Item, ...]:
         """A tenth of the sentences of this look, which a person reads a second time."""
-        items = self._last if self.is_finished else [one[:2] for one in self.sentences]
+        items = self._last if self.is_finished else [*self._asked]
         ranked = sorted(items, key=lambda item: digest_of([str(self.goal.seed), "again", *item]))
         return tuple(ranked[: -(-len(items) // _SECOND)])
 
@@ -199,11 +199,11 @@ class Plan(Displayed):
         given = self._merged(readings.answers, self.answers)
         again = self._merged(readings.second, self.second)
         new = given.keys() - self.answers.keys()
-        if foreign := new - {one[:2] for one in self.sentences}:
-            first = next(item for item in given if item in foreign)
+        asked = {one[:2] for one in self.sentences}
+        if foreign := next((item for item in given if item in new - asked), None):
             finished = "does not ask for: it is finished, and its certificate issued"
             raise UsageError(
-                f"answer about {first!r:.120}, which the plan "
+                f"answer about {foreign!r:.120}, which the plan "
                 f"{finished if self.is_finished else 'did not draw'}; leave it out, or begin a new "
                 "plan"
             )
@@ -301,12 +301,7 @@ class Plan(Displayed):
 
 
 def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = None) -> Plan:
-    """Return the first plan of a certificate.
-
-    Raises:
-        UsageError: as for :class:`Units`, or the stream's interval can never be so narrow.
-        UnknownName: the metric cannot be certified.
-    """
+    """Return the first plan of a certificate; refuse a stream's width that cannot be reached."""
     units = Units(outcomes, goal.metric, doubt)
     if goal.population and goal.within is not None:
         value = 0.5 if units.judged is None else units.judged
@@ -332,19 +327,13 @@ def stream_interval(
 ) -> tuple[float, float]:
     """Return the interval of the stream that the records were drawn from, by whole questions.
 
-    Values of the records are not known, only an interval of their mean; values of 0 and 1 with
-    that mean say least about the stream. If questions have several records, all count as large as
-    the largest, or by their squares: their sizes alone choose, for a choice by the values would
-    miss up to twice as often.
+    The records have the metric; ``low`` and ``high`` are the ends of their own interval, and
+    ``error`` is the chance that they lie farther from the stream. Values of 0 and 1 say least about
+    it. If questions have several records, all count as large as the largest, or by their squares:
+    their sizes alone choose, for a choice by the values would miss up to twice as often.
 
     Source: :mod:`labeler.calculators.intervals`; W. Hoeffding, Probability
     Inequalities for Sums of Bounded Random Variables, JASA 1963, theorem 2.
-
-    Args:
-        records: the records that have the metric.
-        low: lower end of the interval of the records.
-        high: its upper end.
-        error: chance that the records lie farther from the stream.
     """
     if not records:
         return 0.0, 1.0

@@ -6,6 +6,9 @@ looks, and ``reading`` is 2 for a sentence that is read again, best by another p
 answers (``ANSWERS.csv``) needs :data:`ANSWERS`; ``annotator`` may name who answered, and other
 columns are ignored, so a filled-in plan is a file of answers too. Another row about a sentence is
 its second reading. Corrections answer a plan, too.
+
+Each function raises :class:`UsageError` for a file that it cannot read or write, and names the
+file, and the line of a wrong row.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ COLUMNS = (
 ANSWERS = ("id", "sentence", "answer")
 """Columns that a file of answers needs."""
 WORDS = {True: "yes", False: "no", None: "not relevant"}
-_READ = VERDICTS | dict.fromkeys(("not relevant", "irrelevant"))
+_ABSENT = dict.fromkeys(("not relevant", "irrelevant"))
 _LONGEST = 4000
 """Characters of a name or a text at most."""
 _NEAREST = 3
@@ -56,15 +59,9 @@ class PlanHeader(BaseModel):
     doubt: Coefficients | None = None
     """The model of doubt that it was made with; ``None`` without one."""
 
-    def units(
-        self, path: str | Path, outcomes: Iterable[AnyOutcome], doubt: Doubt | None = None
-    ) -> Units:
-        """Return the units of the plan.
-
-        Raises:
-            UsageError: the labels are not those of the plan.
-        """
-        units = Units(outcomes, self.goal.metric, doubt)
+    def units(self, path: str | Path, outcomes: Iterable[AnyOutcome]) -> Units:
+        """Return the units of the plan, if the labels are those of it."""
+        units = Units(outcomes, self.goal.metric, Doubt(self.doubt) if self.doubt else None)
         if units.digest() != self.labels:
             raise UsageError(
                 f"{path}: the plan was made of other labels, or these changed since, so its "
@@ -74,11 +71,7 @@ class PlanHeader(BaseModel):
 
 
 def write_plan(plan: Plan, path: str | Path) -> None:
-    """Write a plan with the answers so far; the file, ``.csv``, appears when it is complete.
-
-    Raises:
-        UsageError: the name ends otherwise, or the file cannot be written.
-    """
+    """Write a plan with the answers so far; the file, ``.csv``, appears when it is complete."""
     if Path(path).suffix != ".csv":
         raise UsageError(f"{path}: a plan is a .csv file")
     units = plan.units
@@ -90,11 +83,7 @@ def write_plan(plan: Plan, path: str | Path) -> None:
 
 
 def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
-    """Write rows as CSV without formulas; the file appears when it is complete.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+    """Write rows as CSV without formulas; the file appears when it is complete."""
     with replaced(Path(path)) as file:
         # A lone CR is quoted only with the default line end.
         writer = csv.DictWriter(file, columns, restval="")
@@ -121,8 +110,13 @@ def _texts(units: Units, item: Item) -> dict[str, str]:
     name, key = item
     record, kind = units.records[name], units.how.kind
     subject, question = Subject(record), record.example.question
-    if kind == "support":
-        evidence = "\n".join(_evidence(subject, key))
+    if kind == "support":  # the sentences that the judge named, else the nearest ones by words
+        entry, words = judged_sentences(subject.label).get(key), {*subject.words(key)}
+        named = [one for one in subject.named(entry) if one in subject.texts] if entry else []
+        near = sorted(
+            subject.evidence, key=lambda one: -len(words.intersection(subject.words(one)))
+        )
+        evidence = "\n".join(subject.texts[one] for one in named or near[:_NEAREST])
     else:
         response = " ".join(one.text for one in record.example.response)
         evidence = question if kind == "relevance" else response
@@ -131,21 +125,8 @@ def _texts(units: Units, item: Item) -> dict[str, str]:
     return {"id": name, "sentence": key, **cut}
 
 
-def _evidence(subject: Subject, key: str) -> list[str]:
-    """Return the sentences that support a response sentence, else the nearest ones by words."""
-    entry = judged_sentences(subject.label).get(key)
-    named = [one for one in subject.named(entry) if one in subject.texts] if entry else []
-    words = {*subject.words(key)}
-    near = sorted(subject.evidence, key=lambda one: -len(words.intersection(subject.words(one))))
-    return [subject.texts[one] for one in named or near[:_NEAREST]]
-
-
 def read_header(path: str | Path) -> PlanHeader:
-    """Return the header of a plan.
-
-    Raises:
-        UsageError: the file is not a plan, or has rows of two.
-    """
+    """Return the header of a plan; all its rows have the same."""
     plans = {row["plan"] for _, row in read_rows(path, ("plan", "id", "sentence"))}
     if len(plans) > 1:
         raise UsageError(f"{path}: rows of two plans in one file; keep those of one")
@@ -156,13 +137,9 @@ def read_header(path: str | Path) -> PlanHeader:
 
 
 def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
-    """Read a plan again, and check that it follows from the labels.
-
-    Raises:
-        UsageError: the file is not a plan, was changed, or the labels changed since it was written.
-    """
+    """Read a plan again, and check that it follows from the labels and its answers."""
     header = read_header(path)
-    units = header.units(path, outcomes, Doubt(header.doubt) if header.doubt else None)
+    units = header.units(path, outcomes)
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units.metric)._replace(who=header.who)
     try:
@@ -176,24 +153,21 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
 
     Corrections also speak of other sentences than those of the plan, which do not count; nor do
     those after the first sentence without a correction.
-
-    Raises:
-        UsageError: the file cannot be read, or a row is wrong; the message names file and line.
     """
-    units = plan.units
+    metric = plan.units.metric
     if not is_corrections_file(path):
         if Path(path).suffix in {".json", ".jsonl"}:
             raise UsageError(
                 f"{path}: answers are CSV, or corrections; 'labeler corrections import' makes "
                 "these of Label Studio's export"
             )
-        found = _collected(read_rows(path, ANSWERS), units.metric)
+        found = _collected(read_rows(path, ANSWERS), metric)
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
-    labels = judgments_in(path, units.records.values())
-    said: dict[Item, Answer] = {**majorities(labels, FIELDS[units.how.kind])}
-    if units.metric == COMPLETENESS:
+    labels = judgments_in(path, plan.units.records.values())
+    said: dict[Item, Answer] = {**majorities(labels, FIELDS[plan.units.how.kind])}
+    if metric == COMPLETENESS:
         relevant = majorities(labels, "relevant")
         said = {i: yes if relevant[i] else None for i, yes in said.items() if i in relevant}
     old = filter(said.__contains__, plan.answers)
@@ -208,14 +182,9 @@ Row = tuple[str, dict[str, str]]
 
 
 def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a plan or a file of answers.
-
-    Raises:
-        UsageError: the file cannot be read, or lacks a needed column.
-    """
+    """Yield the rows of a plan or a file of answers, which have the needed columns."""
     for where, row in read_cells(str(path)):
-        missing = next((name for name in needed if name not in row), None)
-        if missing:
+        if missing := next((name for name in needed if name not in row), None):
             raise UsageError(
                 f"{where}: no column {missing!r}, but {', '.join(row)}; needed: {', '.join(needed)}"
             )
@@ -228,12 +197,18 @@ def _collected(rows: Iterable[Row], metric: str) -> Readings:
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
     known: dict[tuple[str, ...], Answer] = {}
+    words, more = (
+        (VERDICTS | _ABSENT, "; or 'not relevant'") if metric == COMPLETENESS else (VERDICTS, "")
+    )
     for where, row in rows:
-        if not row["answer"]:
+        if not (text := row["answer"]):
             continue
-        answer = _answer(where, row["answer"], metric)
-        item, reading = (row["id"], row["sentence"]), row.get("reading", "")
-        name = row.get("annotator", "")[:_LONGEST]
+        if text.lower() not in words:
+            raise UsageError(
+                f"{where}: answer is {text!r:.40}; allowed: yes or no (true, false, 1, 0){more}"
+            )
+        answer, item = words[text.lower()], (row["id"], row["sentence"])
+        name, reading = row.get("annotator", "")[:_LONGEST], row.get("reading", "")
         own = (name, reading, *item)
         if name and own in known:
             if known[own] != answer:
@@ -248,18 +223,3 @@ def _collected(rows: Iterable[Row], metric: str) -> Readings:
             raise UsageError(f"{where}: a third answer about {item!r:.120}; keep two at most")
         target[item] = answer
     return Readings(answers, second, tuple(dict.fromkeys(name for name, *_ in known if name)))
-
-
-def _answer(where: str, text: str, metric: str) -> Answer:
-    """Return the answer that a cell stands for.
-
-    Raises:
-        UsageError: it is another text.
-    """
-    word = text.lower()
-    if word in _READ and (_READ[word] is not None or metric == COMPLETENESS):
-        return _READ[word]
-    more = "; or 'not relevant'" if metric == COMPLETENESS else ""
-    raise UsageError(
-        f"{where}: answer is {text!r:.40}; allowed: yes or no (true, false, 1, 0){more}"
-    )

@@ -103,10 +103,7 @@ class Units:
     """
 
     def __init__(
-        self,
-        outcomes: Iterable[AnyOutcome],
-        metric: str,
-        doubt: Doubt | None = None,
+        self, outcomes: Iterable[AnyOutcome], metric: str, doubt: Doubt | None = None
     ) -> None:
         if not isinstance(metric, str) or metric not in CERTIFIABLE:
             raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
@@ -127,13 +124,14 @@ class Units:
         self.readable = [one for one in self.records.values() if keys_of(one, self.how.kind)]
         if not self.readable:
             raise UsageError(f"no label has a sentence that {metric} is about; label rows first")
-        doubts = doubt.of(self.readable).by_sentence() if doubt else {}
+        doubted = doubt.of(self.readable).verdicts if doubt else ()
+        doubts = {(one.id, one.sentence): one.doubt for one in doubted}
         self.units: list[list[Item]] = []
         numbers: list[tuple[float, float, float]] = []
         for record in self.readable:
-            forecasts, size = self._forecasts(record, doubts)
             items = [(record.id, key) for key in keys_of(record, self.how.kind)]
             self.units += [items] if self.how.whole else [[item] for item in items]
+            forecasts, size = self._forecasts(record, doubts)
             weight = 1 / (len(self.readable) * len(forecasts))
             numbers += [(weight, forecast, size) for forecast in forecasts]
         self.weights, self.forecasts, self.sizes = map(np.array, zip(*numbers, strict=True))
@@ -209,11 +207,7 @@ class Units:
 
 
 def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
-    """Yield the labels among outcomes.
-
-    Raises:
-        UsageError: they are of two judge configurations.
-    """
+    """Yield the labels among outcomes; refuse two judge configurations."""
     first: LabelRecord | None = None
     for one in outcomes:
         if isinstance(one, LabelRecord):
@@ -241,8 +235,7 @@ def keys_of(record: LabelRecord, kind: str) -> Sequence[str]:
 def stated_probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
     """Return the stored probabilities of the answer yes: the judge's, or shares of votes.
 
-    Returns:
-        One by sentence; empty for a label without, or with scores of another scale.
+    There are none for a label without, or with scores of another scale.
     """
     scores = record.scores
     if scores is None:

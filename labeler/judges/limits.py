@@ -239,38 +239,36 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
     remaining = number_of(headers.get(f"x-ratelimit-remaining-{unit}"))
     if not limit or remaining is None:
         return None
-    reset = _seconds_from(headers.get(f"x-ratelimit-reset-{unit}"), headers)
+    reset = _seconds_of(headers, f"x-ratelimit-reset-{unit}")
     if reset is None or reset > LONGEST_WAIT:  # too long for a run
         return None
     return Quota(limit, remaining, reset)
 
 
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait, or ``None``; :data:`LONGEST_WAIT` at most.
 
     Args:
         headers: names in lower case; milliseconds, a duration or a moment.
-        now: current time if the response has no date.
     """
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         number = number_of(headers.get(name))
         if number is not None:
             return min(LONGEST_WAIT, number / 1000)
-    seconds = _seconds_from(headers.get("retry-after"), headers, now)
+    seconds = _seconds_of(headers, "retry-after")
     return None if seconds is None else min(LONGEST_WAIT, seconds)
 
 
-def reset_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+def reset_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds until a used-up limit is whole again, or ``None``.
 
     Args:
         headers: names in lower case; those of the IETF's drafts, or the same with ``x-``.
-        now: current time if the response has no date.
     """
     waits = [float(seconds) for seconds in _USED_UP.findall(headers.get("ratelimit", ""))]
     for name in ("ratelimit", "x-ratelimit"):
         if number_of(headers.get(f"{name}-remaining")) == 0:
-            wait = _seconds_from(headers.get(f"{name}-reset"), headers, now)
+            wait = _seconds_of(headers, f"{name}-reset")
             waits += [] if wait is None else [wait]
     return min(LONGEST_WAIT, max(waits)) if waits else None
 
@@ -280,29 +278,28 @@ _FIRST_MOMENT, _LAST_MOMENT = 1e9, 1e10
 _USED_UP = re.compile(r";\s*r=0\s*;\s*t=(\d{1,9})", re.ASCII)
 
 
-def _seconds_from(
-    text: str | None, headers: Mapping[str, str], now: datetime | None = None
-) -> float | None:
+def _seconds_of(headers: Mapping[str, str], name: str) -> float | None:
     """Return the seconds of a duration, or until a moment: a date, or a time since 1970."""
-    number = seconds_of(text or "")
-    if number is None:
+    text = headers.get(name, "")
+    number = seconds_of(text)
+    seconds = number / 1000 if number and number > _LAST_MOMENT else number
+    if seconds is None:
         moment = _moment(text)
-        if moment is None:
-            return None
-    else:
-        seconds = number / 1000 if number > _LAST_MOMENT else number
-        if not _FIRST_MOMENT <= seconds <= _LAST_MOMENT:
-            return number
+    elif _FIRST_MOMENT <= seconds <= _LAST_MOMENT:
         moment = datetime.fromtimestamp(seconds, UTC)
+    else:
+        return number
+    if moment is None:
+        return None
     # The server's own clock, where a response has a date.
-    since = _moment(headers.get("date")) or now or datetime.now(UTC)
+    since = _moment(headers.get("date", "")) or datetime.now(UTC)
     return min(LONGEST_WAIT, max(0.0, (moment - since).total_seconds()))
 
 
-def _moment(date: str | None) -> datetime | None:
+def _moment(date: str) -> datetime | None:
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
-            moment = parse(date or "")
+            moment = parse(date)
         except (ValueError, OverflowError):
             continue
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

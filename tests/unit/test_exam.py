@@ -24,6 +24,7 @@ from labeler.judges.task import Task
 from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import CORRECTIONS
+from labeler.sentences.example import Sentence
 from support.answers import answer
 from support.command import Command
 from support.labeled import record
@@ -456,6 +457,37 @@ def test_choice_has_every_kind_and_no_order() -> None:
     unsupported = sum(not one.label.overall_supported for one in chosen)
     assert unsupported == 10
     assert choose_anchors(labels[::-1], 20).records == chosen
+
+
+def test_errors_that_put_records_among_the_anchors_are_no_change() -> None:
+    """Of 400 labels 12 are wrong once, and all of them are chosen; the next answers are right."""
+    right = [
+        record(id=f"r{n}", documents=[[f"Fact {n}."]], support={"a": ["0a"]}) for n in range(400)
+    ]
+    wrong = [
+        record(id=one.id, documents=[[f"Fact {one.id[1:]}."]], support={"a": []})
+        for one in right[:12]
+    ]
+    anchors = choose_anchors([*wrong, *right[12:]], 60)
+    assert sum(not one.label.overall_supported for one in anchors.records) == 12
+    again = [right[int(one.id[1:])] for one in anchors.records]
+    for _ in range(2):
+        anchors.rounds.append([*again])
+    assert not anchors.result().changed
+    found = anchors.shift("adherence_fraction")  # over records that are a sample of the labels
+    assert found is not None
+    assert found.value < 0.1
+    firsts = find_change([[(False,), (True,), (True,)]] * 12, 0.01)
+    assert firsts.changed
+
+
+def test_records_that_differ_in_an_unseen_reference_are_one_anchor() -> None:
+    """Their answers are one answer, which must not count twice."""
+    own = record(id="r1")
+    other = own.example.model_copy(update={"reference": (Sentence("r0a", "Yes.", 0, 4),)})
+    twice = [own, own.model_copy(update={"id": "r2", "example": other})]
+    with pytest.raises(UsageError, match="2 complete labels or more"):
+        choose_anchors(twice)
 
 
 def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
