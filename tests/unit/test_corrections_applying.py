@@ -156,18 +156,6 @@ def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
 # -- a whole file ---------------------------------------------------------------------------------
 
 
-def test_all_labels_of_a_file_are_signed_alike_and_unlike_the_judges() -> None:
-    """So that they are summarized together, and apart from what the judge says alone."""
-    records = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(3)]
-    _, made = applied(records, correction(records[0], judgment(relevant=[])))
-    assert len({str(each.signature) for each in made}) == 1
-    assert str(made[0].signature) != str(records[0].signature)
-    assert len({each.key for each in [*made, *records]}) == 6
-    metrics = select_metrics("relevance")
-    rows = [measure(outcome, metrics) for outcome in [*records, *made]]
-    assert [row.defined for row in summarize(rows, metrics)] == [3, 3]
-
-
 def test_other_corrections_are_another_way_of_labeling() -> None:
     """The fact that names them is a digest of what counted, in whatever order it came."""
     one, two = correction(RECORD, judgment()), correction(RECORD, judgment(), by="bob")

@@ -101,19 +101,6 @@ def test_a_metric_is_found_by_its_name(labels: labeler.Labels) -> None:
         grouped["adherence"]
 
 
-def test_the_methods_are_the_functions(labels: labeler.Labels) -> None:
-    """The same numbers, findings and differences."""
-    assert labels.metrics("relevance") == labeler.metrics(list(labels), "relevance")
-    assert labels.summary(intervals=None) == labeler.summary(list(labels))
-    assert labels.audit() == labeler.audit.audit_labels(list(labels))
-    other = labels.at(support=0.9)
-    options: dict[str, Any] = {"names": ("labels", "labels at support 0.9"), "metrics": "adherence"}
-    assert labels.compare(other, "adherence").rows == labeler.compare(labels, other, **options).rows
-    assert labels.diff(other, "adherence") == labeler.comparing.diff_labels(
-        labels, other, **options
-    )
-
-
 def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
     """At least, or at most where lower is better; too many failures miss a gate as well."""
     assert labels.check(adherence=0.6, hallucination_rate=0.2)

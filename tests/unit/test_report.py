@@ -283,19 +283,6 @@ def test_richer_labels_bring_their_metrics_and_claims(path: Path) -> None:
     assert "Configuration 3 of 3" in page.texts
 
 
-def test_judge_configurations_are_never_averaged(path: Path) -> None:
-    """Each has figures and filters of its own."""
-    good, bad = record(id="r1"), record(id="r2", support={"a": []})
-    page = _report([good, relabeled(bad, model="other-1")], path, metrics="adherence", by=None)
-    assert page.blocks["index"]["records"]["signature"] == [0, 1]
-    assert "other-1" in page.blocks["index"]["signatures"][1]
-    charted = [json.loads(text) for text in page.with_attribute("data-filter") if "metric" in text]
-    assert charted == [
-        [{"metric": "adherence", "low": 1.0, "high": 1.0, "closed": True}, {"signature": 0}],
-        [{"metric": "adherence", "low": 0.0, "high": 0.0, "closed": True}, {"signature": 1}],
-    ]
-
-
 def test_very_many_configurations_are_not_all_summed_up(path: Path) -> None:
     """Trials of a thousand records would make a page that nobody can read."""
     outcomes = [relabeled(record(id=f"r{n}"), model=f"m{n}") for n in range(25)]

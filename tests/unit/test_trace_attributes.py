@@ -194,24 +194,6 @@ def test_runs_of_langsmith(tmp_path: Path) -> None:
     assert "conversation_id" not in row["metadata"]
 
 
-def test_child_runs_of_langsmith(tmp_path: Path) -> None:
-    """They stand in their parent."""
-    child = {"id": "r", "trace_id": "t", "run_type": "retriever", "parent_run_id": "t"}
-    run = {
-        "id": "t",
-        "trace_id": "t",
-        "run_type": "chain",
-        "session_id": "project",
-        "inputs": {"input": QUESTION},
-        "outputs": {"output": ANSWER},
-        "child_runs": [child | {"outputs": {"documents": [{"page_content": FOUND}]}}],
-    }
-    (tmp_path / "run.json").write_text(json.dumps(run))
-    [row], _ = joined(str(tmp_path / "run.json"))
-    assert row["documents"] == [FOUND]
-    assert "conversation_id" not in row["metadata"]
-
-
 @pytest.mark.parametrize(
     ("name", "output", "is_one"),
     [

@@ -11,7 +11,6 @@ import pytest
 
 import labeler
 from labeler.api import MemoryStore, iter_labels
-from labeler.calculators.rater_agreement import Votes
 from labeler.errors import JudgeError, UsageError
 from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
@@ -270,17 +269,6 @@ def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> No
     with pytest.raises(UsageError, match="a budget needs a price"):
         list(iter_labels(rows(3), judges=[first, unknown], store=MemoryStore(), budget=1))
     assert first.asked == []
-
-
-def test_agreement_is_counted_over_all_votes() -> None:
-    """Who failed left a gap; the rest is compared."""
-    votes = Votes()
-    judges = [CountingJudge(model="m"), CountingJudge(refusing, model="n")]
-    list(iter_labels(rows(3), judges=judges, store=MemoryStore(), votes=votes))
-    found = {one.field: one for one in votes.agreement()}
-    assert (found["supported"].units, found["supported"].left_out) == (2, 1)
-    assert found["supported"].raw == 1.0
-    assert found["supported"].kappa.undefined == "one_class"
 
 
 def test_the_command_votes_and_tells_how_far_they_agree(

@@ -202,6 +202,10 @@ ACCOUNTS = {
     "OpenRouter, 402 in a 200": fails(
         nested(200, "Insufficient credits", 402), "stop quota", _EMPTY
     ),
+    "FastAPI, in its detail": fails(
+        Fault(429, {"detail": nested(429, "You exceeded your quota", "insufficient_quota").body}),
+        "stop quota", _EMPTY,
+    ),
     "DeepSeek, 402": fails(nested(402, "Insufficient Balance"), "stop quota", _EMPTY),
     **{
         f"{name}, a day's limit": Row(Fault(429, body).behave(), **_LIMITED)

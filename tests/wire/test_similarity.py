@@ -99,18 +99,6 @@ def test_a_second_run_asks_nobody(tmp_path: Path) -> None:
     assert (work.compared, work.requests, work.stored) == (0, 0, 5)
 
 
-def test_another_embedder_pays_for_no_question(tmp_path: Path) -> None:
-    """Questions stay; only vectors are made again."""
-    with Provider() as provider:
-        first = records(compare(provider, tmp_path, rows(3)))
-        second = records(compare(provider, tmp_path, rows(3), embedder="lexical"))
-        assert provider.routes[ASKED] == 3
-    assert [r.answer for r in first] == [r.answer for r in second]
-    assert [str(r.similarity.embedder) for r in second if r.similarity] == [
-        "lexical/letters-1/1024"
-    ] * 3
-
-
 def test_one_response_to_two_questions_is_asked_about_once(tmp_path: Path) -> None:
     """The judge sees the response alone; each row has a number of its own."""
     row = rows(1)[0]

@@ -270,6 +270,7 @@ def stated_error(
     """
     if isinstance(body, list) and body:  # as Gemini sends it
         body = body[0]
+    body = object_of(at(body, "detail")) or body  # as FastAPI wraps it
     fields = object_of(at(body, "error")) or object_of(body)
     if status is None:
         stated = (number_of(str(fields.get(name))) for name in ("code", "status"))
