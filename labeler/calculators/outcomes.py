@@ -43,7 +43,6 @@ from labeler.labels.record import (
     Outcome,
     given_outcome,
     records_of,
-    reject_path,
     requested_kind,
     require_labels,
 )
@@ -190,7 +189,8 @@ def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> CheckedOutcomes:
     """
     if isinstance(outcomes, CheckedOutcomes):
         return outcomes
-    reject_path(outcomes)
+    if isinstance(outcomes, str):
+        raise UsageError(f"{outcomes!r} is a path: pass labeler.api.read_labels({outcomes!r})")
     given: object = outcomes
     if not isinstance(given, Iterable):
         raise UsageError(f"{name}outcomes must be a list, got {given!r:.40}")

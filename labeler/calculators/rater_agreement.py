@@ -25,7 +25,7 @@ from labeler.calculators.registry import (
     METRICS,
     plain_name,
 )
-from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary import observations
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.sentences.display import (
@@ -228,8 +228,7 @@ class FieldRatings:
         ratings, questions = Ratings(self.patterns), None
         raw, found = ratings.raw, verdict_agreement(ratings)
         if self.sums and len(self.questions) <= self.most:
-            questions = count_clusters(self.questions)
-            groups = None if questions is None else self.questions
+            questions, groups = observations(self.questions)
             drawn = agreement_intervals(self.sums, raters=ratings.raters, groups=groups)
             for coefficient, one in found.items():
                 if one.value is not None:

@@ -295,7 +295,8 @@ def fixed_point(numerator: int, denominator: int) -> int:
 
     The common denominator of many values may have thousands of digits. The error of a sum of 2^60
     values in this form is below 2^-190. It changes a rounded mean only if the exact one is nearer
-    than that to the middle between two floats, so that the order of rows does not matter.
+    than that to the middle between two floats, so that the order of rows does not matter. A sum
+    that may be 0 has to be taken for it: floats are dense there.
     """
     return (numerator << _BITS) // denominator
 
@@ -447,5 +448,7 @@ class MetricSum:
     def _mean(self, missing: int = 0, value: float = 0) -> float:
         """Return the mean of the values and of some missing ones that are set to a value."""
         numerator, denominator = value.as_integer_ratio()
-        added = fixed_point(missing * numerator, denominator)
-        return (self._total + added) / fixed_point(self.defined + missing, 1)
+        total = self._total + fixed_point(missing * numerator, denominator)
+        if -self.defined < total <= 0:  # thirds of both signs add up to 0, but not rounded down
+            total = 0
+        return total / fixed_point(self.defined + missing, 1)

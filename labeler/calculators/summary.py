@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from typing_extensions import TypedDict
 
@@ -348,16 +348,20 @@ def check_unit(name: str | None, columns: Collection[str]) -> None:
         check_column(name, columns, "to draw records by")
 
 
-def count_clusters(units: Iterable[Hashable]) -> int | None:
-    """Return the number of groups of equal units; ``None`` if all differ, or all are one.
+U = TypeVar("U", bound=Hashable)
 
+
+def observations(units: Sequence[U]) -> tuple[int | None, Sequence[U] | None]:
+    """Return the number of groups of equal units, and the units that intervals are grouped by.
+
+    Both are ``None`` if all units differ, or all are one.
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
     fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
     """
-    counts = Counter(units)
+    counts = Counter[Hashable](units)
     alone = counts.pop(None, 0) + counts.pop(0, 0)
     different = len(counts) + alone
-    return different if 1 < different < counts.total() + alone else None
+    return (different, units) if 1 < different < len(units) else (None, None)
 
 
 _LISTED = 5
@@ -424,7 +428,7 @@ class GroupSums:
     @cached_property
     def clusters(self) -> int | None:
         """Groups of labels with equal questions; ``None`` if all differ, are one or are unknown."""
-        return count_clusters(self.questions)
+        return observations(self.questions)[0]
 
     def row(self, metric: Metric, key: GroupKey, intervals: Intervals | None) -> SummaryRow:
         """Return the summary of one metric."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from labeler.calculators.agreement import Floats, drawn_intervals
 from labeler.calculators.intervals import Interval, question_groups
-from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary import observations
 from labeler.calculators.summary_text import small_sample_note
 from labeler.comparing.human_labels import HumanLabels
 from labeler.comparing.human_matching import Judged, Matched, People
@@ -325,12 +325,11 @@ def _reliability(
     questions: Sequence[int | None],
     precision: float,
 ) -> Reliability:
-    shared = count_clusters(questions)
+    shared, groups = observations(questions)
     tried = _thresholds([stated for record in records for stated, _ in record])
     sums = _Sums(np.array(tried), precision)
     each = [sums.of(record) for record in records]
     unseen = [sums.of([one]) for one in _UNSEEN]
-    groups = None if shared is None else questions
     drawn = drawn_intervals(each, sums.statistics, unseen, groups=groups)
     whole = np.sum(each, axis=0)[np.newaxis]
     found = {name: float(values[0]) for name, values in sums.statistics(whole).items()}

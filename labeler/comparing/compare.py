@@ -26,7 +26,7 @@ from labeler.calculators.significance import (
     paired_interval,
     paired_test,
 )
-from labeler.calculators.summary import CountedRows, count_clusters
+from labeler.calculators.summary import CountedRows, observations
 from labeler.calculators.tally import Counted, RowFacts
 from labeler.catalog import named_keywords
 from labeler.comparing.comparison import (
@@ -351,11 +351,9 @@ def _valued(found: Iterable[_Values]) -> list[_Valued]:
 
 def _clusters(
     found: Sequence[_Values] | Sequence[_Valued],
-) -> tuple[int | None, list[int | None] | None]:
+) -> tuple[int | None, Sequence[int | None] | None]:
     """Return the number of groups of equal questions, and the group of each pair, if any repeat."""
-    questions = [pair.a.question for pair, *_ in found]
-    count = count_clusters(questions)
-    return count, None if count is None else questions
+    return observations([pair.a.question for pair, *_ in found])
 
 
 def _moved(valued: Sequence[_Valued], top: int) -> tuple[Moved, ...]:

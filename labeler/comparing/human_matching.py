@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from labeler.calculators import METRICS, Tally, tally
+from labeler.calculators.agreement import Groups
 from labeler.calculators.bias_correction import (
     Corrected,
     corrected_proportion,
@@ -18,7 +19,7 @@ from labeler.calculators.bias_correction import (
 )
 from labeler.calculators.rater_agreement import is_yes_or_no, verdicts_of
 from labeler.calculators.registry import plain_name
-from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary import observations
 from labeler.comparing.human_labels import (
     DOCUMENT_FIELDS,
     OVERALL,
@@ -433,14 +434,13 @@ def estimate(
         ppi=ppi,
         corrected=corrected,
         people=replace(people, method="people", labeled=len(human), unlabeled=0),
-        questions=count_clusters([asked.get(name) for name in values]),
+        questions=observations([asked.get(name) for name in values])[0],
     )
 
 
-def _groups(questions: Mapping[str, Hashable], names: Iterable[str]) -> list[Hashable] | None:
+def _groups(questions: Mapping[str, Hashable], names: Iterable[str]) -> Groups:
     """Return the question of each record; ``None`` if all differ, or all are one."""
-    found = [questions.get(name) for name in names]
-    return None if count_clusters(found) is None else found
+    return observations([questions.get(name) for name in names])[1]
 
 
 def _is_share(metric: str, values: Iterable[float]) -> bool:

@@ -381,6 +381,23 @@ def _shown(value: object) -> str:
     return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
 
 
+_NAME = re.compile(
+    r"https?://\S+|\S+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt|csv|jsonl?)"
+    r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)+",
+    re.IGNORECASE,
+)
+"""An address, a file, or a record such as ``doc_17``."""
+_LONGEST_NAME = 300
+
+
+def are_names(documents: Sequence[object]) -> bool:
+    """Return True if all documents are addresses, or names of files or records, not texts."""
+    return bool(documents) and all(
+        isinstance(one, str) and len(one) <= _LONGEST_NAME and _NAME.fullmatch(one) is not None
+        for one in documents
+    )
+
+
 def further_text(rests: Iterable[object]) -> str:
     """Return the name of another text in what is left of a first document; empty without any."""
     for rest in rests:
@@ -389,7 +406,10 @@ def further_text(rests: Iterable[object]) -> str:
         for name, value in first.items() if isinstance(first, Mapping) else ():
             rank = None if str(name).startswith("@") else _rank(name)
             is_text = isinstance(value, str) and bool(value.strip())
+            is_list = isinstance(value, list) and _are_objects(value)
             if is_text and rank is not None and rank <= len(_TEXTS):
+                return str(name)
+            if is_list and snake_case(str(name)) in _LISTS and any(map(read_document, value)):
                 return str(name)
     return ""
 

@@ -330,7 +330,8 @@ def parse_object(line: Line, form: str = LINES, *, is_strict: bool = False) -> d
         fault = f"{line.where}: not JSON: {error}; {form}"
         raise BadRow(fault, reason="invalid_json") from error
     if not isinstance(value, dict):
-        fault = f"{line.where}: {kind_of(value)}, not a JSON object; write one object a line"
+        form = "write one object a line" if form == LINES else form
+        fault = f"{line.where}: {kind_of(value)}, not a JSON object; {form}"
         raise BadRow(fault, reason="invalid_json")
     return value
 

@@ -13,7 +13,7 @@ import contextlib
 import re
 import shlex
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -401,12 +401,19 @@ def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tupl
 
         if has_other_answers(response):
             yield "choices", "a response of several choices that differ; the first is judged"
-    for column, value in read.items():
-        field = _UNREAD.get(snake_case(column)) if isinstance(column, str) else None
+    for column, field in _unread(tuple(read)):
+        value = read[column]
         is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
-        if field and read.get(field) is None and is_value:
+        if read.get(field) is None and is_value:
             path = shlex.quote(f"{field}={column}")
             yield column, f"{column!r} and no {field!r}: --map {path} reads it"
+
+
+@lru_cache(maxsize=2)  # most rows of a file have the same columns
+def _unread(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the columns that may be meant as a field, each with the field."""
+    fields = ((name, _UNREAD.get(snake_case(name))) for name in columns if isinstance(name, str))
+    return tuple((name, field) for name, field in fields if field and name not in _FIELDS)
 
 
 _ANSWERS = (

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
-from labeler.data.documents import further_text
+from labeler.data.documents import are_names, further_text
 from labeler.data.formats import Raw, Source
 from labeler.data.parsing import (
     id_of,
@@ -214,13 +214,17 @@ class _RowConverter:
         if messages and (kinds := media_of(messages)):
             self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
         paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
-        self._note_printed("document", (fields.get("documents") or ("",))[0], paths)
+        documents: Sequence[str] = fields.get("documents") or ()
+        self._note_printed("document", documents[0] if documents else "", paths)
+        if are_names(documents):
+            text = f"documents that are names, such as {documents[0]!r:.60}: judges see no more"
+            self._note("names", text)
         rests = () if "documents" in columns.named else columns.rests(given, fields)
         if other := further_text(rests):
             self._note("further", f"documents with another text ({other}), which is not judged")
         for name in ("question", "response", "reference"):
             self._note_printed(name, fields.get(name), f"{name}=COLUMN.FIELD")
-        shown = (fields.get("question"), *(fields.get("documents") or ()), fields.get("response"))
+        shown = (fields.get("question"), *documents, fields.get("response"))
         if mark := garbled(one for one in shown if isinstance(one, str)):
             text = f"a text with {mark!r} or the like, as of a wrong encoding or a tokenizer"
             self._note("garbled", text)

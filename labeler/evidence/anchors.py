@@ -279,8 +279,8 @@ class Anchors(Displayed):
         """Return what the judge's change alone does to a metric's mean, with its interval.
 
         Returns:
-            Mean difference of the last answers from the first ones; ``None`` if no record has the
-            metric in both.
+            Mean difference of the last answers from the first ones, over the :attr:`free` records;
+            ``None`` if none of them has the metric in both.
 
         Raises:
             UnknownName: there is no such metric.

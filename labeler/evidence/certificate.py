@@ -13,16 +13,7 @@ from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.registry import METRICS, plain_name
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError, count_of, path_in
-from labeler.sentences.display import (
-    Column,
-    Display,
-    Displayed,
-    Grid,
-    in_percent,
-    number,
-    percent,
-    plural,
-)
+from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent, plural
 from labeler.version import __version__
 
 VERSION = "certificate/v1"
@@ -201,7 +192,7 @@ class Certificate(Displayed):
             ("Value", f"{self.value:.4f}"),
             ("Interval", f"{_ends(self.interval)}, level {self.goal.level:g}"),
             *(alone if self.goal.population else []),
-            ("Judge's own value", number(self.judged, ".4f")),
+            ("Judge's own value", "-" if self.judged is None else f"{self.judged:.4f}"),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
             ("Records", f"{self.records:,}{failed}"),
             ("Read at each look", ", ".join(map(str, self.looks))),

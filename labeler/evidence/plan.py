@@ -23,16 +23,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import (
-    Column,
-    Display,
-    Displayed,
-    Grid,
-    in_percent,
-    number,
-    percent,
-    plural,
-)
+from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent, plural
 
 if TYPE_CHECKING:
     from labeler.evidence.doubt import Doubt
@@ -295,7 +286,7 @@ class Plan(Displayed):
 
     def _display(self) -> Display:
         columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
-        rows = [(one.id, one.sentence, number(one.probability, ".5f")) for one in self.sentences]
+        rows = [(one.id, one.sentence, f"{one.probability:.5f}") for one in self.sentences]
         notes = ["next: plan.certificate({(id, sentence): True or False, ...})"]
         return Display(self.conclusion, Grid(columns, rows), notes)
 

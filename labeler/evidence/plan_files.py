@@ -59,9 +59,11 @@ class PlanHeader(BaseModel):
     doubt: Coefficients | None = None
     """The model of doubt that it was made with; ``None`` without one."""
 
-    def units(self, path: str | Path, outcomes: Iterable[AnyOutcome]) -> Units:
+    def units(
+        self, path: str | Path, outcomes: Iterable[AnyOutcome], doubt: Doubt | None = None
+    ) -> Units:
         """Return the units of the plan, if the labels are those of it."""
-        units = Units(outcomes, self.goal.metric, Doubt(self.doubt) if self.doubt else None)
+        units = Units(outcomes, self.goal.metric, doubt)
         if units.digest() != self.labels:
             raise UsageError(
                 f"{path}: the plan was made of other labels, or these changed since, so its "
@@ -139,7 +141,7 @@ def read_header(path: str | Path) -> PlanHeader:
 def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
     """Read a plan again, and check that it follows from the labels and its answers."""
     header = read_header(path)
-    units = header.units(path, outcomes)
+    units = header.units(path, outcomes, Doubt(header.doubt) if header.doubt else None)
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units.metric)._replace(who=header.who)
     try:

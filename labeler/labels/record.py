@@ -426,24 +426,8 @@ def records_of(outcomes: Iterable[AnyOutcome], kind: str) -> Iterator[AnyOutcome
     """Select the records of one kind and the failures of requests for that kind.
 
     A row that could not be read counts as a failure of every kind.
-
-    Raises:
-        UsageError: ``outcomes`` is a path; this function reads no files.
     """
-    reject_path(outcomes)
-    for outcome in outcomes:
-        if requested_kind(outcome) in {kind, None}:
-            yield outcome
-
-
-def reject_path(outcomes: Iterable[AnyOutcome]) -> None:
-    """Reject a path where outcomes are expected.
-
-    Raises:
-        UsageError: it is one.
-    """
-    if isinstance(outcomes, str):
-        raise UsageError(f"{outcomes!r} is a path: pass labeler.api.read_labels({outcomes!r})")
+    return (outcome for outcome in outcomes if requested_kind(outcome) in {kind, None})
 
 
 def given_outcome(where: str, given: Any) -> Any:  # noqa: ANN401 - of a caller

@@ -46,3 +46,15 @@ def test_a_mean_is_rounded_once() -> None:
     found.add(Ratio(0, 0, convention=1.0), 10)
     assert found.mean == float(Fraction(2, 11))
     assert found.bounds(0, (0.2, 1.0)) is None
+
+
+def test_drops_and_gains_that_cancel_out_leave_nothing() -> None:
+    """Thirds of both signs, as of a drop from a base; and a very small mean is not taken for 0."""
+    found = MetricSum()
+    for row, value in enumerate((Fraction(1, 3), Fraction(1, 3), Fraction(-2, 3))):
+        found.add(Ratio(value), row)
+    assert (found.mean, str(found.mean)) == (0.0, "0.0")
+    assert found.bounds(1, (-1.0, 1.0)) == (-0.25, 0.25)
+    found = MetricSum()
+    found.add(Ratio(Fraction(-1, 10**60)), 0)
+    assert found.mean == -1e-60

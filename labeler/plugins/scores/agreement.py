@@ -25,7 +25,7 @@ from labeler.calculators.agreement import (
 )
 from labeler.calculators.intervals import Interval
 from labeler.calculators.rater_agreement import MOST_RECORDS, interval_line
-from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary import observations
 from labeler.calculators.summary_text import small_sample_note
 from labeler.cli.terminal import print_sections
 from labeler.labels.signature import canonical_json
@@ -206,15 +206,14 @@ def _panel(
     )
     if not intervals or count > MOST_RECORDS:
         return panel
-    groups = {one.unit: one.question_group for one in of.scores()}
-    questions = [groups[unit] for unit in common]
-    clusters = count_clusters(questions)
+    asked = {one.unit: one.question_group for one in of.scores()}
+    clusters, groups = observations([asked[unit] for unit in common])
     extremes = extreme_patterns(scale[0], scale[-1], len(raters))
     drawn = drawn_intervals(
         [score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
         score_coefficients,
         [score_sums(one, [round(score) for score in one], scale) for one in extremes],
-        groups=None if clusters is None else questions,
+        groups=groups,
     )
     defined = {name for name, one in panel.by_name.items() if one.value is not None}
     kept = {name: interval for name, interval in drawn.items() if name in defined}

@@ -25,7 +25,7 @@ from labeler.calculators.intervals import (
     question_groups,
 )
 from labeler.calculators.significance import Undefined, effective_count, student_quantile
-from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary import observations
 from labeler.cli.terminal import print_lines, print_sections
 from labeler.plugins.scores.metrics import Case, Configuration
 from labeler.sentences.display import NONE, Column, Grid, Section, number
@@ -179,12 +179,11 @@ def length_effects(scores: Iterable[Configuration]) -> list[LengthEffect]:
 def _effect(of: Configuration, label: str, cases: Iterable[Case]) -> LengthEffect:
     valued = [(case.first, case.ratio(of).value) for case in cases if not case.failed]
     scored = [(first, value) for first, value in valued if value is not None]
-    questions = [first.question_group for first, _ in scored]
-    clusters = count_clusters(questions)
+    clusters, groups = observations([first.question_group for first, _ in scored])
     line = fit_slope(
         [first.length / CHARACTERS for first, _ in scored],
         [value for _, value in scored],
-        groups=None if clusters is None else questions,
+        groups=groups,
     )
     if isinstance(line, Undefined):
         return LengthEffect(of.name, label, len(scored), None, undefined=line.reason)
