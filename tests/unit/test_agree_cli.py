@@ -259,16 +259,6 @@ def test_strangers_text_reaches_the_terminal_harmless(agree: Run) -> None:
 # -- labels against people ------------------------------------------------------------------------
 
 
-def test_a_judge_is_compared_with_people(agree: Run) -> None:
-    """Of four verdicts the judge and the person share three."""
-    a = labels("a.jsonl", adherent(4, 3))
-    h = people("id,sentence,supported", "r0,a,yes", "r1,a,yes", "r2,a,no", "r3,a,no")
-    supported = field(found(agree(a, "--human", h, "--json")), "supported")
-    assert (supported["units"], supported["raw"]) == (4, 0.75)
-    assert (supported["mean_a"], supported["mean_b"]) == (0.75, 0.5)
-    assert supported["kappa"]["value"] == 0.5
-
-
 def test_the_conclusion_counts_what_was_judged(agree: Run) -> None:
     """One is singular, and the values of a metric are no sentences."""
     a = labels("a.jsonl", adherent(4, 3))
@@ -325,18 +315,6 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     methods = ("people's own", "judge's own", "PPI++", "error-corrected")
     for words in (*methods, "drawn at random", "\n* small sample: "):
         assert words in out
-
-
-def test_verdicts_on_every_sentence_speak_about_the_record(agree: Run) -> None:
-    """Both sentences judged make an adherence; one of two makes none."""
-    a = labels("a.jsonl", [record(id="r1"), record(id="r2"), record(id="r3")])
-    lines = ["r1,a,yes", "r1,b,no", "r2,a,yes"]
-    value = found(agree(a, "--human", people("id,sentence,supported", *lines), "--json"))
-    means = {one["metric"]: one for one in value["estimates"]}
-    assert means["adherence"]["people"]["value"] == 0.0
-    assert means["adherence_fraction"]["people"]["value"] == 0.5
-    assert means["adherence"]["ppi"]["labeled"] == 1
-    assert means["adherence"]["ppi"]["undefined"] == "too_few_human_labels"
 
 
 def test_verdicts_on_every_document_sentence_make_relevance(agree: Run) -> None:

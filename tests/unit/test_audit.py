@@ -109,17 +109,6 @@ def test_the_worst_finding_counts_a_record_and_contradictions_break_ties() -> No
     assert found_in.worst == {"contradiction": 2, "suspicion": 1, "note": 1}
 
 
-def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:
-    """Records without findings are not ranked at all."""
-    worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
-    records = [SOUND, named(ODD, "b"), named(worst, "w"), named(ODD, "a")]
-    found_in = audit_labels(records)
-    assert [each.id for each in found_in.ranked()] == ["w", "b", "a"]
-    assert [each.id for each in found_in.ranked(1)] == ["w"]
-    assert found_in.as_json(1)["doubtful"][0]["id"] == "w"
-    assert found_in.flagged == 3
-
-
 # -- doubt ----------------------------------------------------------------------------------------
 
 

@@ -57,18 +57,6 @@ async def answer(value: int, seconds: float = 0.0) -> int:
     return value
 
 
-def test_results_and_errors_reach_the_caller(engine: Engine) -> None:
-    """On the caller's thread."""
-
-    async def fail() -> int:
-        raise ValueError("broken")
-
-    jobs = [engine.submit(lambda: answer(1)), engine.submit(lambda: answer(2))]
-    assert [engine.wait(job) for job in jobs] == [1, 2]
-    with pytest.raises(ValueError, match="broken"):
-        engine.wait(engine.submit(fail))
-
-
 def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     engine: Engine, farewells: list[str]
 ) -> None:

@@ -52,19 +52,6 @@ def label(labeler_command: Command, tmp_path: Path) -> Label:
     return labeled
 
 
-def test_requests_and_what_was_broken_are_told(label: Label) -> None:
-    """Re-asks, and violations by kind, those of rows without a label too."""
-    script = ["unknown-key", "ok", "missing-sentence", "missing-sentence", "malformed", "ok"]
-    with Provider(script) as provider:
-        told = label(provider)
-    assert told.code == 1
-    said = told.line(r"\d+ requests")
-    assert said.startswith("7 requests, 3 re-asked (")
-    for kind in ("unknown_key 1", "malformed 1"):
-        assert kind in said
-    assert said.count("missing") == 1
-
-
 def test_tokens_are_those_that_the_provider_charged(label: Label) -> None:
     """Of every answer, with the part from its cache. One model is not worth a line."""
     with Provider(["unknown-key", "ok", "refusal"]) as provider:
