@@ -6,8 +6,8 @@ If the judge has not changed, the answers about one record are exchangeable: any
 likely as the one that was seen. The test takes the answers of a record apart into earlier and later
 ones, counts the verdicts that differ between both parts, and compares the count with that of every
 other way to take them apart. Counts of records add up; their exact distribution is a convolution.
-The judge's own noise needs no estimate: it makes all ways alike. Verdicts of one record may depend
-on each other in any way; records must not.
+The judge's own noise needs no estimate: it makes all ways equally likely. Verdicts of one record
+may depend on each other in any way; records must not.
 
 Records are chosen by their first answer, so an error of the judge has put some among the anchors,
 and the next answers would differ without a change. For a record that other verdicts would have left
@@ -300,7 +300,7 @@ class Anchors(Displayed):
     def explained(self, ids: str | Iterable[str] | None = None) -> str:
         """Return, in words, what the judge alone does to metrics, for next to a comparison.
 
-        The ids are those of a comparison; by default it is the metrics to show first.
+        The ids come from a comparison; by default they are the metrics to show first.
         """
         chosen = select_metrics(ids)
         shifts = {
@@ -386,8 +386,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     """Choose records to ask about again, equally many of each kind as far as there are so many.
 
     Kinds are supported and not entirely supported responses, each with and without a doubtful
-    probability of support. Labels with gaps are left out; records that a judge sees alike count
-    once. The choice does not depend on the order of the records.
+    probability of support. Labels with gaps are left out; records that a judge cannot
+    distinguish count once. The choice does not depend on the order of the records.
     """
     count_of("n", n, least=_FEWEST)
     kinds = defaultdict[Any, Sample[LabelRecord]](partial(Sample, n))

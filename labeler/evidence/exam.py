@@ -239,7 +239,7 @@ def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
 
 
 def _name(outcomes: Iterable[Outcome]) -> str:
-    """Return the model that answered; refuse outcomes without a label."""
+    """Return the model that answered, and reject outcomes without a label."""
     message = reason = ""
     for one in outcomes:
         if isinstance(one, LabelRecord):

@@ -292,7 +292,7 @@ class Plan(Displayed):
 
 
 def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = None) -> Plan:
-    """Return the first plan of a certificate; refuse a stream's width that cannot be reached."""
+    """Return the first plan of a certificate, and reject a width that a stream cannot reach."""
     units = Units(outcomes, goal.metric, doubt)
     if goal.population and goal.within is not None:
         value = 0.5 if units.judged is None else units.judged

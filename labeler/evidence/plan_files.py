@@ -62,7 +62,7 @@ class PlanHeader(BaseModel):
     def units(
         self, path: str | Path, outcomes: Iterable[AnyOutcome], doubt: Doubt | None = None
     ) -> Units:
-        """Return the units of the plan, if the labels are those of it."""
+        """Return the units of the plan, and reject other labels than its own."""
         units = Units(outcomes, self.goal.metric, doubt)
         if units.digest() != self.labels:
             raise UsageError(

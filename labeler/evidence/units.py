@@ -207,7 +207,7 @@ class Units:
 
 
 def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
-    """Yield the labels among outcomes; refuse two judge configurations."""
+    """Yield the labels among outcomes, and reject two judge configurations."""
     first: LabelRecord | None = None
     for one in outcomes:
         if isinstance(one, LabelRecord):

@@ -39,8 +39,9 @@ NAME_LETTERS = "A-Za-z\u00c0-\u024f\u0370-\u052f"
 _GLUED = re.compile(rf"(?<=[{_MARKS}]|[^\W\d_{NAME_LETTERS}])(?=\d)")
 
 
+@cache
 def read_table(module: str, name: str) -> dict[str, Any]:
-    """Read a TOML file that stands next to a module, such as ``english``."""
+    """Read a TOML file that stands next to a module, such as ``english``; it is kept unchanged."""
     return tomllib.loads(Path(module).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -186,18 +187,16 @@ def _wording() -> dict[str, re.Pattern[str]]:
     return read_patterns(__file__, "abstention", re.IGNORECASE)
 
 
-_DENIALS: dict[str, list[str]] = read_table(__file__, "abstention")["denials"]
-
-
 def abstains(text: str) -> bool:
     """Return True if a response sentence says that it has no answer, and gives none."""
     text = text[:_LONGEST_ABSTENTION].replace("\u2019", "'")
     wording, lowered, found = _wording(), text.lower(), None
-    if any(map(lowered.__contains__, _DENIALS["english"])):
+    denials = read_table(__file__, "abstention")["denials"]
+    if any(map(lowered.__contains__, denials["english"])):
         found = wording["english"].search(text)
     if not found and (
-        any(map(lowered.__contains__, _DENIALS["parts"]))
-        or not set(re.findall(r"\w+", lowered)).isdisjoint(_DENIALS["words"])
+        any(map(lowered.__contains__, denials["parts"]))
+        or not set(re.findall(r"\w+", lowered)).isdisjoint(denials["words"])
     ):
         found = wording["others"].search(text)
     if not found:

@@ -260,7 +260,7 @@ def test_strangers_text_reaches_the_terminal_harmless(agree: Run) -> None:
 
 
 def test_the_conclusion_counts_what_was_judged(agree: Run) -> None:
-    """One is singular, and the values of a metric are no sentences."""
+    """One is singular, and the values of a metric are not sentences."""
     a = labels("a.jsonl", adherent(4, 3))
     for said, counted in (
         (("id,sentence,supported", "r0,a,yes"), "1 of 1 answer sentence, supported or not"),

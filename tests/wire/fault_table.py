@@ -211,7 +211,7 @@ ANSWERS = {
         name: Row(encoded(name))
         for name in ("UTF-16", "UTF-16-LE", "UTF-32-BE")
     },
-    "a byte that is no text": Row(raw_body(lambda body: body.replace(b"Item", b"Item \xff"))),
+    "a byte that is not UTF-8": Row(raw_body(lambda body: body.replace(b"Item", b"Item \xff"))),
     "an object around it": Row(raw_body(lambda body: b'{"msg": "success", "data": %s}' % body)),
     "objects around it": Row(raw_body(lambda b: b'{"response": {"body": %s}, "id": "x"}' % b)),
     "a list around it": Row(raw_body(lambda body: b"[%s]" % body)),

@@ -272,11 +272,11 @@ def test_the_quotas_of_headers_set_the_pace(
     sent: Callable[..., Behavior], spelled: Callable[[str], str]
 ) -> None:
     """What the server says of its limits reaches the pace, also with an error or a page."""
-    told: list[tuple[str, Quota]] = []
+    reported: list[tuple[str, Quota]] = []
 
     class Listening(RateLimits):
         def follow(self, unit: str, quota: Quota) -> None:
-            told.append((unit, quota))
+            reported.append((unit, quota))
 
     headers = {
         "x-ratelimit-limit-requests": "500",
@@ -292,7 +292,7 @@ def test_the_quotas_of_headers_set_the_pace(
         pace.server_rates = Listening(pace.clock)
         reply_of(provider, traffic=pace)
     quotas = {"requests": Quota(500, 499, 60.12), "tokens": Quota(30000, 29000, 0.02)}
-    assert told == [*quotas.items()]
+    assert reported == [*quotas.items()]
 
 
 @pytest.mark.parametrize("reset", ["", "soon", "1x", "-1s", "nan", "1s garbage"])
