@@ -38,10 +38,10 @@ from labeler.labels.record import (
     SentenceScores,
 )
 from labeler.labels.signature import CORRECTIONS, digest, shown
+from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
 from labeler.sentences.example import DOCUMENT, KeyedExample, position
-from labeler.sentences.words import abstains, is_polite
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
