@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
@@ -57,6 +57,7 @@ from labeler.evidence.units import differing, of_one_judge
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import CORRECTIONS, shown, shows_reference
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
+from labeler.sentences.example import Frozen
 
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
@@ -152,7 +153,7 @@ class AnchorCheck(Displayed):
         return Display(self.sentence, Grid(heads, rows), notes)
 
 
-class _Header(BaseModel):
+class _Header(Frozen):
     """First line of a file of anchors."""
 
     kind: Literal["anchors"]

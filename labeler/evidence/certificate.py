@@ -9,10 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import ConfigDict
+
 from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.registry import METRICS, plain_name
+from labeler.catalog import unknown
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError, count_of, path_in
+from labeler.errors import UnknownName, UsageError, count_of, path_in
+from labeler.evidence.units import CERTIFIABLE
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent, plural
 from labeler.version import __version__
 
@@ -36,8 +40,11 @@ class Goal:
         population: True to certify the stream that the records are a sample of.
 
     Raises:
+        UnknownName: the metric cannot be certified.
         UsageError: not exactly one of ``within`` and ``at_least`` is given, or one is out of range.
     """
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     metric: str
     within: float | None = None
@@ -47,6 +54,8 @@ class Goal:
     population: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metric, str) or self.metric not in CERTIFIABLE:
+            raise UnknownName(unknown("metric to certify", f"{self.metric}", [*CERTIFIABLE]))
         check_level(self.level)
         count_of("seed", self.seed)
         given = [one for one in (self.within, self.at_least) if one is not None]

@@ -18,9 +18,8 @@ import numpy as np
 
 from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import verdicts_of
-from labeler.catalog import unknown
 from labeler.comparing.calibration import FIELDS
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.evidence.looks import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import MAJORITY
@@ -97,7 +96,6 @@ class Units:
         sentences: number of sentences of all units.
 
     Raises:
-        UnknownName: the metric cannot be certified.
         UsageError: no label has a sentence to read, two labels have one id, or labels of several
             judge configurations are mixed.
     """
@@ -105,8 +103,6 @@ class Units:
     def __init__(
         self, outcomes: Iterable[AnyOutcome], metric: str, doubt: Doubt | None = None
     ) -> None:
-        if not isinstance(metric, str) or metric not in CERTIFIABLE:
-            raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
         self.metric, self.how, self.doubt = metric, CERTIFIABLE[metric], doubt
         if doubt and self.how.kind != "support":
             raise UsageError(f"doubts are about response sentences: certify {metric} without them")

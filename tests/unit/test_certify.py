@@ -19,7 +19,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks, fit_logistic, logit
 from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
+from labeler.evidence.units import CERTIFIABLE, Answer, Item
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
 from support.command import Command
@@ -298,9 +298,9 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
     with pytest.raises(UsageError, match="another judge configuration"):
         make_plan([*labels(3), other.model_copy(update={"signature": signature})], goal)
     with pytest.raises(UnknownName, match="metric to certify"):
-        Units(labels(3), "context_precision")
+        Goal("context_precision", within=0.1)
     with pytest.raises(UnknownName, match="metric to certify"):
-        Units(labels(3), ["adherence"])  # type: ignore[arg-type]  # as a changed plan may have it
+        Goal(["adherence"], within=0.1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
