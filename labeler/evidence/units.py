@@ -22,7 +22,7 @@ from labeler.comparing.calibration import FIELDS
 from labeler.errors import UsageError
 from labeler.evidence.looks import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.labels.signature import MAJORITY
+from labeler.labels.signature import MAJORITY, Signature
 
 if TYPE_CHECKING:
     from labeler.evidence.doubt import Doubt
@@ -208,7 +208,7 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
     for one in outcomes:
         if isinstance(one, LabelRecord):
             first = first or one
-            if apart := differing(first, one):
+            if apart := differing(first.signature, one.signature):
                 other = f" than {first.id!r:.80}" if one.id != first.id else " before"
                 raise UsageError(
                     f"{one.id!r:.80} was labeled by another judge configuration{other} "
@@ -217,9 +217,9 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
             yield one
 
 
-def differing(first: LabelRecord, second: LabelRecord) -> list[str]:
-    """Return the facts of two labels' judge configurations that are not facts of both."""
-    return sorted({*str(first.signature).split("|")} ^ {*str(second.signature).split("|")})
+def differing(first: Signature, second: Signature) -> list[str]:
+    """Return the facts of two judge configurations that are not facts of both."""
+    return sorted({*str(first).split("|")} ^ {*str(second).split("|")})
 
 
 def keys_of(record: LabelRecord, kind: str) -> Sequence[str]:
