@@ -23,6 +23,8 @@ from labeler.version import __version__
 VERSION = "certificate/v1"
 _METHOD = "betting, weighted sampling without replacement"
 _STYLES = ("base.css", "report.css", "certificate.css")
+_WIDEST = 48
+"""Characters of a fact in the table; longer ones are lines below it."""
 _NARROW, _WIDE = 0.01, 0.2
 """Least and greatest distance that a design aims at for ``at_least``."""
 
@@ -156,9 +158,11 @@ class Certificate(Displayed):
         if low == high:  # nothing is left to estimate
             between = "exact"
         name = plain_name(METRICS[goal.metric]).capitalize()
+        differ = self.second_read - self.second_agreed
+        doubted = f", {differ:,} of {self.second_read:,} second answers differ" if differ else ""
         return (
             f"{name}: {verdict}{percent(self.value, 1)} ({between}) "
-            f"for {of}; {plural(self.checked, 'sentence')} read."
+            f"for {of}; {plural(self.checked, 'sentence')} read{doubted}."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -215,7 +219,9 @@ class Certificate(Displayed):
 
     def _display(self) -> Display:
         columns = Column("certificate", words=True), Column("", words=True)
-        return Display(self.conclusion, Grid(columns, self.facts()), [self.REMARK])
+        rows = [one for one in self.facts() if len(one[1]) <= _WIDEST]
+        notes = [f"{name}: {text}" for name, text in self.facts() if len(text) > _WIDEST]
+        return Display(self.conclusion, Grid(columns, rows), [self.REMARK, *notes])
 
 
 def _ends(ends: tuple[float, float]) -> str:

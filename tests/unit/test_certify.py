@@ -458,6 +458,11 @@ def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> No
     assert "<script>x" not in found.save(tmp_path / "c.html").read_text()
     with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
         found.save(tmp_path / "c.pdf")
+    differ = found.second_read - found.second_agreed
+    assert f"60 sentences read, {differ} of {found.second_read} second answers differ." in str(
+        found
+    )
+    assert f"Digest of labels: {found.digests['labels']}" in str(found)  # below the table
 
 
 def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) -> None:
