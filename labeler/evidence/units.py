@@ -18,6 +18,7 @@ import numpy as np
 
 from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import verdicts_of
+from labeler.calculators.tally import claiming_keys
 from labeler.comparing.calibration import FIELDS
 from labeler.errors import UsageError
 from labeler.evidence.looks import Floats
@@ -225,7 +226,7 @@ def differing(first: Signature, second: Signature) -> list[str]:
 def keys_of(record: LabelRecord, kind: str) -> Sequence[str]:
     """Return the keys of the sentences that a kind of verdict is about."""
     example = record.example
-    return example.response_keys() if kind == "support" else example.document_keys()
+    return claiming_keys(example) if kind == "support" else example.document_keys()
 
 
 def stated_probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
