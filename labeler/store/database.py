@@ -308,7 +308,7 @@ class Database:
         return found[rowid]
 
     def _rows(self, of: str, *values: str | int) -> dict[int, Row]:
-        """Return the rows of which a column has one of the values, by row number."""
+        """Return the rows with one of the values in a column, by row number."""
         places = ", ".join("?" * len(values))
         columns = "rowid, key, raw, mode, filename, value"
         found = self.all(f"SELECT {columns} FROM Cache WHERE {of} IN ({places})", *values)  # noqa: S608
