@@ -105,6 +105,8 @@ class Certificate(Displayed):
         sentences: number of sentences of the records.
         records: number of certified records.
         failed: rows without a label, about which nothing is certified.
+        undefined: labels without the metric, about which nothing is certified either: those without
+            a sentence to read, and for completeness those in which people found nothing relevant.
         who: names of the people who read.
         second_read: number of sentences that were read a second time.
         second_agreed: number of these with the same answer.
@@ -130,6 +132,7 @@ class Certificate(Displayed):
     sentences: int
     records: int
     failed: int
+    undefined: int
     who: tuple[str, ...]
     second_read: int
     second_agreed: int
@@ -199,6 +202,8 @@ class Certificate(Displayed):
     def facts(self) -> Sequence[tuple[str, str]]:
         """Return the certificate as lines of a name and a text, the most important first."""
         failed = f"; {plural(self.failed, 'row')} without a label left out" if self.failed else ""
+        lack = f"; {plural(self.undefined, 'label')} without the metric left out"
+        undefined = lack if self.undefined else ""
         again = f"{self.second_agreed} of {self.second_read} answers agree"
         alone = [("Interval of these records alone", _ends(self.records_interval))]
         return [
@@ -207,7 +212,7 @@ class Certificate(Displayed):
             *(alone if self.goal.population else []),
             ("Judge's own value", "-" if self.judged is None else f"{self.judged:.4f}"),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
-            ("Records", f"{self.records:,}{failed}"),
+            ("Records", f"{self.records:,}{failed}{undefined}"),
             ("Read at each look", ", ".join(map(str, self.looks))),
             ("Design", f"{_METHOD}; seed {self.goal.seed}"),
             ("Read by", ", ".join(self.who) or "not named"),
