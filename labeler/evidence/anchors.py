@@ -244,12 +244,14 @@ class Anchors(Displayed):
 
     def _require_same(self, asked: Signature, *, unknown: Iterable[str] = ()) -> None:
         """Require that nothing but the judge can have changed, as far as it is known."""
-        free = {*_MAY_DIFFER, *unknown}
-        apart = differing(self.records[0].signature, asked)
-        if others := [fact for fact in apart if fact.partition(":")[0] not in free]:
+        free, own = {*_MAY_DIFFER, *unknown}, self.records[0].signature
+        apart = [one for one in differing(own, asked) if one.partition(":")[0] not in free]
+        if apart:
+            then = [one for one in apart if one in str(own).split("|")]
+            now = [one for one in apart if one not in then]
             raise UsageError(
-                f"the judge's options are not those of the anchors: {', '.join(others)}; "
-                "give the same ones"
+                f"the judge's options are not those of the anchors: {', '.join(then) or 'nothing'} "
+                f"then, {', '.join(now) or 'nothing'} now; give the same ones"
             )
 
     def result(self) -> AnchorCheck:
@@ -416,11 +418,15 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     if len(chosen) < _FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
     signature = chosen[0].signature
-    moved = "their thresholds were moved" if signature.thresholds else ""
-    if changed := "people corrected them" if CORRECTIONS in signature.sampling else moved:
+    reasons = {
+        "people corrected them": CORRECTIONS in signature.sampling,
+        "their thresholds were moved": signature.thresholds,
+        "they were imported": signature.prompt is None,
+    }
+    if changed := next((reason for reason, holds in reasons.items() if holds), None):
         raise UsageError(
-            f"these labels are not the judge's own: {changed}, so the judge would seem to have "
-            "changed; give the labels as the judge made them"
+            f"no judge can be asked for these labels again: {changed}; give the labels as a judge "
+            "made them"
         )
     return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
 

@@ -126,7 +126,7 @@ def texts_of(units: Units, item: Item) -> dict[str, str]:
         evidence = "\n".join(subject.texts[one] for one in named or near[:_NEAREST])
     else:
         response = " ".join(one.text for one in record.example.response)
-        evidence = question if kind == "relevance" else response
+        evidence = "" if kind == "relevance" else response
     texts = {"question": question, "text": subject.texts[key], "evidence": evidence}
     texts["ask"] = units.how.ask
     cut = {column: visible(part)[:_LONGEST] for column, part in texts.items()}
