@@ -14,6 +14,7 @@ from pydantic import ConfigDict
 from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.registry import METRICS, plain_name
 from labeler.catalog import unknown
+from labeler.comparing.verdicts import decimal_places
 from labeler.data.label_files import replaced
 from labeler.errors import UnknownName, UsageError, count_of, path_in
 from labeler.evidence.units import CERTIFIABLE
@@ -156,7 +157,8 @@ class Certificate(Displayed):
         if goal.at_least is not None:
             side = "at least" if low >= limit else "too close to tell from"
             verdict = f"{'below' if high < limit else side} {limit:.6g}, "
-        digits = _digits(self.interval, limit)
+        shown = (self.value, low, high)
+        digits = max(decimal_places(one, lambda end: end >= limit, 3) for one in shown) - 2
         between = f"{in_percent(low, digits)} to {percent(high, digits)}, level {goal.level:.6g}"
         if low == high:  # nothing is left to estimate
             between = "exact"
@@ -164,7 +166,7 @@ class Certificate(Displayed):
         differ = self.second_read - self.second_agreed
         doubted = f", {differ:,} of {self.second_read:,} second answers differ" if differ else ""
         return (
-            f"{name}: {verdict}{percent(self.value, 1)} ({between}) "
+            f"{name}: {verdict}{percent(self.value, digits)} ({between}) "
             f"for {of}; {plural(self.checked, 'sentence')} read{doubted}."
         )
 
@@ -231,10 +233,3 @@ class Certificate(Displayed):
 
 def _ends(ends: tuple[float, float]) -> str:
     return "{:.4f} to {:.4f}".format(*ends)
-
-
-def _digits(ends: tuple[float, float], threshold: float) -> int:
-    """Return how many digits of a percent show on which side of a threshold the ends lie."""
-    sides = [end < threshold for end in ends]
-    enough = (n for n in range(1, 5) if [round(one, n + 2) < threshold for one in ends] == sides)
-    return next(enough, 5)

@@ -187,7 +187,9 @@ def test_rounding_does_not_contradict_the_verdict(
 ) -> None:
     """An end that is near the threshold has as many digits as show its side."""
     found = finished(make_plan(labels(20), Goal("adherence_fraction", at_least=0.9)))
-    assert shown in replace(found, value=interval[1], interval=interval).conclusion
+    conclusion = replace(found, value=interval[1], interval=interval).conclusion
+    assert shown in conclusion
+    assert f" {shown.split()[2]} % (" in conclusion  # the value, too
 
 
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
