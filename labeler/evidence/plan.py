@@ -201,6 +201,12 @@ class Plan(Displayed):
         asked = {one[:2] for one in self.sentences}
         if foreign := next((item for item in given if item in new - asked), None):
             finished = "does not ask for: it is finished, and its certificate issued"
+            match foreign:
+                case (str(name), str()) if name not in self.units.records:
+                    raise UsageError(
+                        f"answer about {foreign!r:.120}, and no label has this id; a spreadsheet "
+                        "may have changed it: keep the column as text"
+                    )
             raise UsageError(
                 f"answer about {foreign!r:.120}, which the plan "
                 f"{finished if self.is_finished else 'did not draw'}; leave it out, or begin a new "

@@ -167,10 +167,10 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     """
     metric = plan.units.metric
     if not is_corrections_file(path):
-        if Path(path).suffix in {".json", ".jsonl"}:
+        if Path(path).suffix not in {".csv", ".tsv", ".txt", ""}:
             raise UsageError(
-                f"{path}: answers are CSV, or corrections; 'labeler corrections import' makes "
-                "these of Label Studio's export"
+                f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
+                "which 'labeler corrections import' makes of Label Studio's export"
             )
         found = _collected(read_rows(path, ANSWERS), metric)
         if not (found.answers or found.second):
