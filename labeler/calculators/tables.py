@@ -311,8 +311,9 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     """Return the records with the least support.
 
     The smallest share of supported sentences comes first; of equal shares the record with more
-    unsupported sentences, then the earlier one. Records without an unsupported sentence and failed
-    rows are left out; a repeated record counts once.
+    unsupported sentences, then the earlier one. A record with a sentence without a verdict has no
+    share and comes last. Records without an unsupported sentence and failed rows are left out; a
+    repeated record counts once.
 
     Args:
         outcomes: of any kind; consumed once.
@@ -334,8 +335,7 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         found = tally(outcome)
         if found.unsupported:
             lacking += 1
-            share = len(found.supported) / len(found.response)
-            place = Rank(share, -len(found.unsupported), position)
+            place = Rank.of(found.response_share(found.supported), position)
             insort(kept, (place, outcome), key=itemgetter(0))
             del kept[most:]
         elif found.unjudged or not found.response:

@@ -10,11 +10,11 @@ Messages of DeepEval and Azure also hold the documents of a response, those of D
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
+from labeler.data.lines import load_json
 from labeler.data.written_values import is_missing
 from labeler.errors import BadRow
 from labeler.sentences.conversation import (
@@ -61,14 +61,17 @@ class Talk(NamedTuple):
 
 
 def parsed(value: object) -> object:
-    """Return the object or list that a text holds as JSON; ``None`` for the text of a null."""
+    """Return the object or list that a text holds as JSON; ``None`` for the text of a null.
+
+    A text that is not JSON, or an object with one name twice, stays a text.
+    """
     if not isinstance(value, str):
         return value
     if is_missing(value):
         return None
     if value.lstrip()[:1] in {"{", "["}:
         with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(value)
+            return load_json(value)
     return value
 
 

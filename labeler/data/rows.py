@@ -4,7 +4,7 @@
 an exception. File formats are in :mod:`labeler.data.formats`, column names in
 :mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field types in
 :mod:`labeler.data.parsing`. :class:`RowStream` reads them for a run: an id names one row, or its
-copies. Of rows seen so far, digests are kept, in a few megabytes.
+copies. Of rows seen so far, ids and digests are kept, in a few megabytes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in the error about all rows."""
 _Fields: TypeAlias = Mapping[str, Any]
 _CACHE = 8_000
-"""Kilobytes of memory; digests beyond it are in a temporary file, about 60 bytes a row."""
+"""Kilobytes of memory; ids beyond it are in a temporary file, about 60 bytes a row."""
 
 
 class Row(NamedTuple):
@@ -428,7 +428,7 @@ def identified(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 class _SeenRows:
-    """Digests of the ids and of all fields of the rows seen so far, 16 bytes each.
+    """Ids of the rows seen so far, each with a digest of all fields of its first row, 16 bytes.
 
     SQLite keeps them: a database without a name is in memory up to its cache, beyond that in a file
     that no other program sees and that ends with the process.
@@ -441,7 +441,7 @@ class _SeenRows:
         for setting in (f"cache_size = -{_CACHE}", "journal_mode = OFF", "synchronous = OFF"):
             self._table.execute(f"PRAGMA {setting}")
         self._table.execute(
-            "CREATE TABLE seen (id BLOB PRIMARY KEY, content BLOB, file INTEGER, line, "
+            "CREATE TABLE seen (id TEXT PRIMARY KEY, content BLOB, file INTEGER, line, "
             "copies INTEGER) WITHOUT ROWID"
         )
         self._table.execute("BEGIN")
@@ -454,38 +454,34 @@ class _SeenRows:
             if this is the first.
 
         Raises:
-            UsageError: the digests do not fit on the disk.
+            UsageError: they do not fit on the disk.
         """
         file = where.rstrip("0123456789")
         number, line = self._files.setdefault(file, len(self._files)), where[len(file) :]
         fields = row.model_dump_json(exclude={"metadata"}).encode() + canonical_json(row.metadata)
-        name, content = _digest(row.id.encode()), _digest(fields)
+        content = hashlib.sha256(fields).digest()[:16]
         try:
             added = self._table.execute(
-                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?, 1)", (name, content, number, line)
+                "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?, 1)", (row.id, content, number, line)
             )
             if added.rowcount:
                 return None
             known, first, line = self._table.execute(
-                "SELECT content, file, line FROM seen WHERE id = ?", (name,)
+                "SELECT content, file, line FROM seen WHERE id = ?", (row.id,)
             ).fetchone()
         except sqlite3.Error as error:
             raise UsageError(
-                f"{where}: no temporary file for the digests of rows: {error}; free about 60 bytes "
-                "a row, or name a folder with space in the environment: SQLITE_TMPDIR=FOLDER"
+                f"{where}: no temporary file for the ids of rows: {error}; free about 60 bytes a "
+                "row, or name a folder with space in the environment: SQLITE_TMPDIR=FOLDER"
             ) from error
         return list(self._files)[first] + line, known == content
 
     def numbered(self, where: str, row: Example) -> Example:
         """Add a row without an id of its own under the next number of its digest, from 2."""
-        name, add = (_digest(row.id.encode()),), "UPDATE seen SET copies = copies + 1 WHERE id = ?"
+        name, add = (row.id,), "UPDATE seen SET copies = copies + 1 WHERE id = ?"
         while True:
             self._table.execute(add, name)
             found = self._table.execute("SELECT copies FROM seen WHERE id = ?", name)
             named = row.model_copy(update={"id": f"{row.id}-{found.fetchone()[0]}"})
             if self.add(where, named) is None:
                 return named
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()[:16]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import labeler
 from labeler.labels.record import LabelRecord
-from labeler.sentences import words
+from labeler.sentences import abstention
+from labeler.sentences.abstention import abstains
 from labeler.sentences.citations import (
     Cited,
     find_markers,
@@ -23,7 +24,7 @@ from labeler.sentences.citations import (
     without_markers,
 )
 from labeler.sentences.splitting.general import GENERAL
-from labeler.sentences.words import abstains, read_patterns
+from labeler.sentences.words import read_patterns
 from support.labeled import record
 
 FORMS = {
@@ -297,7 +298,7 @@ def test_a_sentence_without_an_answer_abstains(text: str) -> None:
     assert abstains(text)
 
 
-WORDING = read_patterns(words.__file__, "abstention", re.IGNORECASE)
+WORDING = read_patterns(abstention.__file__, "abstention", re.IGNORECASE)
 
 
 @pytest.mark.parametrize("language", ["english", "others"])

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +28,7 @@ import msgspec
 from labeler.catalog import snake_case
 from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.inputs_outputs import parsed
+from labeler.data.lines import load_json
 from labeler.data.written_values import HIDDEN
 from labeler.errors import kind_of
 from labeler.plugins.traces.attributes import (
@@ -488,7 +488,7 @@ def _text_or_json(attributes: Mapping[str, Any], key: str) -> object:
     kind = lookup(attributes, key.replace(".value", ".mime_type"))
     if isinstance(value, str) and (key.startswith(_AS_JSON) or kind == "application/json"):
         with suppress(ValueError, RecursionError):
-            return json.loads(value)
+            return load_json(value)
     return value
 
 
