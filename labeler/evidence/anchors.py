@@ -27,7 +27,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, combinations
 from pathlib import Path
@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
@@ -54,9 +54,15 @@ from labeler.evidence.copies import (
     paired_difference,
 )
 from labeler.evidence.units import differing, of_one_judge
+from labeler.judges.opening import open_judge
+from labeler.judges.options import JudgeOptions
+from labeler.judges.task import MODE_FACTS
+from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import CORRECTIONS, shown, shows_reference
+from labeler.labels.signature import CORRECTIONS, Signature, shown, shows_reference
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
+from labeler.sentences.example import Frozen
 
 LEVEL = 0.05
 """Probability of a false alarm, over all looks together."""
@@ -152,7 +158,7 @@ class AnchorCheck(Displayed):
         return Display(self.sentence, Grid(heads, rows), notes)
 
 
-class _Header(BaseModel):
+class _Header(Frozen):
     """First line of a file of anchors."""
 
     kind: Literal["anchors"]
@@ -208,12 +214,20 @@ class Anchors(Displayed):
             JudgeError: no record was labeled; that is not a check, and nothing is kept of it.
         """
         rows = [as_example(one.example) for one in self.records]
-        asked, ask = asked_like(self.records[0]) | options, Asking(options.get("budget"))
+        given = LabelOptions(**asked_like(self.records[0]) | options)
+        if not given.are_voting:  # a majority is compared once it is there
+            judge = open_judge(given)
+            expected = label_tasks(judge, given).task(rows[0]).signature
+            self._require_same(expected, unknown=MODE_FACTS)
+            given = replace(given, **vars(JudgeOptions()) | {"judge": judge})
+        asked, ask = vars(given), Asking(given.budget)
         for _ in range(self.due):
             self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
             self._save()
             found = ask(rows, asked | {"trial": self.pending})
-            self._require_same(found)
+            for one in found:
+                if isinstance(one, LabelRecord):
+                    self._require_same(one.signature)
             self.pending = None
             if not any(map(answers_of, found)):  # the round is forgotten
                 self._save()
@@ -228,15 +242,15 @@ class Anchors(Displayed):
         self._save()
         return self.result()
 
-    def _require_same(self, outcomes: Iterable[Outcome]) -> None:
-        """Require that nothing but the judge can have changed."""
-        for one in outcomes:
-            apart = differing(self.records[0], one) if isinstance(one, LabelRecord) else []
-            if others := [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]:
-                raise UsageError(
-                    f"the judge's options are not those of the anchors: {', '.join(others)}; "
-                    "give the same ones"
-                )
+    def _require_same(self, asked: Signature, *, unknown: Iterable[str] = ()) -> None:
+        """Require that nothing but the judge can have changed, as far as it is known."""
+        free = {*_MAY_DIFFER, *unknown}
+        apart = differing(self.records[0].signature, asked)
+        if others := [fact for fact in apart if fact.partition(":")[0] not in free]:
+            raise UsageError(
+                f"the judge's options are not those of the anchors: {', '.join(others)}; "
+                "give the same ones"
+            )
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.
@@ -401,10 +415,12 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     chosen = [one for _, one in sorted(turns[:n], key=lambda one: one[0] >= least)]
     if len(chosen) < _FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
-    if CORRECTIONS in chosen[0].signature.sampling:
+    signature = chosen[0].signature
+    moved = "their thresholds were moved" if signature.thresholds else ""
+    if changed := "people corrected them" if CORRECTIONS in signature.sampling else moved:
         raise UsageError(
-            "people corrected these labels, so the judge would seem to have changed; give the "
-            "labels as the judge made them"
+            f"these labels are not the judge's own: {changed}, so the judge would seem to have "
+            "changed; give the labels as the judge made them"
         )
     return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
 

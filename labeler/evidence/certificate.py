@@ -9,16 +9,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import ConfigDict
+
 from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.registry import METRICS, plain_name
+from labeler.catalog import unknown
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError, count_of, path_in
+from labeler.errors import UnknownName, UsageError, count_of, path_in
+from labeler.evidence.units import CERTIFIABLE
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent, plural
 from labeler.version import __version__
 
 VERSION = "certificate/v1"
 _METHOD = "betting, weighted sampling without replacement"
 _STYLES = ("base.css", "report.css", "certificate.css")
+_WIDEST = 48
+"""Characters of a fact in the table; longer ones are lines below it."""
 _NARROW, _WIDE = 0.01, 0.2
 """Least and greatest distance that a design aims at for ``at_least``."""
 
@@ -36,8 +42,11 @@ class Goal:
         population: True to certify the stream that the records are a sample of.
 
     Raises:
+        UnknownName: the metric cannot be certified.
         UsageError: not exactly one of ``within`` and ``at_least`` is given, or one is out of range.
     """
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     metric: str
     within: float | None = None
@@ -47,6 +56,8 @@ class Goal:
     population: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metric, str) or self.metric not in CERTIFIABLE:
+            raise UnknownName(unknown("metric to certify", f"{self.metric}", [*CERTIFIABLE]))
         check_level(self.level)
         count_of("seed", self.seed)
         given = [one for one in (self.within, self.at_least) if one is not None]
@@ -147,9 +158,11 @@ class Certificate(Displayed):
         if low == high:  # nothing is left to estimate
             between = "exact"
         name = plain_name(METRICS[goal.metric]).capitalize()
+        differ = self.second_read - self.second_agreed
+        doubted = f", {differ:,} of {self.second_read:,} second answers differ" if differ else ""
         return (
             f"{name}: {verdict}{percent(self.value, 1)} ({between}) "
-            f"for {of}; {plural(self.checked, 'sentence')} read."
+            f"for {of}; {plural(self.checked, 'sentence')} read{doubted}."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -206,7 +219,9 @@ class Certificate(Displayed):
 
     def _display(self) -> Display:
         columns = Column("certificate", words=True), Column("", words=True)
-        return Display(self.conclusion, Grid(columns, self.facts()), [self.REMARK])
+        rows = [one for one in self.facts() if len(one[1]) <= _WIDEST]
+        notes = [f"{name}: {text}" for name, text in self.facts() if len(text) > _WIDEST]
+        return Display(self.conclusion, Grid(columns, rows), [self.REMARK, *notes])
 
 
 def _ends(ends: tuple[float, float]) -> str:

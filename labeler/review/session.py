@@ -4,19 +4,20 @@ A review has the records in review order, and saves corrections. Blind review is
 not in the page: until a person has judged a record, no response contains the judge's label or
 anything computed from it.
 
-A reading has the sentences of a plan, and a CSV file of one person's answers: the plan with its
-``answer`` column filled in and the name of the person next to it, so ``labeler certify`` reads it
-as it reads a plan from a spreadsheet. It is written again with every answer, and replaces the
-earlier one only when it is complete.
+A reading has the sentences of a plan, with the texts of the labels that the plan was made of, and a
+CSV file of one person's answers: the plan with its ``answer`` column filled in and the name of the
+person next to it, so ``labeler certify`` reads it as it reads a plan from a spreadsheet. It is
+written again with every answer, and replaces the earlier one only when it is complete.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -35,10 +36,17 @@ from labeler.data.corrections import (
 )
 from labeler.data.corrections.file import CorrectionsFile, current, locked
 from labeler.errors import UsageError
-from labeler.evidence.plan_files import ANSWERS, WORDS, read_header, read_rows, write_rows
+from labeler.evidence.plan_files import (
+    ANSWERS,
+    WORDS,
+    read_header,
+    read_rows,
+    texts_of,
+    write_rows,
+)
 from labeler.evidence.units import COMPLETENESS
 from labeler.labels.answers import in_order, judged_sentences
-from labeler.labels.record import LabelRecord
+from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.report.views import View, record_view, safe
 from labeler.review.access import PlanAnswer, ReviewAnswer, Withdrawal
 from labeler.review.label_set import LabelSet
@@ -368,6 +376,7 @@ class PlanReading:
 
     Args:
         plan: the plan, a CSV file that ``labeler certify`` wrote.
+        outcomes: the labels that it was made of; their texts are shown, whatever the file has.
         answers: file of the answers; one that exists is continued.
         annotator: the person who reads.
 
@@ -375,21 +384,29 @@ class PlanReading:
         choices: the possible answers.
 
     Raises:
-        UsageError: a file cannot be read, is not a plan, or the answers belong to another plan.
+        UsageError: a file cannot be read, is not a plan, the plan is of other labels, or the
+            answers belong to another plan.
     """
 
-    def __init__(self, plan: str | Path, answers: str | Path, annotator: str) -> None:
+    def __init__(
+        self,
+        plan: str | Path,
+        outcomes: Iterable[AnyOutcome],
+        answers: str | Path,
+        annotator: str,
+    ) -> None:
         self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
-        metric = read_header(plan).goal.metric
+        units = read_header(plan).units(plan, outcomes)
+        self._texts_of = cache(partial(texts_of, units))
         self.choices = [
-            one for key, one in WORDS.items() if key is not None or metric == COMPLETENESS
+            one for key, one in WORDS.items() if key is not None or units.metric == COMPLETENESS
         ]
         self._read()
         self._writing = threading.Lock()
 
     def _read(self) -> None:
         """Read the plan, and the answers so far."""
-        self._rows = _rows(self.plan, ("id", "sentence", "text"))
+        self._rows = [row | self._texts(row) for row in _rows(self.plan, ("id", "sentence"))]
         if self.answers.exists():
             self._continue(_rows(self.answers, ANSWERS))
         # Sentences of earlier looks have their answers already.
@@ -454,6 +471,15 @@ class PlanReading:
             write_rows(self.answers, [*row], (given if one is row else one for one in self._rows))
             row.update(given)
         return self.show(position)
+
+    def _texts(self, row: dict[str, str]) -> dict[str, str]:
+        try:
+            return self._texts_of(_item(row)[:2])
+        except KeyError as error:
+            raise UsageError(
+                f"{self.plan}: the labels have no sentence {row['sentence']!r:.40} of "
+                f"{row['id']!r:.80}; give the file that certify wrote"
+            ) from error
 
     def _row(self, position: int) -> dict[str, str]:
         if not 0 <= position < len(self._open):

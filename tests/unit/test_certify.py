@@ -19,7 +19,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks, fit_logistic, logit
 from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
+from labeler.evidence.units import CERTIFIABLE, Answer, Item
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
 from support.command import Command
@@ -298,9 +298,9 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
     with pytest.raises(UsageError, match="another judge configuration"):
         make_plan([*labels(3), other.model_copy(update={"signature": signature})], goal)
     with pytest.raises(UnknownName, match="metric to certify"):
-        Units(labels(3), "context_precision")
+        Goal("context_precision", within=0.1)
     with pytest.raises(UnknownName, match="metric to certify"):
-        Units(labels(3), ["adherence"])  # type: ignore[arg-type]  # as a changed plan may have it
+        Goal(["adherence"], within=0.1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -458,6 +458,11 @@ def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> No
     assert "<script>x" not in found.save(tmp_path / "c.html").read_text()
     with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
         found.save(tmp_path / "c.pdf")
+    differ = found.second_read - found.second_agreed
+    assert f"60 sentences read, {differ} of {found.second_read} second answers differ." in str(
+        found
+    )
+    assert f"Digest of labels: {found.digests['labels']}" in str(found)  # below the table
 
 
 def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) -> None:

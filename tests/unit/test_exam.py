@@ -523,21 +523,32 @@ def test_corrected_labels_are_no_answers_of_the_judge() -> None:
         record(id=name, documents=[size]).model_copy(update={"signature": signature})
         for name, size in (("r1", 2), ("r2", 3))
     ]
-    with pytest.raises(UsageError, match="people corrected these labels"):
+    with pytest.raises(UsageError, match="people corrected them"):
         choose_anchors(corrected)
+    moved = [
+        one.model_copy(
+            update={"signature": own.signature.model_copy(update={"thresholds": {"support": 0.7}})}
+        )
+        for one in corrected
+    ]
+    with pytest.raises(UsageError, match="their thresholds were moved"):
+        choose_anchors(moved)
 
 
 def test_other_options_are_not_blamed_on_the_judge() -> None:
-    """Another temperature or another prompt would look like a change of the judge."""
-    warm = []
-    for one in labels_of(noisy(), 4):
-        assert isinstance(one, LabelRecord)
-        signature = one.signature.model_copy(update={"sampling": {"temperature": 0.5}})
-        warm.append(one.model_copy(update={"signature": signature}))
-    anchors = choose_anchors(warm)
-    with pytest.raises(UsageError, match=r"not those of the anchors: temperature:0\.5"):
-        anchors.check(judge=noisy(), store=labeler.MemoryStore())
-    assert anchors.looks == 0
+    """Another temperature or threshold would look like a change; it is refused unasked."""
+    calls: list[str] = []
+    for fact, said in (
+        ({"sampling": {"temperature": 0.5}}, r"temperature:0\.5"),
+        ({"thresholds": {"support": 0.7}}, "threshold:support=0.7"),
+    ):
+        found = labels_of(noisy(), 4).anchors(n=4)
+        for place, one in enumerate(found.records):
+            signature = one.signature.model_copy(update=fact)
+            found.rounds[0][place] = one.model_copy(update={"signature": signature})
+        with pytest.raises(UsageError, match=f"not those of the anchors: {said}"):
+            found.check(judge=noisy(calls=calls), store=labeler.MemoryStore())
+        assert (found.looks, calls) == (0, [])
 
 
 def test_what_the_judge_alone_does_to_a_metric() -> None:
