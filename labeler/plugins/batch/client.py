@@ -25,7 +25,6 @@ from labeler.errors import (
 from labeler.judges.limits import number_of
 from labeler.judges.openai.address import MaskedBytes
 from labeler.judges.openai.client import open_client
-from labeler.judges.openai.completion import object_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -33,7 +32,7 @@ from labeler.judges.openai.error_rules import (
     explain,
     find_rule,
 )
-from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.reading import json_of, object_of
 from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server

@@ -29,10 +29,11 @@ from labeler.errors import (
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.completion import Completion, read_completion, stated_error
+from labeler.judges.openai.completion import Completion, read_completion
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.openai.retries import Once, final_error, settle_end
+from labeler.judges.openai.server_errors import stated_error
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Messages, Task
