@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.intervals import Intervals
+from labeler.calculators.metrics_row import DigestMap, row_digest
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import SummaryRow
 from labeler.calculators.summary_text import (
@@ -320,17 +321,17 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         most: number of records.
     """
     count_of("the number of records", most, 1)
-    seen: set[tuple[str, str]] = set()
+    seen, lost = DigestMap(), DigestMap()
     kept: list[tuple[Rank, LabelRecord]] = []
     signatures: dict[str, None] = {}
-    lost: set[tuple[str, str]] = set()
     lacking = unjudged = 0
     for position, outcome in enumerate(outcomes):
         if isinstance(outcome, LabelFailure):
-            lost.add((outcome.id, str(outcome.signature)))
-        if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
+            lost.add(row_digest(outcome.id, str(outcome.signature)), 1)
+        if not isinstance(outcome, LabelRecord):
             continue
-        seen.add((outcome.id, outcome.key))
+        if seen.add(row_digest(outcome.id, outcome.key), 1):  # a copy
+            continue
         signatures[str(outcome.signature)] = None
         found = tally(outcome)
         if found.unsupported:

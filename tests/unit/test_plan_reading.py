@@ -18,7 +18,7 @@ from labeler.evidence.units import Units
 from labeler.labels.record import LabelRecord
 from labeler.review.access import PlanAnswer
 from labeler.review.app import review_app
-from labeler.review.session import PlanReading
+from labeler.review.plan_reading import PlanReading
 from labeler.sentences.characters import visible
 from support.labeled import record
 from support.payloads import PAYLOADS
