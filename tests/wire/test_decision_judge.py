@@ -315,7 +315,7 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "type in capitals": (changed(first, type="PREDICATE"), "malformed"),
     "an error for an answer": (changed(first, type="error", message="busy"), "malformed"),
     "another's options": (changed(choice, probabilities={"yes": 0.9, "no": 0.1}), "malformed"),
-    "an error within data": (lambda *_: {"data": {"error": {"code": 429}}}, "rate_limit"),
+    "an error within data": (lambda *_: {"data": {"error": {"code": 502}}}, "transport"),
     "words in 200": (lambda *_: {"detail": "model overloaded"}, "transport"),
     **{
         name: (lambda *_, body=body: json.dumps(body).encode(), "malformed")
