@@ -98,12 +98,6 @@ def object_of(text: str) -> Any:
     return json.loads(text)
 
 
-def out_of_order(value: dict[str, Any]) -> None:
-    """A second choice stands before the first."""
-    other = {"index": 1, "finish_reason": "stop", "message": {"content": "Another one."}}
-    value["choices"].insert(0, other)
-
-
 def at_the_cap(value: dict[str, Any]) -> None:
     """The answer is whole, and said to be cut off."""
     value["choices"][0]["finish_reason"] = "length"
@@ -211,7 +205,6 @@ ANSWERS = {
     "one choice for a list": Row(edited(lambda v: v.update(choices=v["choices"][0]))),
     "choices by number": Row(edited(lambda v: v.update(choices={"0": v["choices"][0]}))),
     "an error of empty fields": Row(edited(lambda v: v.update(error={"code": 0, "message": ""}))),
-    "choices out of order": Row(edited(out_of_order)),
     "a whole answer at the cap": Row(edited(at_the_cap)),
     "bytes that are no text, after it": Row(raw_body(lambda body: body + b"\xff\xfe")),
     "half of gzip": Row(packed(lambda body: gzip.compress(body)[:60]), **_DAMAGED),

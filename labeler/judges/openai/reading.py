@@ -146,10 +146,10 @@ def verbatim(body: bytes, *path: str | int) -> str:
 
 
 def _streamed(text: str) -> dict[str, Any]:
-    """Return the completion that an event stream makes; of further choices an empty one."""
+    """Return the completion that an event stream makes."""
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": {}}
-    event, is_done, has_others = "", False, False
+    event, is_done = "", False
     for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
         content = line.removeprefix("data:").strip()
         if line.startswith("event:"):
@@ -163,16 +163,12 @@ def _streamed(text: str) -> dict[str, Any]:
         parts = list_of(chunk.pop("choices", None))
         whole |= {name: value for name, value in chunk.items() if value is not None}
         for part in parts:
-            if not isinstance(part, dict):
-                continue
-            if part.get("index"):
-                has_others = True
-            else:
+            if isinstance(part, dict):
                 _add(choice["message"], part.pop("delta", None))
                 choice |= {name: value for name, value in part.items() if value is not None}
     if not is_done:
         choice.setdefault("finish_reason", ENDLESS)
-    return {**whole, "choices": [choice, {}] if has_others else [choice]}
+    return {**whole, "choices": [choice]}
 
 
 def _add(message: dict[str, Any], delta: object) -> None:
