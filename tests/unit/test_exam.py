@@ -248,6 +248,7 @@ def test_command_prints_the_conclusion_first(labeler_command: Command, tmp_path:
     asked = ("exam", source, "--judge", "embedded", "-n", 4, "--store", tmp_path / "store")
     code, out, _ = labeler_command(*asked)
     assert (code, out.startswith("lexical/1 caught ")) == (0, True)
+    assert "Blind spots: unknown. Too few copies to tell, 30 are needed: number, name, " in out
     found = json.loads(labeler_command(*asked, "--json")[1])
     assert [one["kind"] for one in found["rates"]] == [one.name for one in KINDS]
 
