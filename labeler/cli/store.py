@@ -57,9 +57,10 @@ def merge(
     from labeler.labeling.cache import pending_labels
     from labeler.store.maintenance import merge_stores, stores_in
 
-    merged = merge_stores(sources, into)
+    stores = stores_in(*sources)
+    merged = merge_stores(stores, into)
     notify(
-        f"{plural(merged.new, 'record')} of {plural(merged.stores, 'store')} copied into {into}, "
+        f"{plural(merged.new, 'record')} of {plural(len(stores), 'store')} copied into {into}, "
         f"{merged.present} there already, {plural(merged.failures, 'failure')}"
     )
     for error in merged.misplaced:
@@ -68,7 +69,7 @@ def merge(
         notify(f"  {id!r} is there with another label, which was kept")
     for error in merged.damaged:
         notify(f"  not copied: {error}")
-    for store in dict.fromkeys(store for source in sources for store in stores_in(source)):
+    for store in stores:
         if (kept := corrections_path(store)).is_file():
             where = Path(into, kept.name)
             notify(f"  not copied: {kept} holds what people said; add its lines to {where}")

@@ -292,9 +292,10 @@ class Database:
     def _changed(self, fault: str) -> StoreError:
         return _changed(self.directory, f"{fault}; something else wrote to it")
 
-    def named(self, *names: str) -> list[Row]:
-        """Return the rows of names, as far as there are any, in any order."""
-        return [*self._rows("raw = 1 AND key", *names).values()]
+    def first(self, *names: str) -> Row | None:
+        """Return the row of the first name that has one."""
+        found = {row.key: row for row in self._rows("raw = 1 AND key", *names).values()}
+        return next(filter(None, map(found.get, names)), None)
 
     def row(self, rowid: int) -> Row:
         """Return a row by its number.
