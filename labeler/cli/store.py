@@ -121,16 +121,20 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Delete rows from a store, with every trace of their text."""
-    from labeler.store.maintenance import RowSelection, exclusive_file, find_rows
+    from labeler.evidence.copies import COPIES
+    from labeler.store.database import Database
+    from labeler.store.maintenance import RowSelection, find_rows
 
     selection = RowSelection(frozenset(ids or ()), dict(map(_condition, where or ())))
     if not selection.ids and not selection.where:
         raise UsageError("name rows to delete: --id ID or --where FIELD=VALUE")
+    folders, copies = _stores(Path(store)), Path(store, COPIES)
     with ExitStack() as opened:
-        stores: Stores = []
-        for folder in _stores(Path(store)):
-            file = opened.enter_context(closing(exclusive_file(folder)))
-            stores.append((folder, file, find_rows(file, selection)))
+        alone = {
+            one: opened.enter_context(closing(Database(one.absolute(), "alone")))
+            for one in (*folders, *filter(is_store, [copies]))
+        }
+        stores = [(one, alone[one], find_rows(alone[one], selection)) for one in folders]
         counts = _delete_traces(stores, selection, dry_run=True)
         notify(f"{store}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'no match'}")
         unreadable = sum(len(found.damaged) for _, _, found in stores)
@@ -144,21 +148,12 @@ def delete(
             for _, file, found in stores:
                 file.delete(found.rowids)
                 file.wipe()
+            if counts and copies in alone:  # copies of one record hold texts of others
+                shutil.rmtree(copies)
+                notify(f"{copies}: answers of exams and anchors, which may hold their texts")
             if counts:
-                _delete_copies(Path(store))
                 notify("deleted")
     return SOME_FAILED if unreadable else 0
-
-
-def _delete_copies(store: Path) -> None:
-    """Delete all answers of exams and anchors: copies of one record hold texts of others."""
-    from labeler.evidence.copies import COPIES
-    from labeler.store.maintenance import exclusive_file
-
-    if is_store(copies := store / COPIES):
-        exclusive_file(copies).close()
-        shutil.rmtree(copies)
-        notify(f"{copies}: answers of exams and anchors, which may hold their texts")
 
 
 def _confirmed() -> bool:

@@ -77,7 +77,7 @@ _HIDDEN = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1 OR length(CAST(key AS BL
 _REMEDIES = {
     "SQLITE_FULL": "free some space on its disk",
     "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
-    "SQLITE_BUSY": "another process keeps it locked: end that process",
+    "SQLITE_BUSY": "another process keeps it locked, such as a run or a review: end it",
     "SQLITE_CANTOPEN": "make the directory and its files readable and writable for you",
     "SQLITE_CORRUPT": "restore it from a copy, or rescue its rows with `sqlite3 cache.db .recover`",
     "SQLITE_NOTADB": "restore it from a copy, or remove the directory and judge again",

@@ -28,7 +28,7 @@ from labeler.labels.record import (
 )
 from labeler.labels.retrieval_record import retrieval_of
 from labeler.store import DamagedRecord, decode_fully, misplaced, name_of
-from labeler.store.database import Database, damaged, error_code
+from labeler.store.database import Database, damaged
 from labeler.store.disk import DiskStore
 
 _QUEUED = 1000
@@ -271,23 +271,6 @@ class Found(Reading):
         self.rowids.append(rowid)
         self.kinds[kind] += 1
         self.keys.add(key)
-
-
-def exclusive_file(directory: Path) -> Database:
-    """Open the file of a store that nobody else has open, to delete rows.
-
-    Raises:
-        StoreError: someone else has it open, or it is not a store that may be written.
-    """
-    try:
-        return Database(directory.absolute(), "alone")
-    except StoreError as error:
-        if not error_code(error.__cause__).startswith("SQLITE_BUSY"):
-            raise
-        raise StoreError(
-            f"{directory} is in use by a run, a review or another command: end it, then "
-            "run this again; nothing was deleted"
-        ) from error
 
 
 def find_rows(database: Database, selection: RowSelection) -> Found:
