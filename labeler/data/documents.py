@@ -21,7 +21,7 @@ _TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippe
 _TEXT_WORDS = frozenset(
     {
         *(*_TEXTS, "contents", "context", "ctx", "evidence", "sentence", "sentences", "article"),
-        *("paragraph", "excerpt", "texto", "texte", "contenido", "contenu", "inhalt"),
+        *("paragraph", "excerpt", "fact", "texto", "texte", "contenido", "contenu", "inhalt"),
         *("内容", "正文", "文本", "本文", "テキスト"),
     }
 )
@@ -369,7 +369,8 @@ def _textless(value: object, place: int) -> str:
         )
     if isinstance(one, str):
         return f"documents[{place}] is {one!r}, {_MISSING} it out"
-    path = "name the place of its text: --map 'documents=COLUMN[][0]'"
+    path = "name the place of its text, --map 'documents=COLUMN[][0]', or take all of its texts, "
+    path += "--map 'documents=COLUMN[][]'"
     remedy = path if isinstance(one, list | tuple) else "write its text, or leave it out"
     return f"documents[{place}] must be a text, got {kind_of(one)}; {remedy}"
 
@@ -383,19 +384,17 @@ def _shown(value: object) -> str:
 
 _NAME = re.compile(
     r"https?://\S+|\S+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt|csv|jsonl?)"
-    r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)+",
+    r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)*",
     re.IGNORECASE,
 )
 """An address, a file, or a record such as ``doc_17``."""
 _LONGEST_NAME = 300
 
 
-def are_names(documents: Sequence[object]) -> bool:
-    """Return True if all documents are addresses, or names of files or records, not texts."""
-    return bool(documents) and all(
-        isinstance(one, str) and len(one) <= _LONGEST_NAME and _NAME.fullmatch(one) is not None
-        for one in documents
-    )
+def name_in(documents: Iterable[str]) -> str:
+    """Return the first document that is an address, or the name of a file or record; else empty."""
+    short = (one for one in documents if len(one) <= _LONGEST_NAME)
+    return next(filter(_NAME.fullmatch, short), "")
 
 
 def further_text(rests: Iterable[object]) -> str:

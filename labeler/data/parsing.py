@@ -401,19 +401,37 @@ def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tupl
 
         if has_other_answers(response):
             yield "choices", "a response of several choices that differ; the first is judged"
-    for column, field in _unread(tuple(read)):
-        value = read[column]
+    yield from _unread(read)
+
+
+def _unread(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the same for the columns of a row that are no fields."""
+    own = row.get("metadata")
+    for name, value in own.items() if isinstance(own, Mapping) else ():
+        if name in row and name not in _FIELDS and row[name] != value:
+            yield "metadata", f"{name!r} as a column and in its metadata, which alone is kept"
+    for column, field in _meant(tuple(row)):
+        path, value = column, row[column]
+        if isinstance(value, Mapping) and len(value) == 1:
+            ((inner, value),) = value.items()
+            path = f"{column}.{inner}"
         is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
-        if read.get(field) is None and is_value:
-            path = shlex.quote(f"{field}={column}")
+        if field in REQUIRED and is_value and value not in ("", row.get(field)):
+            yield f"again {field}", f"{column!r} next to {field!r}, which alone is read"
+        elif field not in REQUIRED and row.get(field) is None and is_value:
+            path = shlex.quote(f"{field}={path}")
             yield column, f"{column!r} and no {field!r}: --map {path} reads it"
 
 
 @lru_cache(maxsize=2)  # most rows of a file have the same columns
-def _unread(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
-    """Return the columns that may be meant as a field, each with the field."""
-    fields = ((name, _UNREAD.get(snake_case(name))) for name in columns if isinstance(name, str))
-    return tuple((name, field) for name, field in fields if field and name not in _FIELDS)
+def _meant(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the columns that may be meant as a field, each with the field.
+
+    A name may have the number that pandas gives to a repeated one.
+    """
+    names = (name for name in columns if isinstance(name, str) and name not in _FIELDS)
+    fields = ((name, _UNREAD.get(snake_case(re.sub(r"\.\d+$", "", name)))) for name in names)
+    return tuple((name, field) for name, field in fields if field)
 
 
 _ANSWERS = (
@@ -423,6 +441,7 @@ _ANSWERS = (
 _UNREAD = {
     # As pandas calls an index without a name in a table: __index_level_0__.
     **dict.fromkeys(("id", "qid", "query_id", "question_id", "example_id", "index_level_0"), "id"),
+    **dict(zip(REQUIRED, REQUIRED, strict=True)),
     **dict.fromkeys(("history", "chat_history", "conversation_history"), "history"),
     **dict.fromkeys(("tool_output", "tool_outputs", "tool_results"), "tool_outputs"),
     **dict.fromkeys(("reference", *_ANSWERS, *(f"{name}s" for name in _ANSWERS)), "reference"),

@@ -264,7 +264,24 @@ def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, 
             f"{' or '.join(f'--preset={name}' for name in names)}",
             reason=AMBIGUOUS,
         )
+    read = fitting[most]["response"]
+    clearer = [name for name in row if _is_clearer(name, row[name], read)]
+    if clearer and "response" not in own.named:
+        other, right = shlex.quote(f"response={clearer[0]}"), shlex.quote(f"reference={read}")
+        raise BadRow(
+            f"{where} has {read!r}, which may be the right answer, and {clearer[0]!r}: pass --map "
+            f"{other} --map {right} or --map {shlex.quote(f'response={read}')}",
+            reason=AMBIGUOUS,
+        )
     return most, columns[most]
+
+
+def _is_clearer(name: object, value: object, read: str) -> bool:
+    """Return True for a text that means a response more clearly than the answer that is read."""
+    if meaning_of(read) != ("response", _MAYBE_RIGHT) or not isinstance(name, str):
+        return False
+    field, rank = meaning_of(name) or ("", 0)
+    return field == "response" and rank < _MAYBE_RIGHT and isinstance(value, str) and bool(value)
 
 
 def _differ(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
@@ -299,8 +316,8 @@ _NOUNS = {
         *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
     ),
     "response": (
-        *("response", "answer", "output", "completion", "prediction", "reply", "generation", "a"),
-        *("result", "generated", "predicted", "pred", "choice", "summary"),
+        *("response", "output", "completion", "prediction", "reply", "generation", "generated"),
+        *("predicted", "pred", "result", "answer", "a", "choice", "summary"),
         *("antwort", "réponse", "reponse", "respuesta"),
         *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "إجابة"),
         *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
@@ -318,8 +335,14 @@ _EXPECTED = frozenset(_NOUNS["reference"]) | {
     "right",
 }
 """Words that make a reference of an answer."""
+_MAYBE_RIGHT = _NOUNS["response"].index("answer")
+"""Rank of an answer that may be the right one where another column means a response."""
+_OF_MODEL = frozenset(_NOUNS["response"][:_MAYBE_RIGHT]) | {
+    *("model", "llm", "agent", "bot", "chatbot", "assistant", "ai", "rag", "system"),
+}
+"""Words that make a model's of an answer."""
 _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
-"""Words that make documents of results."""
+"""Words that make documents of results and references."""
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
 _NUMBERED = re.compile(
@@ -341,17 +364,18 @@ def meaning_of(name: str) -> tuple[str, int] | None:
     parts = name.replace("[0]", "").split(".")
     words = [word for part in parts for word in snake_case(part).split("_")]
     words = [w if w in _SINGULAR else re.sub("ies$", "y", w).removesuffix("s") for w in words]
-    while len(words) > 1 and words[-1] in _GENERIC:
+    while len(words) > 1 and (words[-1] in _GENERIC or len(words[-1]) == 1):
         words.pop()
     noun = words[-1]
-    if noun == "result" and not _FOUND.isdisjoint(words):
+    if noun in {"result", "reference"} and not _FOUND.isdisjoint(words):
         return "documents", 0
     field = _SINGULAR.get(noun)
     if field is None:
         return None
     if field != "reference" and not _EXPECTED.isdisjoint(words):
         return ("reference", 0) if field == "response" else None
-    return field, _NOUNS[field].index(noun)
+    is_models = noun == "answer" and not _OF_MODEL.isdisjoint(words)
+    return field, 0 if is_models else _NOUNS[field].index(noun)
 
 
 _SINGULAR = {noun: field for field, nouns in _NOUNS.items() for noun in nouns}
@@ -368,19 +392,15 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     """
     ranked: dict[str, tuple[tuple[int, ...], str, Any]] = {}
     for path, value, is_written in _paths(columns, ""):
-        field, rank = meaning_of(path) or ("", 0)
-        is_object = isinstance(value, Mapping) and field != "documents"
-        if is_written and (is_object or field in {"question", "response"}):
-            continue  # a text is judged as it is
-        if "[" in path and field == "documents" and isinstance(value, str):
-            continue  # other rows may have several
-        is_list = _are_texts(value) and not path.endswith("choices")  # which are options
-        if field == "response" and is_list:  # several answers are the right ones
-            field, rank = "reference", len(_NOUNS["reference"])
-        place = (is_object, "[" in path, rank, path.count("."))  # texts are clearer than objects
-        known = ranked.get(field)
-        if field and path != field and (not known or place < known[0]) and _fits(field, value):
-            ranked[field] = (place, path, value)
+        for field, rank in _meant(path, value, is_written=is_written).items():
+            is_object = isinstance(value, Mapping) and field != "documents"
+            # Texts are clearer than objects, and an empty list may hold anything.
+            place = (is_object, "[" in path, value == [], rank, path.count("."))
+            known = ranked.get(field)
+            if path != field and (not known or place < known[0]) and _fits(field, value):
+                ranked[field] = (place, path, value)
+    if ranked.get("reference", ())[1:] == ranked.get("response", ())[1:]:
+        ranked.pop("reference", None)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
@@ -394,6 +414,23 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
         name: f"{path}," if name == "documents" and isinstance(value, str) else path
         for name, (path, value) in found.items()
     }
+
+
+def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
+    """Return the fields that a column may be read as, each with the rank of its name."""
+    field, rank = meaning_of(path) or ("", 0)
+    is_object = isinstance(value, Mapping) and field != "documents"
+    if not field or (is_written and (is_object or field in {"question", "response"})):
+        return {}  # a text is judged as it is
+    holder = meaning_of(path.rpartition("[0]")[0]) or ("", 0)
+    if "[" in path and field == "documents" and isinstance(value, str):
+        return {}  # other rows may have several
+    if holder[0] == "documents" != field:  # a text of a document
+        return {}
+    last = {"reference": len(_NOUNS["reference"])}
+    if field == "response" and _are_texts(value) and not path.endswith("choices"):
+        return last  # several answers are the right ones, but for options
+    return {field: rank, **(last if (field, rank) == ("response", _MAYBE_RIGHT) else {})}
 
 
 def numbered_documents(row: Mapping[str, Any]) -> list[str]:

@@ -297,7 +297,8 @@ def read_content(content: object, levels: int = _DEEPEST) -> Content | None:
 def _joined(parts: Sequence[Content], cited: Sequence[bool]) -> str:
     """Return the text of parts, each on a line of its own unless they are pieces of a sentence.
 
-    Models that cite documents answer in such pieces: at each quotation a part ends.
+    Models that cite documents answer in such pieces: at each quotation a part ends. Whole sentences
+    with their citations are no pieces.
     """
     pieces: list[str] = []
     after_cited = False
@@ -305,7 +306,10 @@ def _joined(parts: Sequence[Content], cited: Sequence[bool]) -> str:
         if not part.text:
             continue
         end, start = pieces[-1][-1:] if pieces else " ", part.text[0]
-        goes_on = end.isspace() or start.isspace() or is_cited or after_cited
+        is_piece = (is_cited or after_cited) and not (
+            end in ".!?。\uff01\uff1f।" and start.isalnum()
+        )
+        goes_on = end.isspace() or start.isspace() or is_piece
         pieces.append(part.text if goes_on else f"\n{part.text}")
         after_cited = is_cited
     return "".join(pieces)

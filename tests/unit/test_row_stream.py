@@ -260,10 +260,24 @@ MEANT: dict[str, dict[str, Any]] = {
         "inputs": '{"question": "Q?"}',
         "outputs": '{"answer": "D is E.", "contexts": [{"text": "D is E."}]}',
     },
-    "--map question=item.question --map documents=llm_context --map response=llm_answer": {
+    "--map question=item.question --map documents=llm_context --map response=llm_answer "
+    "--map reference=item.answer": {
         "item": {"question": "Q?", "answer": "Z."},
         "llm_answer": "D is E.",
         "llm_context": ["D is E."],
+    },
+    "--map documents=snippets --map response=pred_answer --map reference=example_answer": {
+        "question": "Q?",
+        "snippets": [{"text": "D is E.", "answer": "E."}],
+        "example_answer": "Z.",
+        "pred_answer": "D is E.",
+    },
+    "--map documents=docs --map response=output --map reference=answer": {
+        "question": "Q?",
+        "answer": "Z.",
+        "docs": [{"title": "T", "text": "D is E."}],
+        "evidence": [],
+        "output": "D is E.",
     },
     "--map question=query --map documents=hits --map 'response=choices[0]'": {
         "query": "Q?",

@@ -176,8 +176,8 @@ def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - p
     if batch.num_rows == 1 and row_bytes(batch) > LARGEST_ROW:
         return [_TOO_LONG]
     try:
-        return list(batch.to_pylist())
-    except (ValueError, OverflowError, pa.ArrowException) as error:
+        return list(batch.to_pylist(maps_as_pydicts="strict"))
+    except (ValueError, OverflowError, KeyError, pa.ArrowException) as error:
         if batch.num_rows <= 1:
             return [error]
         return [row for n in range(batch.num_rows) for row in _values(batch.slice(n, 1))]

@@ -355,7 +355,8 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     ``{"columns": [...], "data": [[...]]}``.
     """
     names, data = table.get("columns"), table.get("data")
-    if isinstance(names, list) and isinstance(data, list) and set(table) <= _SPLIT:
+    has_text = any(isinstance(part, str) for part in table.values())  # as a row has
+    if isinstance(names, list) and isinstance(data, list) and not has_text:
         named = list(dict.fromkeys(map(str, names)))
         whole = all(isinstance(row, list) and len(row) == len(named) for row in data)
         rows = [dict(zip(named, row, strict=True)) for row in data] if whole else None
@@ -373,9 +374,6 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     labels = None if all(str(key).isdecimal() for key in positions) else _text_labels(positions)
     rows = [{name: column[key] for name, column in columns.items()} for key in positions]
     return _labeled(rows, labels) if labels is None or all(map(has_fields, rows)) else None
-
-
-_SPLIT = {"columns", "index", "data", "index_names", "column_names"}
 
 
 def _column(value: object) -> dict[Any, Any]:
