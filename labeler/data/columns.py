@@ -18,7 +18,6 @@ from typing import Any
 
 from labeler.catalog import near, snake_case
 from labeler.data.documents import (
-    SPLIT_REMEDY,
     documents_in,
     empty_remedy,
     flat,
@@ -237,8 +236,6 @@ class Columns:
     """Fields whose columns the user named; at least one row must have each of them."""
     split: str | None = None
     """Separator of documents, where one text holds several."""
-    remedy: str = SPLIT_REMEDY
-    """What to do about documents in one text."""
     turns: ColumnPath | None = None
     """Column of messages that hold question and response, see ``labeler.data.inputs_outputs``."""
 
@@ -266,7 +263,7 @@ class Columns:
                 continue
             if field == "documents":
                 column = str(choice).removesuffix("[]")
-                value, used = documents_in(value, where, self.split, self.remedy, column)
+                value, used = documents_in(value, where, self.split, column)
                 for path in choice.paths:
                     rest = with_unused(rest, path.column(rest), used)
             elif field == "id":  # rows may also be grouped by the columns of the id

@@ -58,9 +58,9 @@ _RANKS = {name: rank for rank, name in reversed([*enumerate(_LISTS)])}
 _DEEPEST, _DEEPEST_LIST = 4, 7
 
 
-SPLIT_REMEDY = (
+_SPLIT_REMEDY = (
     'write a JSON array such as ["first"]; or, if it holds several documents, pass '
-    r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
+    r"--split-documents SEP, such as '\n\n' or DeepEval's '|'; if it is one "
     "document, --map 'documents=COLUMN,' (the comma makes the text one document)"
 )
 _SHOWN = 8
@@ -271,7 +271,10 @@ def read_documents(value: object) -> list[Document | None] | None:
             one = None if is_uneven else read_document(value)  # columns of several lengths
             return [one] if one else None
     elif isinstance(value, list | tuple):
-        listed = flat(value) if len(value) == 1 and isinstance(value[0], list | tuple) else value
+        lists = [one for one in value if isinstance(one, list | tuple)]
+        is_nested = lists and len(lists) == len(value)  # such as one for each query
+        is_clear = len(value) == 1 or all(map(_are_objects, lists))
+        listed = _unnested(flat(value) if is_nested and is_clear else list(value))
     else:
         return None
     return [read_document(one) for one in listed]
@@ -298,7 +301,6 @@ def documents_in(
     value: object,
     where: str,
     split: str | None = None,
-    remedy: str = SPLIT_REMEDY,
     column: str = "documents",
 ) -> tuple[Sequence[str], frozenset[str]]:
     """Return the documents in a value, and the texts in it that they are made of.
@@ -307,7 +309,6 @@ def documents_in(
         value: a list of texts or objects, an object that holds one, or one of these as text.
         where: place of the row, for errors.
         split: separator of documents in one text.
-        remedy: what to do about documents in one text.
         column: the column of the value, for errors.
 
     Raises:
@@ -319,7 +320,7 @@ def documents_in(
         text, value = value, _opened(value, where)
         if isinstance(value, str):
             if split is None:
-                fault = f"{_NO_LIST}, got a text; {remedy.replace('COLUMN', column)}"
+                fault = f"{_NO_LIST}, got a text; {_SPLIT_REMEDY.replace('COLUMN', column)}"
                 raise _bad(where, fault)
             parts = (part for part in text.split(split) if part.strip())
             return [one for part in parts for one in _part_of(part, where)], frozenset({text})
@@ -448,14 +449,11 @@ def documents_of(value: object, *, named: bool = False) -> Found:
         return Found((), 1)
     if value in (None, "", [], {}):
         return Found()
-    if isinstance(value, Mapping) and (listed := _listed(value, named=named)) is not None:
-        return found_in(map(read_document, listed))
     if named:
-        return Found()
-    if isinstance(value, list | tuple):
-        return found_in(map(read_document, _unnested(flat(value))))
-    found = read_document(value)
-    return Found((found.text,)) if found and found.text.strip() else Found((), 1)
+        listed = _listed(value, named=True) if isinstance(value, Mapping) else None
+        return found_in(map(read_document, listed or ()))
+    found = [read_document(value)] if isinstance(value, str) else read_documents(value)
+    return Found((), 1) if found is None else found_in(found)
 
 
 def found_in(documents: Iterable[Document | None]) -> Found:

@@ -306,16 +306,13 @@ def _check_columns(columns: Mapping[str, Any], where: str) -> None:
     raise _wrong_type(where, fault)
 
 
-def read_values(
-    fields: Mapping[str, Any], where: str, split: str | None, remedy: str
-) -> dict[str, Any]:
+def read_values(fields: Mapping[str, Any], where: str, split: str | None) -> dict[str, Any]:
     """Return a row's fields with their values as examples have them.
 
     Args:
         fields: the row, with columns under the names of fields.
         where: its place, for errors.
         split: separator of documents in one text.
-        remedy: what to do about documents in one text.
 
     Raises:
         BadRow: a value looks like a list or an object and cannot be read as one, or a required
@@ -328,7 +325,7 @@ def read_values(
         read[name] = None
     documents = read.get("documents")
     if documents is not None:
-        read["documents"], used = documents_in(documents, where, split, remedy)
+        read["documents"], used = documents_in(documents, where, split)
         is_plain = read["documents"] is documents or isinstance(documents, str)
         rest = None if is_plain else unused(documents, used)
         if rest:

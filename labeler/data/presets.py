@@ -31,28 +31,26 @@ class Preset:
         system: the system that writes such rows.
         columns: for each field of an example, its candidate columns; the first that a row has is
             used. :mod:`labeler.data.columns` defines their syntax.
-        separator: what the system writes between documents in one text, if it does.
         turns: column of messages that hold question, response and history, if there is one.
     """
 
     system: str
     columns: Mapping[str, tuple[str, ...]]
-    separator: str = ""
     turns: str = ""
 
 
-def _preset(system: str, *, separator: str = "", turns: str = "", **columns: str) -> Preset:
+def _preset(system: str, *, turns: str = "", **columns: str) -> Preset:
     """Return a preset whose columns are written with spaces between the candidates."""
     candidates = {field: tuple(names.split()) for field, names in columns.items()}
-    return Preset(system, candidates, separator, turns)
+    return Preset(system, candidates, turns)
 
 
 PRESETS: Catalog[Preset] = Catalog("preset")
-_OWN = {"question": "question", "response": "response", "reference": "reference"}
 _NEXT_TO_TURNS = {
-    **_OWN,
-    "documents": "documents contexts retrieved_contexts context",
+    "question": "question",
+    "documents": "documents contexts retrieved_contexts retrieval_context context",
     "response": "response choices[].message.content",
+    "reference": "reference",
 }
 for _name, _columns_of_system in {
     "labeler": _preset(
@@ -79,7 +77,6 @@ for _name, _columns_of_system in {
         documents="retrieval_context",
         response="actual_output",
         reference="expected_output",
-        separator="|",
     ),
     "langchain": _preset(
         "LangChain: what retrieval chains return",
@@ -117,18 +114,6 @@ for _name, _columns_of_system in {
         response="output.completion",
         reference="target",
     ),
-    "ragas_multi_turn": _preset(
-        "RAGAS: MultiTurnSample",
-        **_OWN,
-        documents="retrieved_contexts documents",
-        turns="user_input",
-    ),
-    "deepeval_conversation": _preset(
-        "DeepEval: ConversationalTestCase",
-        **_OWN,
-        documents="retrieval_context documents",
-        turns="turns",
-    ),
     "mtrag": _preset(
         "MTRAG: tasks with their answers",
         id="task_id,model_id task_id",
@@ -138,18 +123,17 @@ for _name, _columns_of_system in {
         reference="targets[0].text",
         turns="input",
     ),
-    "openai_messages": _preset(
-        "OpenAI: messages of a chat, with the documents next to them",
-        **_NEXT_TO_TURNS,
-        turns="messages",
-    ),
-    "azure": _preset(
-        "Azure AI Evaluation: conversations", **_NEXT_TO_TURNS, turns="conversation.messages"
-    ),
-    "sharegpt": _preset("ShareGPT: conversations", **_NEXT_TO_TURNS, turns="conversations"),
-    "gemini": _preset(
-        "Gemini: contents of a request and its answer", **_NEXT_TO_TURNS, turns="contents"
-    ),
+    **{
+        name: _preset(system, **_NEXT_TO_TURNS, turns=turns)
+        for name, turns, system in (
+            ("ragas_multi_turn", "user_input", "RAGAS: MultiTurnSample"),
+            ("deepeval_conversation", "turns", "DeepEval: ConversationalTestCase"),
+            ("openai_messages", "messages", "OpenAI: messages of a chat, documents next to them"),
+            ("azure", "conversation.messages", "Azure AI Evaluation: conversations"),
+            ("sharegpt", "conversations", "ShareGPT: conversations"),
+            ("gemini", "contents", "Gemini: contents of a request and its answer"),
+        )
+    },
 }.items():
     PRESETS.add(_name, _columns_of_system)
 
@@ -193,10 +177,6 @@ def _columns_in(preset: Preset) -> Columns:
             for field, names in preset.columns.items()
         }
     )
-    if preset.separator:
-        system, mark = preset.system.partition(":")[0], repr(preset.separator)
-        remedy = f"{system} joins documents by {mark}: pass --split-documents {mark}"
-        found = replace(found, remedy=remedy)
     if preset.turns:
         found = replace(found, turns=ColumnPath.parse(preset.turns))
     return found

@@ -185,7 +185,7 @@ class _RowConverter:
                 self._unseen = {p: field for p, field in self._unseen.items() if p.fault(given)}
                 fields = columns.with_id(given, where)
                 fields = columns.apply(given, where)
-            fields, before = read_values(fields, where, columns.split, columns.remedy), fields
+            fields, before = read_values(fields, where, columns.split), fields
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
             if self._id_from:
