@@ -172,7 +172,7 @@ class Choice:
         return cls(tuple(map(ColumnPath.parse, names)), combined)
 
     def read(self, field: str, row: Mapping[str, Any], where: str) -> object:
-        """Return the value that a row has for a field; ``None`` if it is null.
+        """Return the value that a row has for a field; ``None`` if it is null or empty.
 
         Raises:
             NoValue: the row has no value there.
@@ -183,7 +183,7 @@ class Choice:
         if field == "id":
             parts = {path.text: path.find(row) for path in self.paths}
             return joined_id(parts, list(parts), where)
-        gathered: list[object] = []
+        gathered, is_list = list[object](), False
         faults: list[NoValue] = []
         for path in self.paths:
             try:
@@ -194,19 +194,12 @@ class Choice:
                 continue
             if isinstance(value, list | tuple):
                 gathered += value
+                is_list = True
             elif value != "" and not is_missing(value):
                 gathered.append(value)
         if len(faults) == len(self.paths):
             raise faults[0]
-        return gathered
-
-    def has_list(self, row: Mapping[str, Any]) -> bool:
-        """Return True if a list, which may be empty, stands in one of the columns."""
-        for path in self.paths:
-            with contextlib.suppress(NoValue):
-                if isinstance(_opened(path.find(row)), list | tuple):
-                    return True
-        return False
+        return gathered if gathered or is_list else None
 
     def takes(self, field: str, value: object) -> bool:
         """Return True if a preset's value is of the form that its column promises."""
@@ -287,9 +280,8 @@ class Columns:
         for choice in self.choices.get(field, ()):
             with contextlib.suppress(NoValue):
                 value = choice.read(field, row, where)
-                is_empty = isinstance(value, list) and not value
-                if is_empty and field in self.named and not choice.has_list(row):
-                    value = None
+                if value is None and choice.combined and field not in self.named:
+                    value = []  # of numbered columns none may have been found
                 is_named = field in self.named
                 if self.turns is not None and field == "response":
                     is_named = isinstance(said(value, field), str)
