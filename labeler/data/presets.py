@@ -245,23 +245,17 @@ def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, 
             reason=AMBIGUOUS,
         )
     read = fitting[most]["response"]
-    clearer = [name for name in row if _is_clearer(name, row[name], read)]
-    if clearer and "response" not in own.named:
-        other, right = shlex.quote(f"response={clearer[0]}"), shlex.quote(f"reference={read}")
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    clearer = mappings(texts).get("response", read)
+    maybe_right = meaning_of(read) == ("response", _MAYBE_RIGHT) and "response" not in own.named
+    if maybe_right and clearer != read and clearer in texts:
+        other, right = shlex.quote(f"response={clearer}"), shlex.quote(f"reference={read}")
         raise BadRow(
-            f"{where} has {read!r}, which may be the right answer, and {clearer[0]!r}: pass --map "
+            f"{where} has {read!r}, which may be the right answer, and {clearer!r}: pass --map "
             f"{other} --map {right} or --map {shlex.quote(f'response={read}')}",
             reason=AMBIGUOUS,
         )
     return most, columns[most]
-
-
-def _is_clearer(name: object, value: object, read: str) -> bool:
-    """Return True for a text that means a response more clearly than the answer that is read."""
-    if meaning_of(read) != ("response", _MAYBE_RIGHT) or not isinstance(name, str):
-        return False
-    field, rank = meaning_of(name) or ("", 0)
-    return field == "response" and rank < _MAYBE_RIGHT and isinstance(value, str) and bool(value)
 
 
 def _differ(one: Mapping[str, str], other: Mapping[str, str]) -> bool:

@@ -310,12 +310,12 @@ def _value_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
     # Lists of a view may overlap: then they refer to more values than there are.
     apart = isinstance(array, _VIEWS) and (pc.sum(array.sizes).as_py() or 0) <= len(array.values)
     if isinstance(array, _NESTED) or apart:
-        return sum(map(_bytes, _inner(array)))
+        return sum(map(_bytes, inner_arrays(array)))
     shares = not (_is_text(kind) or pa.types.is_primitive(kind))
     return int(array.nbytes) * (max(1, len(array)) if shares else 1)
 
 
-def _inner(array: Any) -> list[Any]:  # noqa: ANN401 - pyarrow has no types
+def inner_arrays(array: Any) -> list[Any]:  # noqa: ANN401 - pyarrow has no types
     """Return the arrays of the values in a nested one."""
     if isinstance(array, pa.StructArray):
         return list(array.flatten())

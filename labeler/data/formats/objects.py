@@ -115,12 +115,8 @@ def _held(source: Mapping[str, Any], columns: Columns | None) -> list[Any]:
 
 def _is_record(value: object) -> bool:
     """Return True for an object whose fields are declared to be data."""
-    if isinstance(value, type):
-        return False
-    is_declared = dataclasses.is_dataclass(value) or hasattr(value, "__attrs_attrs__")
-    is_tuple = isinstance(value, tuple) and isinstance(getattr(value, "_fields", None), tuple)
-    is_model = callable(getattr(value, "model_dump", None))
-    return is_declared or is_tuple or is_model or isinstance(value, SimpleNamespace)
+    is_model = callable(getattr(value, "model_dump", None)) or isinstance(value, SimpleNamespace)
+    return not isinstance(value, type) and (is_model or bool(_declared(value)))
 
 
 def own_fields(value: object) -> list[str]:
