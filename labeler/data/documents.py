@@ -81,18 +81,6 @@ class Document(NamedTuple):
     used: tuple[str, ...] = ()
 
 
-class Found(NamedTuple):
-    """The documents in a value.
-
-    Attributes:
-        texts: the text of each document that has one.
-        textless: number of the others; 1 for a value of an unknown shape.
-    """
-
-    texts: tuple[str, ...] = ()
-    textless: int = 0
-
-
 def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
     """Return a document; ``None`` if it has no text under a known name."""
     if isinstance(value, str):
@@ -166,7 +154,7 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     return found
 
 
-def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:
+def listed_in(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:
     """Return the documents in an object; none if a list under a known name is empty.
 
     Args:
@@ -200,7 +188,7 @@ def _unnested(items: list[Any], *, named: bool = False) -> list[Any]:
     if any(read_document(one) is not None for one in items):
         return items
     objects = (one for one in items if isinstance(one, Mapping))
-    return [part for one in objects for part in _listed(one, named=named) or ()] or items
+    return [part for one in objects for part in listed_in(one, named=named) or ()] or items
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -265,7 +253,7 @@ def read_documents(value: object) -> list[Document | None] | None:
         ``None`` in place of a document without a text; ``None`` for a value of an unknown shape.
     """
     if isinstance(value, Mapping):
-        listed = _listed(value)
+        listed = listed_in(value)
         if listed is None:
             is_uneven = all(isinstance(part, list | tuple) for part in value.values())
             one = None if is_uneven else read_document(value)  # columns of several lengths
@@ -361,7 +349,7 @@ def _part_of(text: str, where: str) -> Sequence[str]:
 
 
 def _textless(value: object, place: int) -> str:
-    listed = _listed(value) if isinstance(value, Mapping) else value
+    listed = listed_in(value) if isinstance(value, Mapping) else value
     one = listed[place] if isinstance(listed, list | tuple) and place < len(listed) else None
     if isinstance(one, Mapping):
         return (
@@ -401,7 +389,7 @@ def name_in(documents: Iterable[str]) -> str:
 def further_text(rests: Iterable[object]) -> str:
     """Return the name of another text in what is left of a first document; empty without any."""
     for rest in rests:
-        listed = _listed(rest) if isinstance(rest, Mapping) else rest
+        listed = listed_in(rest) if isinstance(rest, Mapping) else rest
         first = listed[0] if isinstance(listed, list | tuple) and listed else rest
         for name, value in first.items() if isinstance(first, Mapping) else ():
             rank = None if str(name).startswith("@") else _rank(name)
@@ -434,30 +422,3 @@ def missing_field(field: str, text: str, where: str) -> BadRow:
 
 def _bad(where: str, message: str) -> BadRow:
     return BadRow(f"{where}: {message}", reason="wrong_type", lacks=["documents"])
-
-
-def documents_of(value: object, *, named: bool = False) -> Found:
-    """Return the documents in the output of a retrieval.
-
-    Args:
-        value: a list of documents, an object that holds one, or a single document.
-        named: True to accept only a list under a known name, as the answer of a chain may have.
-    """
-    try:
-        value = written_value(value)
-    except Unreadable:
-        return Found((), 1)
-    if value in (None, "", [], {}):
-        return Found()
-    if named:
-        listed = _listed(value, named=True) if isinstance(value, Mapping) else None
-        return found_in(map(read_document, listed or ()))
-    found = [read_document(value)] if isinstance(value, str) else read_documents(value)
-    return Found((), 1) if found is None else found_in(found)
-
-
-def found_in(documents: Iterable[Document | None]) -> Found:
-    """Return documents by their texts; some may be missing."""
-    every = list(documents)
-    known = tuple(one.text for one in every if one is not None)
-    return Found(known, len(every) - len(known))

@@ -12,8 +12,8 @@ import pytest
 import labeler
 from labeler.api import open_rows, write_labels
 from labeler.audit import audit_labels
-from labeler.data.documents import documents_of
 from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.plugins.traces.retrievals import documents_of
 from labeler.sentences.example import Example
 from support.command import Command
 from support.labeled import record
