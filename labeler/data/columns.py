@@ -291,6 +291,7 @@ class Columns:
 
     def _missing(self, field: str, row: Mapping[str, Any], where: str) -> BadRow:
         """Return the error of a row that has a required field in none of its columns."""
+        form = "texts, not objects" if field == "documents" else "an object, not a text"
         faults = list[str]()
         for choice in self.choices[field]:
             try:
@@ -298,12 +299,8 @@ class Columns:
             except NoValue as error:
                 faults.append(str(error))
                 continue
-            if value is None or value == []:
-                faults.insert(0, f"{str(choice)!r} has no value{empty_remedy(field)}")
-            elif field == "documents":
-                faults.insert(0, "that holds texts, not objects")
-            else:
-                faults.insert(0, "that is an object, not a text")
+            none = f"{str(choice)!r} has no value{empty_remedy(field)}"
+            faults.insert(0, none if value in (None, []) else f"that is {form}")
         read_from = " or ".join(repr(str(choice)) for choice in self.choices[field])
         return BadRow(
             f"{where}: no {field!r}, which is read from {read_from}; {faults[0]}",

@@ -421,4 +421,4 @@ def missing_field(field: str, text: str, where: str) -> BadRow:
 
 
 def _bad(where: str, message: str) -> BadRow:
-    return BadRow(f"{where}: {message}", reason="wrong_type", lacks=["documents"])
+    return BadRow(f"{where}: {message}", lacks=["documents"])

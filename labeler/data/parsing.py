@@ -41,10 +41,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()
 
 
-def _wrong_type(where: str, message: str) -> BadRow:
-    return BadRow(f"{where}: {message}", reason="wrong_type")
-
-
 def _too_long(where: str, message: str) -> BadRow:
     return BadRow(f"{where}: {message}", reason="too_long")
 
@@ -61,7 +57,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
         BadRow: a field is missing, has the wrong type, or holds a lone surrogate.
     """
     if not isinstance(row, Mapping):
-        raise _wrong_type(where, f"{kind_of(row)}, not a mapping")
+        raise BadRow(f"{where}: {kind_of(row)}, not a mapping")
     fields = {name: v for name, v in row.items() if name in _KNOWN and v is not None}
     where = f"{where} ({str(fields['id'])[:_LONGEST_ID]!r})" if "id" in fields else where
     _require_fields(fields, row, where)
@@ -72,7 +68,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
             is_nested = isinstance(value, Mapping | list | tuple)
             remedy = f"; a path reads its text: --map {name}={path}" * is_nested
             fault = f"{name!r} must be a text, got {kind_of(value)}{_media(value) or remedy}"
-            raise _wrong_type(where, fault)
+            raise BadRow(f"{where}: {fault}")
     fields["documents"] = tuple(documents_in(fields["documents"], where)[0])
     _check_texts(fields, where)
     for name, levels in (("documents_sentences", 2), ("response_sentences", 1)):
@@ -96,7 +92,6 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
         raise BadRow(
             f"{where}: a {row['kind']!s:.40} record, not a row; measure labels with "
             "'labeler metrics', or give the file of rows",
-            reason="wrong_type",
             lacks=missing,
         )
     empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
@@ -130,7 +125,7 @@ def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> t
     if not isinstance(value, list | tuple):
         form = "a list of sentences" + " for each document" * (levels > 1)
         fault = f"{name!r} must be {form}, got {kind_of(value)}; write a JSON array"
-        raise _wrong_type(where, fault)
+        raise BadRow(f"{where}: {fault}")
     if levels > 1:
         each = enumerate(value)
         return tuple(_given_sentences(one, f"{name}[{n}]", where) for n, one in each)
@@ -140,7 +135,7 @@ def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> t
             case str(text) | [str(), str(text)]:
                 texts.append(text)
             case _:
-                raise _wrong_type(where, f"{name} must hold texts or [key, text] pairs")
+                raise BadRow(f"{where}: {name} must hold texts or [key, text] pairs")
     return tuple(texts)
 
 
@@ -195,9 +190,9 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
     if isinstance(given, bool) or not isinstance(given, str | int):
         hint = _FLOAT_HINT if isinstance(given, float) else ""
         fault = f"'id' is {kind_of(given)}; it must be a text or a whole number{hint}"
-        raise _wrong_type(where, fault)
+        raise BadRow(f"{where}: {fault}")
     if given == "":
-        raise _wrong_type(where, "'id' is empty; leave it out to have one made")
+        raise BadRow(f"{where}: 'id' is empty; leave it out to have one made")
     return str(given)
 
 
@@ -216,14 +211,14 @@ def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
         return columns
     _check_columns(columns, where)
     if unnamed := [name for name in columns if not isinstance(name, str)]:
-        raise _wrong_type(where, f"column {unnamed[0]!r:.40} must have a text as its name")
+        raise BadRow(f"{where}: column {unnamed[0]!r:.40} must have a text as its name")
     reject_surrogates({"metadata": columns}, where)
     for name, value in columns.items():
         try:
             canonical_json(value)
         except (TypeError, ValueError) as error:
             fault = f"column {name!r} cannot be written as JSON: {error}"
-            raise _wrong_type(where, fault) from error
+            raise BadRow(f"{where}: {fault}") from error
     return columns
 
 
@@ -303,7 +298,7 @@ def _check_columns(columns: Mapping[str, Any], where: str) -> None:
         if not level:
             return
     fault = f"its other columns are nested more than {_DEEPEST} levels deep; flatten them"
-    raise _wrong_type(where, fault)
+    raise BadRow(f"{where}: {fault}")
 
 
 def read_values(fields: Mapping[str, Any], where: str, split: str | None) -> dict[str, Any]:

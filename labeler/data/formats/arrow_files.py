@@ -192,7 +192,7 @@ def _unreadable(where: str, error: Exception) -> BadRow:
             "the file again from texts",
             reason="not_utf8",
         )
-    return BadRow(f"{where}: its values cannot be read: {str(error)[:200]}", reason="wrong_type")
+    return BadRow(f"{where}: its values cannot be read: {str(error)[:200]}")
 
 
 def _in_microseconds(batch: Any) -> Any:  # noqa: ANN401 - pyarrow has no types

@@ -148,7 +148,6 @@ def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
         raise BadRow(
             f"{where}: a response of LlamaIndex does not hold its question; pass "
             "{'query': question, 'response': response}",
-            reason="wrong_type",
             lacks=["question"],
         )
     return {name: value for name, value in found.items() if value is not None}
@@ -206,8 +205,7 @@ class _Parts:
         except Exception as error:  # of the other package
             raise BadRow(
                 f"{self._where}: the fields of a {type(value).__name__} cannot be read: "
-                f"{type(error).__name__}: {error!s:.300}; pass the row as a mapping",
-                reason="wrong_type",
+                f"{type(error).__name__}: {error!s:.300}; pass the row as a mapping"
             ) from error
         return {str(name): part for name, part in found.items() if name not in _VECTORS}
 
