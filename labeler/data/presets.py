@@ -48,7 +48,7 @@ def _preset(system: str, *, turns: str = "", **columns: str) -> Preset:
 PRESETS: Catalog[Preset] = Catalog("preset")
 _NEXT_TO_TURNS = {
     "question": "question",
-    "documents": "documents contexts retrieved_contexts retrieval_context context",
+    "documents": "documents contexts retrieved_contexts context",
     "response": "response choices[].message.content",
     "reference": "reference",
 }
@@ -123,11 +123,15 @@ for _name, _columns_of_system in {
         reference="targets[0].text",
         turns="input",
     ),
+    "deepeval_conversation": _preset(  # its context is what should have been retrieved
+        "DeepEval: ConversationalTestCase",
+        **_NEXT_TO_TURNS | {"documents": "retrieval_context documents"},
+        turns="turns",
+    ),
     **{
         name: _preset(system, **_NEXT_TO_TURNS, turns=turns)
         for name, turns, system in (
             ("ragas_multi_turn", "user_input", "RAGAS: MultiTurnSample"),
-            ("deepeval_conversation", "turns", "DeepEval: ConversationalTestCase"),
             ("openai_messages", "messages", "OpenAI: messages of a chat, documents next to them"),
             ("azure", "conversation.messages", "Azure AI Evaluation: conversations"),
             ("sharegpt", "conversations", "ShareGPT: conversations"),
