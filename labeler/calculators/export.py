@@ -168,7 +168,7 @@ def _with_copies(record: dict[str, Any], copies: Mapping[Identity, int]) -> dict
 
 def _ratio_cells(name: str, ratio: Ratio) -> dict[str, Any]:
     """Return the columns of a ratio."""
-    value, reason = ratio.value, ratio.reason or None
+    value, reason = ratio.value, ratio.undefined
     if value is not None and ratio.denominator == 0:
         reason = f"{CONVENTION}{value!r}"
     numerator = ratio.numerator

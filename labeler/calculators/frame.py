@@ -81,7 +81,7 @@ def measured_columns(
         ratios = [row.metrics.get(name) for row in measured]
         found[name] = [float(r) if r is not None and r.value is not None else None for r in ratios]
         found[f"{name}.reason"] = [
-            ratio.reason or None if ratio is not None else None for ratio in ratios
+            ratio.undefined if ratio is not None else None for ratio in ratios
         ]
     found |= last or {}
     return first | _metadata(measured, {*first, *found, "documents"}) | found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from labeler.calculators.registry import (
     plain_name,
 )
 from labeler.calculators.summary import observations
+from labeler.calculators.tally import claiming_keys
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.sentences.display import (
@@ -208,9 +209,9 @@ class FieldRatings:
     patterns: Counter[Pattern] = field(default_factory=Counter)
     most: float = math.inf
     sums: list[Sequence[float]] = field(default_factory=list, repr=False)
-    questions: list[Hashable] = field(default_factory=list, repr=False)
+    questions: list[int | None] = field(default_factory=list, repr=False)
 
-    def add(self, patterns: Sequence[Pattern], question: Hashable) -> None:
+    def add(self, patterns: Sequence[Pattern], question: int | None) -> None:
         """Add the ratings of a record's units; without a rating it is drawn for no interval."""
         self.patterns.update(patterns)
         if len(self.questions) <= self.most and any(sums := record_sums(patterns)):
@@ -261,7 +262,8 @@ def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
     """Return the yes-or-no verdicts of a label by field, in reading order.
 
     A response sentence without a judgment, which only imported labels have, is ``None``. One that
-    was judged twice is supported if both judgments say so, as in the metrics.
+    was judged twice is supported if both judgments say so, and sentences that only name sources are
+    left out, as in the metrics.
     """
     label, example = record.label, record.example
     relevant = set(label.all_relevant_sentence_keys)
@@ -271,7 +273,7 @@ def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
     return {
         "relevant": tuple(key in relevant for key in documents),
         "utilized": tuple(key in utilized for key in documents),
-        "supported": tuple(supported.get(key) for key in example.response_keys()),
+        "supported": tuple(supported.get(key) for key in claiming_keys(example)),
         "overall_supported": (label.overall_supported,),
     }
 

@@ -6,13 +6,13 @@ import math
 import operator
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import repeat
 from numbers import Number, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from typing_extensions import TypedDict
 
@@ -81,7 +81,8 @@ class Ratio:
     Attributes:
         numerator: exact; ``None`` only if the value is undefined.
         denominator: exact; ``None`` only if the value is undefined.
-        undefined: reason code of a missing value, such as ``no_relevant_sentences``; else ``None``.
+        undefined: reason code of a missing value, such as ``no_relevant_sentences``; ``None``
+            exactly where there is a value.
         convention: the value that a definition prescribes for the denominator 0.
 
     Example:
@@ -102,23 +103,27 @@ class Ratio:
         Raises:
             TypeError: the numerator is not a number, or the denominator is not a whole number.
         """
-        numerator, denominator = self.numerator, self.denominator
-        if type(numerator) is type(denominator) is int and 0 <= numerator <= denominator > 0:
-            return  # a share
-        if numerator is None or denominator is None:
+        numerator, denominator, undefined = self.numerator, self.denominator, self.undefined
+        if undefined is None and type(numerator) is type(denominator) is int:
+            if 0 <= numerator <= denominator > 0:
+                return  # a share
+        elif numerator is None or denominator is None:
+            self._set(None, None, undefined or "undefined", self.convention)
             return
         try:
             whole: Any = _exact(denominator)
-            parts = _exact(numerator), operator.index(whole), self.undefined, self.convention
-            self._set(*parts)
-            is_finite = self.value is None or math.isfinite(self.value)
+            self._set(_exact(numerator), operator.index(whole), None, self.convention)
+            value = self.value
+            is_finite = value is None or math.isfinite(value)
         except TypeError:
             given = f"{numerator!r:.40} / {denominator!r:.40}"
             raise TypeError(f"a ratio is a number over a whole number, not {given}") from None
         except (OverflowError, ValueError):
-            is_finite = False
+            is_finite, value = False, None
         if not is_finite:
             self._set(None, None, NOT_FINITE, None)
+        elif value is None:
+            self._set(self.numerator, self.denominator, undefined or "undefined", None)
 
     def _set(self, *parts: object) -> None:
         for name, part in zip(self.__slots__, parts, strict=True):
@@ -157,11 +162,6 @@ class Ratio:
         return self.numerator / self.denominator
 
     @property
-    def reason(self) -> str:
-        """Reason code of a missing value; empty if there is a value."""
-        return "" if self.value is not None else self.undefined or "undefined"
-
-    @property
     def parts(self) -> tuple[object, ...]:
         """All attributes: ratios with equal parts are equal in every respect, not only in value."""
         return self.numerator, self.denominator, self.undefined, self.convention
@@ -174,7 +174,7 @@ class Ratio:
         """
         value = self.value
         if value is None:
-            raise UndefinedRatio(self.reason)
+            raise UndefinedRatio(str(self.undefined))
         return float(value)
 
     def __eq__(self, other: object) -> bool:
@@ -190,12 +190,12 @@ class Ratio:
     @property
     def _compared(self) -> object:
         value = self.value
-        return (self.reason,) if value is None else value
+        return (self.undefined,) if value is None else value
 
     def __str__(self) -> str:
         """Return the value as text, or the reason why there is none."""
         value = self.value
-        return f"undefined ({self.reason})" if value is None else str(value)
+        return f"undefined ({self.undefined})" if value is None else str(value)
 
     def __format__(self, spec: str) -> str:
         """Return the value in a format of floats; without one, as :meth:`__str__`."""
@@ -242,7 +242,7 @@ class Ratio:
             "value": self.value,
             "numerator": _number(self.numerator),
             "denominator": self.denominator,
-            "undefined": self.reason or None,
+            "undefined": self.undefined,
         }
 
 
@@ -256,6 +256,14 @@ def harmonic_mean(one: Ratio, other: Ratio) -> Ratio:
     """
     total = one.exact + other.exact
     return Ratio(2 * one.exact * other.exact / total if total else Fraction(), 1)
+
+
+def difference(a: Ratio, b: Ratio) -> Ratio:
+    """Return b minus a, without rounding; both are defined."""
+    if a.value == b.value:
+        return Ratio.of(0, 1, if_empty="")
+    exact = b.exact - a.exact
+    return Ratio(exact.numerator, exact.denominator)
 
 
 def counts_in_gates(reason: str) -> bool:
@@ -301,12 +309,12 @@ def fixed_point(numerator: int, denominator: int) -> int:
     return (numerator << _BITS) // denominator
 
 
-_SMALL = 0xFFFF
-"""The largest number of two bytes."""
+_WIDER = {1: "H", 2: "I"}
+"""The type of array with longer numbers, by their bytes."""
 
 
 class MetricSum:
-    """The ratios of one metric over the rows of a group, two bytes a row.
+    """The ratios of one metric over the rows of a group, one or two bytes a row.
 
     Metrics have few distinct ratios. Sums are over these and their counts, exact and rounded once,
     so the order of rows does not matter.
@@ -317,10 +325,18 @@ class MetricSum:
         """The place of each distinct ratio by its parts, in order of first appearance."""
         self._ratios: list[Ratio | None] = [None]
         """The ratio at each place."""
-        self._rows = array("H")
+        self._rows = array("B")
         """The place of each row's ratio; 0 for rows that were not measured with the metric."""
         self._counts = [0]
         """The number of rows at each place."""
+
+    @classmethod
+    def of(cls, ratios: Iterable[Ratio]) -> Self:
+        """Return the sum of a metric over some rows."""
+        found = cls()
+        for row, ratio in enumerate(ratios):
+            found.add(ratio, row)
+        return found
 
     def add(self, ratio: Ratio, row: int) -> None:
         """Add the ratio of a row; ``row`` is the number of earlier rows of the group."""
@@ -344,7 +360,7 @@ class MetricSum:
 
     def place(self, places: bytes) -> None:
         """Add the places of rows, as unsigned numbers of four bytes."""
-        if self._rows.typecode == "H":
+        if self._rows.typecode != "I":
             self._rows = array("I", self._rows)
         self._rows.frombytes(places)
 
@@ -354,8 +370,8 @@ class MetricSum:
         if place == len(self._counts):
             self._counts.append(0)
             self._ratios.append(ratio)
-        if place > _SMALL and self._rows.typecode == "H":
-            self._rows = array("I", self._rows)
+        if place >> 8 * self._rows.itemsize:
+            self._rows = array(_WIDER[self._rows.itemsize], self._rows)
         return place
 
     @cached_property
@@ -363,7 +379,7 @@ class MetricSum:
         """Rows without a value, by reason, in order of first appearance."""
         found = Counter[str]()
         for ratio, count in self._counted:
-            if reason := ratio.reason:
+            if reason := ratio.undefined:
                 found[reason] += count
         return dict(found)
 

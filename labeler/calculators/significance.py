@@ -37,16 +37,6 @@ class Undefined:
     reason: str
 
 
-def mean_difference(differences: Sequence[float]) -> float | Undefined:
-    """Return the mean of the differences; undefined (``no_pairs``) without pairs.
-
-    Raises:
-        UsageError: a difference is not finite.
-    """
-    _check(differences)
-    return math.fsum(differences) / len(differences) if differences else Undefined("no_pairs")
-
-
 def paired_interval(
     differences: Sequence[float],
     *,

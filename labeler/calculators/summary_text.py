@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals, question_groups
-from labeler.calculators.ratio import counts_in_gates
+from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
 from labeler.labels.signature import selection_warnings
@@ -465,13 +465,20 @@ def configuration_names(signatures: Iterable[str | None]) -> dict[str | None, st
 
 
 class Rank(NamedTuple):
-    """The rank of a record by its support: the lowest is the worst."""
+    """The rank of a record with an unsupported sentence: the lowest is the worst."""
 
     supported: float
-    """Share of the response sentences."""
+    """Share of the response sentences; 1 if unknown, as a sentence has no verdict."""
     unsupported: int
     """Number of sentences, negative."""
     position: int
+
+    @classmethod
+    def of(cls, share: Ratio, position: int) -> Rank:
+        """Return the rank by the share of supported sentences."""
+        if share.numerator is None or share.denominator is None:
+            return cls(1.0, 0, position)
+        return cls(float(share), int(share.numerator - share.denominator), position)
 
 
 class WorstIds:
@@ -486,15 +493,14 @@ class WorstIds:
     def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
         """Yield rows, and keep the ids of the worst."""
         for position, row in enumerate(rows):
-            share = row.metrics.get("adherence_fraction")
-            if share is not None and share.value is not None and share.value < 1:
-                lacking = share.denominator - share.numerator  # type: ignore[operator] # defined
-                place = Rank(share.value, -int(lacking), position)
+            share, supported = (row.metrics.get(one) for one in ("adherence_fraction", SUPPORTED))
+            if share is not None and supported == 0:
                 own = self._found.setdefault(row.configuration, [])
-                insort(own, (place, row.id))
-                del own[2:]
+                if row.id not in {name for _, name in own}:  # a copy
+                    insort(own, (Rank.of(share, position), row.id))
+                    del own[2:]
             yield row
 
     def of(self, configuration: str | None) -> tuple[str, ...]:
         """Return the ids of one judge configuration, the worst first."""
-        return tuple(dict.fromkeys(name for _, name in self._found.get(configuration, ())))
+        return tuple(name for _, name in self._found.get(configuration, ()))

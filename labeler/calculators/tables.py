@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.intervals import Intervals
+from labeler.calculators.metrics_row import DigestMap, row_digest
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import SummaryRow
 from labeler.calculators.summary_text import (
@@ -311,31 +312,31 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
     """Return the records with the least support.
 
     The smallest share of supported sentences comes first; of equal shares the record with more
-    unsupported sentences, then the earlier one. Records without an unsupported sentence and failed
-    rows are left out; a repeated record counts once.
+    unsupported sentences, then the earlier one. A record with a sentence without a verdict has no
+    share and comes last. Records without an unsupported sentence and failed rows are left out; a
+    repeated record counts once.
 
     Args:
         outcomes: of any kind; consumed once.
         most: number of records.
     """
     count_of("the number of records", most, 1)
-    seen: set[tuple[str, str]] = set()
+    seen, lost = DigestMap(), DigestMap()
     kept: list[tuple[Rank, LabelRecord]] = []
     signatures: dict[str, None] = {}
-    lost: set[tuple[str, str]] = set()
     lacking = unjudged = 0
     for position, outcome in enumerate(outcomes):
         if isinstance(outcome, LabelFailure):
-            lost.add((outcome.id, str(outcome.signature)))
-        if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
+            lost.add(row_digest(outcome.id, str(outcome.signature)), 1)
+        if not isinstance(outcome, LabelRecord):
             continue
-        seen.add((outcome.id, outcome.key))
+        if seen.add(row_digest(outcome.id, outcome.key), 1):  # a copy
+            continue
         signatures[str(outcome.signature)] = None
         found = tally(outcome)
         if found.unsupported:
             lacking += 1
-            share = len(found.supported) / len(found.response)
-            place = Rank(share, -len(found.unsupported), position)
+            place = Rank.of(found.response_share(found.supported), position)
             insort(kept, (place, outcome), key=itemgetter(0))
             del kept[most:]
         elif found.unjudged or not found.response:

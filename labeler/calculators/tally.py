@@ -41,7 +41,7 @@ from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
-from labeler.sentences.example import DOCUMENT, position
+from labeler.sentences.example import DOCUMENT, KeyedExample, position
 
 GENERAL = "general"
 COMPLETENESS = "completeness"
@@ -146,12 +146,12 @@ class Tally:
         Others may claim nothing, or apologize and name who may know, without a document.
         """
         # A sentence with documents as support must abstain itself: most texts need no more.
-        if any(not abstains(self.texts[key]) for key in self.citing):
+        if not all(abstains(self.texts[key]) for key in self.citing):
             return False
-        said = {key for key, text in self.texts.items() if abstains(text)}
-        return bool(said) and all(
-            key in said or key in self.general or (key not in self.citing and is_polite(text))
-            for key, text in self.texts.items()
+        others = {key: text for key, text in self.texts.items() if key not in self.citing}
+        said = {key for key, text in others.items() if abstains(text)}
+        return bool(said or self.citing) and all(
+            key in said or key in self.general or is_polite(text) for key, text in others.items()
         )
 
     @cached_property
@@ -198,6 +198,12 @@ class Tally:
         if self.unjudged:
             return Ratio.missing("unjudged_response_sentence")
         return Ratio.of(len(sentences), len(self.response), if_empty="empty_response")
+
+
+def claiming_keys(example: KeyedExample) -> list[str]:
+    """Return the keys of the response sentences that count: those that do not only name sources."""
+    sources = source_sentences([sentence.text for sentence in example.response])
+    return [key for place, key in enumerate(example.response_keys()) if place not in sources]
 
 
 @named_keywords

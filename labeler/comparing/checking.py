@@ -9,7 +9,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from labeler.calculators import Metric, MetricsRow, SummaryRow, summarize
-from labeler.calculators.ratio import Ratio, counts_in_gates
+from labeler.calculators.ratio import Ratio, counts_in_gates, difference
 from labeler.calculators.summary import CountedRows
 from labeler.calculators.summary_text import not_finite_notes
 from labeler.comparing.gates import IN_BASE, Demand, Gate, GateSettings, listed, measure_gates
@@ -294,10 +294,9 @@ def _drop(
 
 def _difference(metric: Metric, row: MetricsRow, base_row: MetricsRow) -> Ratio:
     new, base = row.metrics[metric.id], base_row.metrics[metric.id]
-    if new.value is None or base.value is None:
-        return Ratio.missing(new.reason or f"{base.reason}{IN_BASE}")
-    drop = base.exact - new.exact if metric.higher_is_better else new.exact - base.exact
-    return Ratio(drop.numerator, drop.denominator)
+    if new.undefined or base.undefined:
+        return Ratio.missing(new.undefined or f"{base.undefined}{IN_BASE}")
+    return difference(new, base) if metric.higher_is_better else difference(base, new)
 
 
 def _check_pairs(new: _Side, base: _Side, rows: Sequence[MetricsRow]) -> None:

@@ -8,7 +8,6 @@ records ask the same one. The order of records changes no figure.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +16,11 @@ from typing import NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.intervals import LEVEL, check_level
-from labeler.calculators.ratio import NOT_FINITE
+from labeler.calculators.ratio import NOT_FINITE, MetricSum, difference
 from labeler.calculators.significance import (
     Undefined,
     error_rate,
     holm,
-    mean_difference,
     paired_interval,
     paired_test,
 )
@@ -196,13 +194,13 @@ class Measured:
     """The kept facts of a label.
 
     Attributes:
-        values: each metric's value, or the reason why it is undefined, in the metrics' order.
+        ratios: each metric's value, in the metrics' order.
         counted: by field, the keys of the sentences that the label counts.
         retrieved: digest of the documents, see :class:`RowFacts`.
         sentences: number of their sentences.
     """
 
-    values: tuple[float | str, ...]
+    ratios: tuple[Ratio, ...]
     counted: Counted
     retrieved: str
     sentences: int
@@ -211,10 +209,9 @@ class Measured:
     def of(cls, row: MetricsRow, metrics: Sequence[Metric]) -> Measured:
         """Return the facts of a row."""
         lacking = Ratio.missing("needs_label")  # never shown: no label has the fields
-        ratios = [row.metrics.get(metric.id, lacking) for metric in metrics]
-        values = (r.reason if r.value is None else r.value for r in ratios)
+        ratios = tuple(row.metrics.get(metric.id, lacking) for metric in metrics)
         facts = row.facts or RowFacts(0, "label")
-        return cls(tuple(values), facts.counted, facts.retrieved, facts.sentences)
+        return cls(ratios, facts.counted, facts.retrieved, facts.sentences)
 
     def flips(self, other: Measured) -> tuple[Flip, ...]:
         """Return how another label of the same sentences differs."""
@@ -242,9 +239,10 @@ class _Asked(NamedTuple):
     @classmethod
     def of(cls, joined: Pairs[Measured], place: int, metric: Metric) -> _Asked:
         """Return a metric with its span over all pairs."""
-        found = [kept.value.values[place] for pair in joined for kept in (pair.a, pair.b)]
-        values = [value for value in found if not isinstance(value, str)]
-        return cls(metric, place, max(1.0, max(values) - min(values)) if values else 1.0)
+        found = [kept.value.ratios[place] for pair in joined for kept in (pair.a, pair.b)]
+        valued = [ratio for ratio in found if not ratio.undefined]
+        most = float(difference(min(valued), max(valued))) if valued else 0.0
+        return cls(metric, place, max(1.0, most))
 
 
 def _family(
@@ -297,28 +295,29 @@ def _compared(
     equal: list[_Values] = []
     others: list[_Values] = []
     for pair in pairs:
-        a, b = (kept.value.values[asked.place] for kept in (pair.a, pair.b))
+        a, b = (kept.value.ratios[asked.place] for kept in (pair.a, pair.b))
         same = _sees_equal_retrieval(asked.metric, pair)
-        (equal if same else others).append((pair, a, b))
+        (equal if same else others).append(_Values(pair, a, b))
     # Where retrieval is equal in all pairs nothing is tested, but figures are shown.
     found = others or equal
     untested = Undefined(UNTESTED) if equal and not others else None
     valued = _valued(found)
-    differences = [b - a for _, a, b in valued]
+    exact = [difference(a, b) for _, a, b in valued]
+    differences = [*map(float, exact)]
     clusters, units = _clusters(valued)
-    changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
+    changes = [float(bool(a.undefined)) - float(bool(b.undefined)) for _, a, b in found]
     changed = zip(found, changes, strict=True)
     return MetricComparison(
         metric=asked.metric,
         group=group,
         pairs=len(valued),
         questions=clusters,
-        undefined_a=dict(Counter(a for _, a, _ in found if isinstance(a, str))),
-        undefined_b=dict(Counter(b for _, _, b in found if isinstance(b, str))),
+        undefined_a=dict(Counter(a.undefined for _, a, _ in found if a.undefined)),
+        undefined_b=dict(Counter(b.undefined for _, _, b in found if b.undefined)),
         undefined_pairs=len(found) - len(valued),
-        mean_a=mean_difference([a for _, a, _ in valued]),
-        mean_b=mean_difference([b for _, _, b in valued]),
-        difference=mean_difference(differences),
+        mean_a=_mean(a for _, a, _ in valued),
+        mean_b=_mean(b for _, _, b in valued),
+        difference=_mean(exact),
         span=asked.span,
         interval=untested
         or paired_interval(differences, groups=units, span=asked.span, level=level),
@@ -332,36 +331,49 @@ def _compared(
             frozenset((one[0].id, change) for one, change in changed if change),
         ),
         judge_inconsistency=_inconsistency(equal),
-        not_finite=tuple(pair.id for pair, *both in found if NOT_FINITE in both)[:_LISTED],
+        not_finite=tuple(
+            one.pair.id for one in found if NOT_FINITE in {one.a.undefined, one.b.undefined}
+        )[:_LISTED],
         verdict="not tested",
-        moved=_moved(valued, top),
+        moved=_moved(valued, differences, top),
     )
 
 
-_Values = tuple[Pair[Measured], float | str, float | str]
-"""A pair, and its values of one metric or the reasons why it has none."""
-_Valued = tuple[Pair[Measured], float, float]
+class _Values(NamedTuple):
+    """A pair, and its values of one metric."""
+
+    pair: Pair[Measured]
+    a: Ratio
+    b: Ratio
 
 
-def _valued(found: Iterable[_Values]) -> list[_Valued]:
-    return [
-        (pair, a, b) for pair, a, b in found if not isinstance(a, str) and not isinstance(b, str)
-    ]
+def _valued(found: Iterable[_Values]) -> list[_Values]:
+    """Return the pairs with a value on both sides."""
+    return [one for one in found if not (one.a.undefined or one.b.undefined)]
 
 
-def _clusters(
-    found: Sequence[_Values] | Sequence[_Valued],
-) -> tuple[int | None, Sequence[int | None] | None]:
+def _mean(ratios: Iterable[Ratio]) -> float | Undefined:
+    mean = MetricSum.of(ratios).mean
+    return Undefined("no_pairs") if mean is None else mean
+
+
+def _clusters(found: Sequence[_Values]) -> tuple[int | None, Sequence[int | None] | None]:
     """Return the number of groups of equal questions, and the group of each pair, if any repeat."""
-    return observations([pair.a.question for pair, *_ in found])
+    return observations([one.pair.a.question for one in found])
 
 
-def _moved(valued: Sequence[_Valued], top: int) -> tuple[Moved, ...]:
-    moved = [one for one in valued if one[1] != one[2]]
-    moved.sort(key=lambda one: (-abs(one[2] - one[1]), one[0].id))
+def _moved(valued: Sequence[_Values], differences: Sequence[float], top: int) -> tuple[Moved, ...]:
+    """Return the records whose values differ most; of equal differences by id."""
+    changed = [(-abs(one), place) for place, one in enumerate(differences) if one]
+    changed.sort(key=lambda one: (one[0], valued[one[1]].pair.id))
     return tuple(
-        Moved(pair.id, a, b, None if pair.differing else pair.a.value.flips(pair.b.value))
-        for pair, a, b in moved[:top]
+        Moved(
+            pair.id,
+            float(a),
+            float(b),
+            None if pair.differing else pair.a.value.flips(pair.b.value),
+        )
+        for pair, a, b in (valued[place] for _, place in changed[:top])
     )
 
 
@@ -384,9 +396,9 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
     """Describe the differences of pairs with equal retrieval; ``None`` without pairs."""
     if not equal:
         return None
-    apart = [abs(b - a) for _, a, b in _valued(equal)]
+    apart = _mean(difference(*sorted((one.a, one.b))) for one in _valued(equal))
     sentences = flipped = same = other = 0
-    for pair in (pair for pair, _, _ in equal if _same_documents(pair)):
+    for pair in (one.pair for one in equal if _same_documents(one.pair)):
         a, b = (dict(kept.value.counted) for kept in (pair.a, pair.b))
         only_a, only_b = a["relevant"] - b["relevant"], b["relevant"] - a["relevant"]
         used_a, used_b = a["utilized"] - b["utilized"], b["utilized"] - a["utilized"]
@@ -396,8 +408,8 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
         other += len(only_a & used_b) + len(only_b & used_a)
     return JudgeInconsistency(
         pairs=len(equal),
-        one_sided=sum(isinstance(a, str) != isinstance(b, str) for _, a, b in equal),
-        mean_absolute_difference=math.fsum(apart) / len(apart) if apart else 0.0,
+        one_sided=sum(bool(a.undefined) != bool(b.undefined) for _, a, b in equal),
+        mean_absolute_difference=0.0 if isinstance(apart, Undefined) else apart,
         sentences=sentences,
         flipped=flipped / sentences if sentences else None,
         lean=(same - other) / (same + other) if same + other else None,

@@ -259,7 +259,7 @@ class MetricComparison(Brief):
             return ""
         if isinstance(found, Undefined):
             return figure(self.difference, signed=True)
-        digits = digits_for(found.low, found.high)
+        digits = digits_for(self.difference, found.low, found.high)
         low, high = (figure(end, digits) for end in (found.low, found.high))
         return f"{figure(self.difference, digits, signed=True)} ({low} to {high})"
 

@@ -194,7 +194,7 @@ class MetricChange(Brief):
     def of(cls, metric: str, a: Ratio, b: Ratio) -> MetricChange:
         """Return the change between two ratios of a metric."""
         (value_a, why_a), (value_b, why_b) = (
-            (None, one.reason) if one.value is None else (one.exact, None) for one in (a, b)
+            (None if one.undefined else one.exact, one.undefined) for one in (a, b)
         )
         return cls(metric, value_a, value_b, why_a, why_b)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -61,6 +61,7 @@ class Matched:
         unknown_ids: the first few such ids.
         failed: judgments of records that have no label.
         unknown_sentences: judgments of sentences that the record does not have.
+        sources: judgments of response sentences that only name sources, which no metric counts.
         repeated: judgments that the file holds twice.
         ties: records and sentences on which as many people say yes as no, including values derived
             from sentences: they count one half in human means and PPI++, and not at all elsewhere.
@@ -72,6 +73,7 @@ class Matched:
     unknown_ids: tuple[str, ...]
     failed: int
     unknown_sentences: int
+    sources: int
     repeated: int
     ties: int
     ignored_columns: tuple[str, ...]
@@ -82,6 +84,7 @@ class Matched:
             (self.unknown, "of unknown records"),
             (self.failed, "of records without a label"),
             (self.unknown_sentences, "of unknown sentences"),
+            (self.sources, "of sentences that only name sources"),
             (self.repeated, "repeated"),
         )
         ignored = ", ".join(f"{count} {what}" for count, what in others if count)
@@ -100,12 +103,14 @@ class Judged:
     Attributes:
         values: by record-level field.
         verdicts: by sentence-level field and key; empty if people did not judge the record.
+        response: keys of all response sentences; the verdicts lack those that only name sources.
         counted: the tally, for metrics derived from human verdicts.
         stated: probabilities by sentence-level field and key, if they are compared.
     """
 
     values: Mapping[str, float | None]
     verdicts: Mapping[str, Mapping[str, bool | None]]
+    response: Sequence[str]
     counted: Tally | None
     stated: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
@@ -126,16 +131,19 @@ class Judged:
             for field in fields
         }
         if not in_full:
-            return cls(values, {}, None)
-        given = verdicts_of(record)
-        documents, response = record.example.document_keys(), record.example.response_keys()
+            return cls(values, {}, (), None)
+        given, documents = verdicts_of(record), record.example.document_keys()
         verdicts = {
             field: dict(
-                zip(documents if field in DOCUMENT_FIELDS else response, given[field], strict=True)
+                zip(
+                    documents if field in DOCUMENT_FIELDS else counted.response,
+                    given[field],
+                    strict=True,
+                )
             )
             for field in SENTENCE_FIELDS
         }
-        return cls(values, verdicts, counted)
+        return cls(values, verdicts, record.example.response_keys(), counted)
 
 
 def record_fields(human: HumanLabels) -> tuple[str, ...]:
@@ -189,13 +197,14 @@ class People:
             if place not in self.verdicts:
                 self.verdicts[place] = {None: value}
                 self.derived[place[1]] += 1
-        unknown, failed, strange = (left_out[fate] for fate in _FATES)
+        unknown, failed, strange, sources = (left_out[fate] for fate in _FATES)
         self.matched = Matched(
-            used=len(human.labels) - len(unknown) - len(failed) - len(strange),
+            used=len(human.labels) - sum(map(len, left_out.values())),
             unknown=len(unknown),
             unknown_ids=tuple(dict.fromkeys(label.id for label in unknown))[:_LISTED],
             failed=len(failed),
             unknown_sentences=len(strange),
+            sources=len(sources),
             repeated=human.repeated,
             ties=sum(value is None for own in self.verdicts.values() for value in own.values()),
             ignored_columns=human.ignored,
@@ -216,7 +225,7 @@ class People:
         return list(dict.fromkeys(field for _, field in self.verdicts))
 
 
-_FATES = ("unknown", "failed", "unknown_sentence")
+_FATES = ("unknown", "failed", "unknown_sentence", "source")
 """Why a human label is left out."""
 
 
@@ -224,9 +233,10 @@ def _fate(label: HumanLabel, side: Side[Judged]) -> str | None:
     """Return why a human label is left out; ``None`` if it is used."""
     if label.id not in side.labels:
         return "failed" if label.id in side.failed else "unknown"
-    if label.sentence is None or label.sentence in side.value(label.id).verdicts[label.field]:
+    judged = side.value(label.id)
+    if label.sentence is None or label.sentence in judged.verdicts[label.field]:
         return None
-    return "unknown_sentence"
+    return "source" if label.sentence in judged.response else "unknown_sentence"
 
 
 def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged]) -> str:
@@ -247,6 +257,8 @@ def _unused(matched: Matched, strange: Sequence[HumanLabel], side: Side[Judged])
             f"{plural(matched.unknown_sentences, 'judgment')} of sentences that the record does "
             f"not have ({named}); labeler show prints the keys"
         )
+    if matched.sources:
+        causes.append(f"{plural(matched.sources, 'judgment')} of sentences that only name sources")
     if not causes:
         return "nothing is judged there: every row is missing or without a value"
     return f"no human judgment can be used: {'; '.join(causes)}"
@@ -292,8 +304,7 @@ def _derived(people: People, side: Side[Judged]) -> Iterator[tuple[Place, float 
 
 def _with_verdicts(counted: Tally, field: str, verdicts: BySentence) -> Tally:
     """Return the tally of a record with human verdicts in place of the judge's."""
-    every = frozenset(key for key in verdicts if key)  # sources claim nothing, as in the metrics
-    every = every.intersection(counted.response) if field == "supported" else every
+    every = frozenset(key for key in verdicts if key)
     yes = frozenset(key for key in every if verdicts[key])
     if field == "relevant":
         return replace(counted, relevant=yes)
@@ -386,7 +397,7 @@ def estimate(
     judged: Mapping[str, float | None],
     verdicts: Mapping[str, float | None],
     *,
-    questions: Mapping[str, Hashable] | None = None,
+    questions: Mapping[str, int | None] | None = None,
     random_sample: bool,
 ) -> Estimates:
     """Estimate the mean of one metric.
@@ -438,7 +449,7 @@ def estimate(
     )
 
 
-def _groups(questions: Mapping[str, Hashable], names: Iterable[str]) -> Groups:
+def _groups(questions: Mapping[str, int | None], names: Iterable[str]) -> Groups:
     """Return the question of each record; ``None`` if all differ, or all are one."""
     return observations([questions.get(name) for name in names])[1]
 

@@ -80,8 +80,8 @@ class GateRecords:
     def _keep(self, gate: Gate, row: MetricsRow, ratio: Ratio, kept: list[RecordValue]) -> None:
         """Keep a row's value, and drop others that are not among the worst."""
         if (value := ratio.value) is None:
-            shown = row.failed or ratio.reason
-            missed = bool(row.failed) or counts_in_gates(ratio.reason.removesuffix(IN_BASE))
+            shown = row.failed or str(ratio.undefined)
+            missed = bool(row.failed) or counts_in_gates(shown.removesuffix(IN_BASE))
         else:
             missed = not gate.kept_by(value)
             if not (self._every or missed):  # most rows pass: their values are not put in words

@@ -243,12 +243,18 @@ def number(value: object, form: str = ".4f") -> str:
 
 
 def figure(value: object, digits: int = 2, *, signed: bool = False) -> str:
-    """Return a number without a leading zero: ``.35``, ``-.02``, ``1``, or with its sign."""
+    """Return a number without a leading zero: ``.35``, ``-.02``, ``1``, or with its sign.
+
+    It has more digits if only 0 were left of it otherwise.
+    """
     if not isinstance(value, int | float | Fraction):
         return NONE
     if not value:
         return "0"
-    digits = 0 if abs(value) == 1 else digits
+    if abs(value) == 1:
+        digits = 0
+    elif not round(value, digits):
+        digits = digits_for(float(value))
     text = f"{float(value):{'+' if signed else ''}.{digits}f}"
     return text.replace("0.", ".", 1) if abs(float(text)) < 1 else text
 

@@ -17,7 +17,7 @@ import stat
 import threading
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +26,8 @@ from labeler.errors import StoreError, UsageError
 from labeler.store import FAILURE, DamagedRecord
 
 FORMAT = 1
+_PORTION = 16
+"""Records that a scan reads at once: a query for each takes longer than the reading."""
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process that is writing: to open, to read and to close."""
 SETTINGS: dict[str, int | str] = {
@@ -292,8 +294,7 @@ class Database:
 
     def named(self, *names: str) -> list[Row]:
         """Return the rows of names, as far as there are any, in any order."""
-        places = ", ".join("?" * len(names))
-        return self._rows(f"raw = 1 AND key IN ({places})", *names)
+        return [*self._rows("raw = 1 AND key", *names).values()]
 
     def row(self, rowid: int) -> Row:
         """Return a row by its number.
@@ -301,18 +302,26 @@ class Database:
         Raises:
             StoreError: it is gone, or cannot be read.
         """
-        if not (found := self._rows("rowid = ?", rowid)):
+        if not (found := self._rows("rowid", rowid)):
             reason = "it is gone, perhaps because another command deleted it just now"
             raise damaged(self.directory, f"of row {rowid}", reason)
-        return found[0]
+        return found[rowid]
 
-    def _rows(self, condition: str, *values: str | int) -> list[Row]:
-        select = "SELECT key, raw, mode, filename, value FROM Cache WHERE"
-        return [*map(Row._make, self.all(f"{select} {condition}", *values))]
+    def _rows(self, of: str, *values: str | int) -> dict[int, Row]:
+        """Return the rows with one of the values in a column, by row number."""
+        places = ", ".join("?" * len(values))
+        columns = "rowid, key, raw, mode, filename, value"
+        found = self.all(f"SELECT {columns} FROM Cache WHERE {of} IN ({places})", *values)  # noqa: S608
+        return {cells[0]: Row._make(cells[1:]) for cells in found}
 
     def records(self) -> Iterator[Row]:
         """Yield the rows of all records by key."""
-        return map(self.row, self._numbers(f"WHERE {_IS_RECORD} ORDER BY key"))
+        numbers = self._numbers(f"WHERE {_IS_RECORD} ORDER BY key")
+        for start in range(0, len(numbers), _PORTION):
+            portion, found = numbers[start : start + _PORTION], dict[int, Row]()
+            with suppress(StoreError):  # raised again by the row that cannot be read
+                found = self._rows("rowid", *portion)
+            yield from (found.get(number) or self.row(number) for number in portion)
 
     def salvaged(self) -> tuple[list[int], list[StoreError]]:
         """Return the numbers of all rows that keys or pages list, and why there are no more."""

@@ -340,6 +340,12 @@ def with_question(label: LabelRecord, question: str) -> LabelRecord:
     return relabeled(label, {"question": question})
 
 
+def listing_sources(label: LabelRecord) -> LabelRecord:
+    """The same label, whose last response sentence is a list of sources."""
+    *texts, _ = (sentence.text for sentence in label.example.response)
+    return relabeled(label, {"response": key_sentences("", pieces([*texts, "Sources: [1]"]))})
+
+
 def failure(
     name: str = "f", reason: str = "refusal", *, made_by: LabelRecord | None = None, **facts: Any
 ) -> LabelFailure:

@@ -16,7 +16,7 @@ from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.example import key_sentences
 from support import scored
 from support.command import Command
-from support.labeled import failure, record, relabeled, with_question
+from support.labeled import failure, listing_sources, record, relabeled, with_question
 from support.samples import pieces
 
 Run = Callable[..., tuple[int, str, str]]
@@ -371,13 +371,14 @@ def test_what_people_say_of_one_record_changes_no_other(agree: Run, elsewhere: s
 
 
 def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
-    """Unknown records, unknown sentences and failed records, and columns that are no field."""
-    a = labels("a.jsonl", [record(id="r1"), failure("r2")])
+    """Unknown records and sentences, failed records, lists of sources, columns without a field."""
+    a = labels("a.jsonl", [listing_sources(record(id="r1")), failure("r2")])
     h = people(
         "id,sentence,supported,note",
         "r1,a,yes,",
         "r1,a,yes,",
         "r1,z,yes,",
+        "r1,b,yes,",
         "r2,a,yes,",
         "r9,a,yes,",
     )
@@ -388,6 +389,7 @@ def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
         "unknown_ids": ["r9"],
         "failed": 1,
         "unknown_sentences": 1,
+        "sources": 1,
         "repeated": 1,
         "ties": 0,
         "ignored_columns": ["note"],

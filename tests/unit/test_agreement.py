@@ -26,10 +26,12 @@ from labeler.calculators.agreement import (
     verdict_agreement,
 )
 from labeler.calculators.rater_agreement import FieldRatings, is_yes_or_no, verdicts_of
+from labeler.calculators.ratio import Ratio
 from labeler.comparing import human_matching
+from labeler.comparing.agreement import compare_labels
 from labeler.comparing.human_matching import estimate
 from labeler.errors import UsageError
-from support.labeled import record
+from support.labeled import listing_sources, record
 
 GAP = None
 CODERS: tuple[tuple[int | None, ...], ...] = (
@@ -289,6 +291,16 @@ def test_a_sentence_that_was_judged_twice_counts_as_in_the_metrics() -> None:
         made = made.model_copy(update={"label": label})
         assert verdicts_of(made)["supported"] == (False,)
         assert measure(made).metrics["adherence_fraction"].value == 0
+
+
+def test_sentences_that_only_name_sources_are_no_units_as_in_the_metrics() -> None:
+    """Of two response sentences one lists sources: agreement counts one, whatever its verdict."""
+    yes, no = (listing_sources(record(support={"a": ["0a"], "b": keys})) for keys in (["0a"], []))
+    for one in (yes, no):
+        assert verdicts_of(one)["supported"] == (True,)
+        assert measure(one).metrics["adherence_fraction"] == Ratio(1, 1)
+    supported = compare_labels([yes], [no]).fields[2]
+    assert (supported.field, supported.units, supported.raw) == ("supported", 1, 1.0)
 
 
 def test_who_left_a_unit_out_counts_in_no_mean_of_it() -> None:

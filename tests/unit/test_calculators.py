@@ -477,6 +477,6 @@ def test_a_sentence_that_is_judged_twice_is_general_by_both_judgments() -> None:
 
 def test_every_value_that_is_missing_has_a_reason() -> None:
     """Also a ratio over 0 that a user's metric gives without one."""
-    assert (Ratio(0, 0).reason, Ratio(1, 2).reason) == ("undefined", "")
+    assert (Ratio(0, 0).undefined, Ratio(1, 2).undefined) == ("undefined", None)
     assert Ratio(0, 0).as_json()["undefined"] == "undefined"
-    assert Ratio(0, 0, convention=1.0).reason == ""
+    assert Ratio(0, 0, convention=1.0).undefined is None

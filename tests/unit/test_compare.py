@@ -246,6 +246,23 @@ def test_pairs_without_a_value_on_both_sides_are_counted_with_their_reasons() ->
     assert none.difference == none.p == Undefined("no_pairs")
 
 
+def test_differences_are_exact() -> None:
+    """A third gained twice and two thirds lost are 0; equal differences are listed by id."""
+    shares = [((0, 3), (1, 3)), ((1, 3), (2, 3)), ((3, 3), (1, 3))]
+
+    def side(which: int) -> list[LabelRecord]:
+        support = [
+            {"abc"[place]: ["0a"] if place < yes else [] for place in range(size)}
+            for yes, size in (pair[which] for pair in shares)
+        ]
+        return [row(n, support=one) for n, one in enumerate(support)]
+
+    found = compared(side(0), side(1), "adherence_fraction")
+    assert (found.difference, found.change_in_words.partition(" ")[0]) == (0.0, "0")
+    assert [one.id for one in found.moved] == ["row-2", "row-0", "row-1"]
+    assert replace(found, difference=0.0004).change_in_words.startswith("+.0004 (")
+
+
 def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
     """What B counts more, and less; key b of one answer is not key b of the other."""
     a = [row(0), row(1), row(2, relevant=("0a", "1a")), row(3)]

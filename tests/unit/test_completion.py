@@ -172,6 +172,37 @@ def test_tokens_are_counted_where_servers_count_them(
     assert (usage and usage.cached_tokens) == cached
 
 
+@pytest.mark.parametrize(
+    ("counted", "usage"),
+    [
+        ({"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
+        ({"input_tokens": 3, "output_tokens": 9}, (3, 9, 0, 0)),
+        (
+            {"input_tokens": 3, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 2}},
+            (3, 9, 2, 0),
+        ),
+        (
+            {"input_tokens": 3, "output_tokens": 9, "cache_read_input_tokens": 2,
+             "cache_creation_input_tokens": 4},
+            (9, 9, 2, 4),
+        ),
+        ({"inputTokens": 3, "outputTokens": 9, "cacheReadInputTokens": 2}, (5, 9, 2, 0)),
+        (
+            {"promptTokenCount": 3, "candidatesTokenCount": 4, "thoughtsTokenCount": 5,
+             "cachedContentTokenCount": 2},
+            (3, 9, 2, 0),
+        ),
+    ],
+)  # fmt: skip
+def test_tokens_are_counted_under_the_names_of_other_apis(
+    counted: dict[str, Any], usage: tuple[int, ...]
+) -> None:
+    """Tokens of the prompt and the answer, of them cached, and written to the cache."""
+    found, _ = counts_of(counted)
+    assert found is not None
+    assert tuple(found.model_dump().values()) == usage
+
+
 def place(score: str, other: str, logprob: float = -0.5) -> dict[str, Any]:
     """A token of two that were likely, as a server lists it."""
     listed = [{"token": score, "logprob": -0.51}, {"token": other, "logprob": -1.0}]

@@ -15,7 +15,8 @@ import pytest
 
 import labeler
 from labeler.errors import FatalJudgeError, JudgeError, UsageError
-from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
+from labeler.evidence.anchors import Anchors, choose_anchors
+from labeler.evidence.change import find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
 from labeler.judges.judge import UnusableAnswer
@@ -167,12 +168,7 @@ def test_every_kind_changes_what_it_says() -> None:
 @pytest.mark.parametrize(
     ("text", "changed"),
     [
-        ("Der Turm ist hoch.", "Der Turm ist nicht hoch."),
-        ("Was er will, ist ein Boot.", "Was er will, ist nicht ein Boot."),
-        ("Im Hafen gibt es Tore.", None),
-        ("La torre es alta.", "La torre no es alta."),
-        ("Las torres son altas.", "Las torres no son altas."),
-        ("El faro no puede verse.", None),
+        ("Das war es, was er will.", None),
         ("The lamp is red.", "The lamp is not red."),
         ("The son of the Roman era can't see.", None),
         ("塔は高い。", None),
@@ -182,7 +178,7 @@ def test_every_kind_changes_what_it_says() -> None:
     ],
 )
 def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -> None:
-    """Negation follows rules of its language, and no other; a number of a list stays."""
+    """Only English is negated; a number of a list stays."""
     row = labeler.Example(
         id="r",
         question="What?",
@@ -397,7 +393,7 @@ def test_a_check_without_an_answer_is_no_look(tmp_path: Path) -> None:
     with pytest.raises(JudgeError, match=r"none of 10 anchors, so this is not counted .*: no"):
         Anchors.load(path).check(judge=broken, store=store)
     again = Anchors.load(path)
-    assert (again.looks, len(again.rounds), again.pending) == (0, 1, None)
+    assert (again.looks, len(again.rounds)) == (0, 1)
     assert again.check(judge=noisy(seed=2), store=store).look == 1
 
 
@@ -410,28 +406,6 @@ def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:
     assert again.result() == first
     assert [one.id for one in again.records] == [one.id for one in anchors.records]
     assert again.check(judge=noisy(seed=3), store=labeler.MemoryStore()).look == 2
-
-
-def test_interrupted_check_asks_under_the_same_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Answers before the interruption are found in the store."""
-    calls: list[str] = []
-    asked = {"judge": noisy(calls=calls), "store": labeler.MemoryStore()}
-    labels_of(noisy(), 20).anchors(n=20).save(tmp_path / "anchors.jsonl")
-
-    label = labeler.label
-
-    def interrupted(rows_of_anchors: list[labeler.Example], **options: Any) -> None:
-        label(rows_of_anchors[:5], **options)
-        raise UsageError("the judge broke")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(labeler, "label", interrupted)
-        with pytest.raises(UsageError, match="the judge broke"):
-            Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
-    Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
-    assert len(calls) == 2 * 20
 
 
 def test_runs_share_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,21 +497,32 @@ def test_corrected_labels_are_no_answers_of_the_judge() -> None:
         record(id=name, documents=[size]).model_copy(update={"signature": signature})
         for name, size in (("r1", 2), ("r2", 3))
     ]
-    with pytest.raises(UsageError, match="people corrected these labels"):
+    with pytest.raises(UsageError, match="people corrected them"):
         choose_anchors(corrected)
+    moved = [
+        one.model_copy(
+            update={"signature": own.signature.model_copy(update={"thresholds": {"support": 0.7}})}
+        )
+        for one in corrected
+    ]
+    with pytest.raises(UsageError, match="their thresholds were moved"):
+        choose_anchors(moved)
 
 
 def test_other_options_are_not_blamed_on_the_judge() -> None:
-    """Another temperature or another prompt would look like a change of the judge."""
-    warm = []
-    for one in labels_of(noisy(), 4):
-        assert isinstance(one, LabelRecord)
-        signature = one.signature.model_copy(update={"sampling": {"temperature": 0.5}})
-        warm.append(one.model_copy(update={"signature": signature}))
-    anchors = choose_anchors(warm)
-    with pytest.raises(UsageError, match=r"not those of the anchors: temperature:0\.5"):
-        anchors.check(judge=noisy(), store=labeler.MemoryStore())
-    assert anchors.looks == 0
+    """Another temperature or threshold would look like a change; it is refused unasked."""
+    calls: list[str] = []
+    for fact, said in (
+        ({"sampling": {"temperature": 0.5}}, r"temperature:0\.5"),
+        ({"thresholds": {"support": 0.7}}, "threshold:support=0.7"),
+    ):
+        found = labels_of(noisy(), 4).anchors(n=4)
+        for place, one in enumerate(found.records):
+            signature = one.signature.model_copy(update=fact)
+            found.rounds[0][place] = one.model_copy(update={"signature": signature})
+        with pytest.raises(UsageError, match=f"not those of the anchors: {said}"):
+            found.check(judge=noisy(calls=calls), store=labeler.MemoryStore())
+        assert (found.looks, calls) == (0, [])
 
 
 def test_what_the_judge_alone_does_to_a_metric() -> None:

@@ -62,6 +62,14 @@ FAILED = LabelFailure(id="x", reason="refusal", message="It refused.")
             "1 of 4 answers fully supported (25 %). 3 are not; worst: r2, r0.",
         ),
         (
+            [*labels(HALF, NONE, HALF), *labels(HALF, NONE)[1:]],
+            "0 of 3 answers fully supported (0 %). 3 are not; worst: r1, r0.",
+        ),
+        (
+            [record(id="gap", support=HALF, response=3), *labels(HALF)],
+            "0 of 2 answers fully supported (0 %). 2 are not; worst: r0, gap.",
+        ),
+        (
             [record(id="e", response=0, support={}), *labels(SUPPORTED)],
             "1 of 1 answer fully supported (100 %). 1 has no verdict.",
         ),
@@ -117,6 +125,8 @@ def test_the_worst_records_come_first() -> None:
     found = worst_records([*labels(HALF, SUPPORTED, {"a": []}, NONE, HALF), *labels(HALF)], 3)
     assert [one.id for one in found] == ["r3", "r2", "r0"]
     assert found.conclusion.startswith("4 of 5 answers have an unsupported sentence; the 3 with")
+    gap = record(id="gap", support=NONE, response=3)
+    assert [one.id for one in worst_records([gap, *labels(HALF)])] == ["r0", "gap"]
 
 
 def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence() -> None:

@@ -12,7 +12,6 @@ from labeler.calculators.intervals import Interval
 from labeler.calculators.significance import (
     Undefined,
     holm,
-    mean_difference,
     paired_interval,
     paired_test,
 )
@@ -71,7 +70,6 @@ def test_groups_are_the_units_of_a_test() -> None:
 
 def test_what_is_undefined_says_why() -> None:
     """No pairs, no differences, one observation: each has its reason, none is NaN."""
-    assert mean_difference([]) == Undefined("no_pairs")
     assert paired_test([]) == Undefined("no_pairs")
     assert paired_test([0.0, 0.0]) == Undefined("no_differences")
     assert paired_interval([]) == Undefined("too_few_pairs")
@@ -82,7 +80,7 @@ def test_what_is_undefined_says_why() -> None:
 def test_wrong_arguments_are_refused() -> None:
     """Each with what is allowed; a value that is no number with its place."""
     for wrong in (math.nan, math.inf, -math.inf):
-        for function in (mean_difference, paired_interval, paired_test):
+        for function in (paired_interval, paired_test):
             with pytest.raises(UsageError, match="difference 1 is"):
                 function([0.5, wrong])
     with pytest.raises(UsageError, match="one group for each pair"):

@@ -216,6 +216,11 @@ ANSWERS = {
     "objects around it": Row(raw_body(lambda b: b'{"response": {"body": %s}, "id": "x"}' % b)),
     "a list around it": Row(raw_body(lambda body: b"[%s]" % body)),
     "a text around it": Row(raw_body(lambda body: json.dumps(body.decode()).encode())),
+    "a text in an object": Row(
+        raw_body(lambda b: json.dumps({"statusCode": 200, "body": b.decode()}).encode())
+    ),
+    "one choice for a list": Row(edited(lambda v: v.update(choices=v["choices"][0]))),
+    "choices by number": Row(edited(lambda v: v.update(choices={"0": v["choices"][0]}))),
     "an error of empty fields": Row(edited(lambda v: v.update(error={"code": 0, "message": ""}))),
     "a huge number": Row(raw_body(lambda b: b.replace(b'ed": 1', b'ed": ' + b"9" * 5000))),
     "choices twice": Row(raw_body(lambda body: body[:-1] + b', "choices": null}')),

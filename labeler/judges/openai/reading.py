@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -26,8 +27,8 @@ _CHARSET = re.compile(
     r"charset=\"?(iso-8859-1|windows-1252|gb2312|gbk|gb18030|shift_jis)\b", re.IGNORECASE | re.ASCII
 )
 """Encodings besides Unicode's that servers name and that are read."""
-_WRAPPERS = 2
-"""Objects and lists around a completion at most."""
+_WRAPPERS = 3
+"""Objects, lists and texts around a completion at most."""
 ENDLESS = "endless"
 """Reason of the end of an event stream that breaks off."""
 
@@ -44,33 +45,42 @@ def json_of(body: bytes) -> object:
         return None
 
 
-def unwrapped(values: object, body: bytes) -> tuple[object, bytes]:
-    """Return a completion and its JSON, without what gateways put around it.
+def unwrapped(values: object, body: bytes, answers: str) -> tuple[object, bytes, list[object]]:
+    """Return an answer or an error, its JSON, and what gateways put around it.
 
     Some put it into an object, such as ``{"code": 0, "data": ...}``, into a list or into a text.
 
     Args:
-        values: the value of a body, returned as it is unless it holds a completion.
+        values: the value of a body, returned as it is unless it holds an answer or an error.
         body: the body.
+        answers: field of the answers.
     """
-    if isinstance(values, str):
-        body = values.encode("utf-8", "replace")
-        values = json_of(body)
-    path = None if at(values, "error") else _path_of_choices(values)
-    return (at(values, *path), verbatim(body, *path).encode()) if path else (values, body)
+    around = list[object]()
+    for step in _path_to(answers, values) or _path_to("error", values) or ():
+        around.append(values)
+        if isinstance(values, str):
+            body = values.encode("utf-8", "replace")
+            values = json_of(body)
+        else:
+            values, body = at(values, step), verbatim(body, step).encode()
+    return values, body, around
 
 
-def _path_of_choices(value: object, depth: int = _WRAPPERS) -> tuple[str | int, ...] | None:
-    """Return the path of the object that has the choices of a completion; ``None`` without one."""
-    if list_of(at(value, "choices")):
+def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | int, ...] | None:
+    """Return the path of the object that has a field; ``None`` without one, or within an error."""
+    if at(value, name):
         return ()
     inner: list[tuple[Any, object]] = []
+    if not depth or at(value, "error"):
+        return None
     if isinstance(value, dict):
         inner = [*value.items()]
+    elif isinstance(value, str):
+        inner = [(0, json_of(value.encode("utf-8", "replace")))]
     elif len(list_of(value)) == 1:
         inner = [(0, list_of(value)[0])]
-    for step, one in inner if depth else ():
-        path = _path_of_choices(one, depth - 1)
+    for step, one in inner:
+        path = _path_to(name, one, depth - 1)
         if path is not None:
             return (step, *path)
     return None
@@ -132,6 +142,16 @@ def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
 def list_of(value: object) -> list[Any]:
     """Return an external value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def text_of(value: object) -> str:
+    """Return an external value if it is a string, else an empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def object_of(value: object) -> Mapping[str, Any]:
+    """Return an external value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def verbatim(body: bytes, *path: str | int) -> str:

@@ -41,10 +41,10 @@ from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
 from labeler.judges.limits import reset_after, retry_after
-from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError
 from labeler.judges.openai.reading import in_utf8, json_of
 from labeler.judges.openai.server import Access, NoKey, Server
+from labeler.judges.openai.server_errors import response_error
 from labeler.version import __version__
 
 if TYPE_CHECKING:
