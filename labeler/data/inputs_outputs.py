@@ -94,7 +94,7 @@ def messages_of(value: object) -> tuple[list[Message], list[object]]:
 
 
 def _are_messages(part: object) -> bool:
-    """Return True for a list that is no message, which may be a pair of speaker and text."""
+    """Return True for a list other than a message, which may be a pair of speaker and text."""
     return isinstance(part, list) and not all(isinstance(one, str) for one in part)
 
 

@@ -397,7 +397,7 @@ def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _unread(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the same for the columns of a row that are no fields."""
+    """Yield the same for the columns of a row other than its fields."""
     own = row.get("metadata")
     for name, value in own.items() if isinstance(own, Mapping) else ():
         if name in row and name not in _FIELDS and row[name] != value:

@@ -294,7 +294,7 @@ def _joined(parts: Sequence[Content], cited: Sequence[bool]) -> str:
     """Return the text of parts, each on a line of its own unless they are pieces of a sentence.
 
     Models that cite documents answer in such pieces: at each quotation a part ends. Whole sentences
-    with their citations are no pieces.
+    with their citations are lines.
     """
     pieces: list[str] = []
     after_cited = False
