@@ -264,11 +264,11 @@ def test_copies_are_labels_of_no_row(labeler_command: Command, tmp_path: Path) -
     assert labeler_command(*asked)[0] == 0
     assert len(labeler.load(store)) == 3
     assert labeler_command(*asked[:-1], tmp_path / "new")[0] == 0
-    asked = ("store", "delete", store, "--id", kept[0].id, "--yes")
+    delete = ("store", "delete", store, "--id", kept[0].id, "--yes")
     with labeler.DiskStore(store / "copies"):  # nothing is deleted before all can be
-        assert labeler_command(*asked)[0] == 2
+        assert labeler_command(*delete)[0] == 2
     assert len(labeler.load(store)) == 3
-    assert labeler_command(*asked)[0] == 0
+    assert labeler_command(*delete)[0] == 0
     assert not (store / "copies").exists()
 
 
