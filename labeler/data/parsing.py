@@ -431,7 +431,7 @@ def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str
         if not is_name or is_missing(part):
             found = "missing" if part is None else f"{part!r:.40}"
             raise BadRow(
-                f"{where}: column {column!r} of the id (--id) is {found}; it must be a text or a "
+                f"{where}: column {column!r} of the id is {found}; it must be a text or a "
                 f"whole number; columns: {', '.join(map(str, row))[:_LONGEST_ID]}",
                 reason="missing_field" if part is None else "wrong_type",
                 lacks=["id"] if part is None else (),

@@ -24,7 +24,6 @@ from labeler.data.notices import notices_of
 from labeler.data.parsing import (
     id_of,
     is_native,
-    joined_id,
     memory_of,
     metadata_of,
     read_values,
@@ -73,16 +72,12 @@ class Rows:
         sources: where the rows stand, in order.
         names: the files, as they were given.
         is_part: True if other rows may have a column that these lack.
-        id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
         columns: the column of each field; by default the field's own name, or as a preset says
             that is the only one to fit.
         keep_thinking: True to keep thoughts in responses.
 
     Attributes:
         notices: messages for people about how rows were read, once they were.
-
-    Raises:
-        UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
     def __init__(
@@ -91,14 +86,11 @@ class Rows:
         *,
         names: Sequence[str] = (),
         is_part: bool = False,
-        id_from: Sequence[str] = (),
         columns: Columns | None = None,
         keep_thinking: bool = False,
     ) -> None:
-        if id_from and columns and "id" in columns.named:
-            raise UsageError("both --id and --map id=… name the rows: give one of the two")
         self.names, self.is_part = names, is_part
-        self.id_from, self.columns = id_from, columns or Columns({})
+        self.columns = columns or Columns({})
         self.keep_thinking = keep_thinking
         self.notices: dict[str, str] = {}
         self._sources = list(sources)
@@ -130,7 +122,7 @@ class _RowConverter:
 
     def __init__(self, whole: Rows, noted: Counter[str], *, columns_required: bool) -> None:
         columns = self._columns = whole.columns
-        self._id_from, self._keep_thinking = whole.id_from, whole.keep_thinking
+        self._keep_thinking = whole.keep_thinking
         self._notices, self._noted = whole.notices, noted
         self._preset: Columns | None = None
         self._is_early = columns_required
@@ -185,8 +177,6 @@ class _RowConverter:
             fields, found = read_values(fields, where, columns.split), fields
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
-            if self._id_from:
-                fields["id"] = joined_id(given, self._id_from, where)
             self._count(*notices_of(given, found, fields, columns))
             fields = self._without_thoughts(fields)
             return Row(where, to_example(fields, where), is_named=fields.get("id") is not None)
