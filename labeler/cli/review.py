@@ -28,7 +28,8 @@ from labeler.labels.record import LabelRecord
 from labeler.sentences.display import number, plural
 
 if TYPE_CHECKING:
-    from labeler.review.session import PlanReading, ReviewSession, ReviewSettings
+    from labeler.review.plan_reading import PlanReading
+    from labeler.review.session import ReviewSession, ReviewSettings
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
@@ -121,7 +122,7 @@ def _reading(plan: str, answers: str | None, annotator: str, labels: str) -> Pla
     Raises:
         UsageError: the plan was made of other labels, or see :class:`PlanReading`.
     """
-    from labeler.review.session import PlanReading
+    from labeler.review.plan_reading import PlanReading
 
     path = Path(answers or Path(plan).with_suffix(".answers.csv"))
     if path.suffix != ".csv" or path.absolute() == Path(plan).absolute():

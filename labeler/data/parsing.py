@@ -41,10 +41,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()
 
 
-def _wrong_type(where: str, message: str) -> BadRow:
-    return BadRow(f"{where}: {message}", reason="wrong_type")
-
-
 def _too_long(where: str, message: str) -> BadRow:
     return BadRow(f"{where}: {message}", reason="too_long")
 
@@ -61,7 +57,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
         BadRow: a field is missing, has the wrong type, or holds a lone surrogate.
     """
     if not isinstance(row, Mapping):
-        raise _wrong_type(where, f"{kind_of(row)}, not a mapping")
+        raise BadRow(f"{where}: {kind_of(row)}, not a mapping")
     fields = {name: v for name, v in row.items() if name in _KNOWN and v is not None}
     where = f"{where} ({str(fields['id'])[:_LONGEST_ID]!r})" if "id" in fields else where
     _require_fields(fields, row, where)
@@ -72,7 +68,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
             is_nested = isinstance(value, Mapping | list | tuple)
             remedy = f"; a path reads its text: --map {name}={path}" * is_nested
             fault = f"{name!r} must be a text, got {kind_of(value)}{_media(value) or remedy}"
-            raise _wrong_type(where, fault)
+            raise BadRow(f"{where}: {fault}")
     fields["documents"] = tuple(documents_in(fields["documents"], where)[0])
     _check_texts(fields, where)
     for name, levels in (("documents_sentences", 2), ("response_sentences", 1)):
@@ -96,7 +92,6 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
         raise BadRow(
             f"{where}: a {row['kind']!s:.40} record, not a row; measure labels with "
             "'labeler metrics', or give the file of rows",
-            reason="wrong_type",
             lacks=missing,
         )
     empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
@@ -130,7 +125,7 @@ def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> t
     if not isinstance(value, list | tuple):
         form = "a list of sentences" + " for each document" * (levels > 1)
         fault = f"{name!r} must be {form}, got {kind_of(value)}; write a JSON array"
-        raise _wrong_type(where, fault)
+        raise BadRow(f"{where}: {fault}")
     if levels > 1:
         each = enumerate(value)
         return tuple(_given_sentences(one, f"{name}[{n}]", where) for n, one in each)
@@ -140,7 +135,7 @@ def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> t
             case str(text) | [str(), str(text)]:
                 texts.append(text)
             case _:
-                raise _wrong_type(where, f"{name} must hold texts or [key, text] pairs")
+                raise BadRow(f"{where}: {name} must hold texts or [key, text] pairs")
     return tuple(texts)
 
 
@@ -195,9 +190,9 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
     if isinstance(given, bool) or not isinstance(given, str | int):
         hint = _FLOAT_HINT if isinstance(given, float) else ""
         fault = f"'id' is {kind_of(given)}; it must be a text or a whole number{hint}"
-        raise _wrong_type(where, fault)
+        raise BadRow(f"{where}: {fault}")
     if given == "":
-        raise _wrong_type(where, "'id' is empty; leave it out to have one made")
+        raise BadRow(f"{where}: 'id' is empty; leave it out to have one made")
     return str(given)
 
 
@@ -216,14 +211,14 @@ def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
         return columns
     _check_columns(columns, where)
     if unnamed := [name for name in columns if not isinstance(name, str)]:
-        raise _wrong_type(where, f"column {unnamed[0]!r:.40} must have a text as its name")
+        raise BadRow(f"{where}: column {unnamed[0]!r:.40} must have a text as its name")
     reject_surrogates({"metadata": columns}, where)
     for name, value in columns.items():
         try:
             canonical_json(value)
         except (TypeError, ValueError) as error:
             fault = f"column {name!r} cannot be written as JSON: {error}"
-            raise _wrong_type(where, fault) from error
+            raise BadRow(f"{where}: {fault}") from error
     return columns
 
 
@@ -303,19 +298,16 @@ def _check_columns(columns: Mapping[str, Any], where: str) -> None:
         if not level:
             return
     fault = f"its other columns are nested more than {_DEEPEST} levels deep; flatten them"
-    raise _wrong_type(where, fault)
+    raise BadRow(f"{where}: {fault}")
 
 
-def read_values(
-    fields: Mapping[str, Any], where: str, split: str | None, remedy: str
-) -> dict[str, Any]:
+def read_values(fields: Mapping[str, Any], where: str, split: str | None) -> dict[str, Any]:
     """Return a row's fields with their values as examples have them.
 
     Args:
         fields: the row, with columns under the names of fields.
         where: its place, for errors.
         split: separator of documents in one text.
-        remedy: what to do about documents in one text.
 
     Raises:
         BadRow: a value looks like a list or an object and cannot be read as one, or a required
@@ -328,7 +320,7 @@ def read_values(
         read[name] = None
     documents = read.get("documents")
     if documents is not None:
-        read["documents"], used = documents_in(documents, where, split, remedy)
+        read["documents"], used = documents_in(documents, where, split)
         is_plain = read["documents"] is documents or isinstance(documents, str)
         rest = None if is_plain else unused(documents, used)
         if rest:
@@ -401,19 +393,37 @@ def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tupl
 
         if has_other_answers(response):
             yield "choices", "a response of several choices that differ; the first is judged"
-    for column, field in _unread(tuple(read)):
-        value = read[column]
+    yield from _unread(read)
+
+
+def _unread(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the same for the columns of a row other than its fields."""
+    own = row.get("metadata")
+    for name, value in own.items() if isinstance(own, Mapping) else ():
+        if name in row and name not in _FIELDS and row[name] != value:
+            yield "metadata", f"{name!r} as a column and in its metadata, which alone is kept"
+    for column, field in _meant(tuple(row)):
+        path, value = column, row[column]
+        if isinstance(value, Mapping) and len(value) == 1:
+            ((inner, value),) = value.items()
+            path = f"{column}.{inner}"
         is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
-        if read.get(field) is None and is_value:
-            path = shlex.quote(f"{field}={column}")
+        if field in REQUIRED and is_value and value not in ("", row.get(field)):
+            yield f"again {field}", f"{column!r} next to {field!r}, which alone is read"
+        elif field not in REQUIRED and row.get(field) is None and is_value:
+            path = shlex.quote(f"{field}={path}")
             yield column, f"{column!r} and no {field!r}: --map {path} reads it"
 
 
 @lru_cache(maxsize=2)  # most rows of a file have the same columns
-def _unread(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
-    """Return the columns that may be meant as a field, each with the field."""
-    fields = ((name, _UNREAD.get(snake_case(name))) for name in columns if isinstance(name, str))
-    return tuple((name, field) for name, field in fields if field and name not in _FIELDS)
+def _meant(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the columns that may be meant as a field, each with the field.
+
+    A name may have the number that pandas gives to a repeated one.
+    """
+    names = (name for name in columns if isinstance(name, str) and name not in _FIELDS)
+    fields = ((name, _UNREAD.get(snake_case(re.sub(r"\.\d+$", "", name)))) for name in names)
+    return tuple((name, field) for name, field in fields if field)
 
 
 _ANSWERS = (
@@ -423,6 +433,7 @@ _ANSWERS = (
 _UNREAD = {
     # As pandas calls an index without a name in a table: __index_level_0__.
     **dict.fromkeys(("id", "qid", "query_id", "question_id", "example_id", "index_level_0"), "id"),
+    **dict(zip(REQUIRED, REQUIRED, strict=True)),
     **dict.fromkeys(("history", "chat_history", "conversation_history"), "history"),
     **dict.fromkeys(("tool_output", "tool_outputs", "tool_results"), "tool_outputs"),
     **dict.fromkeys(("reference", *_ANSWERS, *(f"{name}s" for name in _ANSWERS)), "reference"),

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
-from labeler.data.documents import are_names, further_text
+from labeler.data.documents import further_text, name_in
 from labeler.data.formats import Raw, Source
 from labeler.data.parsing import (
     id_of,
@@ -185,7 +185,7 @@ class _RowConverter:
                 self._unseen = {p: field for p, field in self._unseen.items() if p.fault(given)}
                 fields = columns.with_id(given, where)
                 fields = columns.apply(given, where)
-            fields, before = read_values(fields, where, columns.split, columns.remedy), fields
+            fields, before = read_values(fields, where, columns.split), fields
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
             if self._id_from:
@@ -213,24 +213,46 @@ class _RowConverter:
             messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
         if messages and (kinds := media_of(messages)):
             self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
+        self._note_last(columns.messages(given) or before.get("question"), fields)
         paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
         documents: Sequence[str] = fields.get("documents") or ()
-        self._note_printed("document", documents[0] if documents else "", paths)
-        if are_names(documents):
-            text = f"documents that are names, such as {documents[0]!r:.60}: judges see no more"
-            self._note("names", text)
+        first = min(
+            documents, key=lambda one: bool(one.strip()), default=None
+        )  # an empty one, if any
+        self._note_text("document", first, paths)
+        if name := name_in(documents):
+            self._note(
+                "names", f"documents that are names, such as {name!r:.60}: judges see no more"
+            )
         rests = () if "documents" in columns.named else columns.rests(given, fields)
         if other := further_text(rests):
             self._note("further", f"documents with another text ({other}), which is not judged")
         for name in ("question", "response", "reference"):
-            self._note_printed(name, fields.get(name), f"{name}=COLUMN.FIELD")
+            self._note_text(name, fields.get(name), f"{name}=COLUMN.FIELD")
         shown = (fields.get("question"), *documents, fields.get("response"))
         if mark := garbled(one for one in shown if isinstance(one, str)):
-            text = f"a text with {mark!r} or the like, as of a wrong encoding or a tokenizer"
+            text = (
+                f"a text with {mark!r} or the like, as of a wrong encoding, escapes or a tokenizer"
+            )
             self._note("garbled", text)
 
-    def _note_printed(self, name: str, text: object, path: str) -> None:
-        if isinstance(text, str) and is_printed(text):
+    def _note_last(self, turns: object, fields: _Fields) -> None:
+        """Count a row whose messages end with a turn that it does not hold otherwise."""
+        if not isinstance(turns, list | tuple):
+            return
+        from labeler.data.inputs_outputs import messages_of  # noqa: PLC0415 - of conversations only
+
+        history = fields.get("history")
+        held = [one for one in history or () if isinstance(one, Mapping)]
+        texts = [fields.get("question"), fields.get("response"), *(one.get("text") for one in held)]
+        for last in messages_of(list(turns[-1:]))[0]:
+            if last.role != "tool" and last.text not in texts:
+                self._note("turns", f"a last turn ({last.role}) that no judge is shown")
+
+    def _note_text(self, name: str, text: object, path: str) -> None:
+        if isinstance(text, str) and not text.strip():
+            self._note(f"empty {name}", f"an empty {name}")
+        elif isinstance(text, str) and is_printed(text):
             text = "a list or object written as text, which is judged as it is; a path reads its"
             self._note(f"printed {name}", f"a {name} that is {text} texts: --map {path}")
 

@@ -196,7 +196,7 @@ class Doubt(Displayed):
             (shortened(one.id, LONGEST_NAME), one.sentence, one.said, number(one.doubt, ".3f"))
             for one in ranked[:_SHOWN]
         ]
-        notes = []
+        notes = ["so many are wrong if those that people checked were drawn at random"]
         if self.corrections < _FEW:
             notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
         if len(ranked) > _SHOWN:

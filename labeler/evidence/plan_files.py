@@ -126,7 +126,7 @@ def texts_of(units: Units, item: Item) -> dict[str, str]:
         evidence = "\n".join(subject.texts[one] for one in named or near[:_NEAREST])
     else:
         response = " ".join(one.text for one in record.example.response)
-        evidence = question if kind == "relevance" else response
+        evidence = "" if kind == "relevance" else response
     texts = {"question": question, "text": subject.texts[key], "evidence": evidence}
     texts["ask"] = units.how.ask
     cut = {column: visible(part)[:_LONGEST] for column, part in texts.items()}
@@ -167,10 +167,10 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     """
     metric = plan.units.metric
     if not is_corrections_file(path):
-        if Path(path).suffix in {".json", ".jsonl"}:
+        if Path(path).suffix not in {".csv", ".tsv", ".txt", ""}:
             raise UsageError(
-                f"{path}: answers are CSV, or corrections; 'labeler corrections import' makes "
-                "these of Label Studio's export"
+                f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
+                "which 'labeler corrections import' makes of Label Studio's export"
             )
         found = _collected(read_rows(path, ANSWERS), metric)
         if not (found.answers or found.second):

@@ -18,7 +18,8 @@ from labeler.data.corrections import Correction
 from labeler.evidence.units import Units
 from labeler.labels.record import LabelRecord
 from labeler.review.app import Address, listening, review_server
-from labeler.review.session import PlanReading, ReviewSession
+from labeler.review.plan_reading import PlanReading
+from labeler.review.session import ReviewSession
 from labeler.sentences.characters import visible
 from support.labeled import record
 from support.payloads import PAYLOADS, hostile_records

@@ -187,7 +187,9 @@ def test_rounding_does_not_contradict_the_verdict(
 ) -> None:
     """An end that is near the threshold has as many digits as show its side."""
     found = finished(make_plan(labels(20), Goal("adherence_fraction", at_least=0.9)))
-    assert shown in replace(found, value=interval[1], interval=interval).conclusion
+    conclusion = replace(found, value=interval[1], interval=interval).conclusion
+    assert shown in conclusion
+    assert f" {shown.split()[2]} % (" in conclusion  # the value, too
 
 
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
@@ -513,3 +515,15 @@ def test_answers_of_another_type_are_refused() -> None:
     plan = make_plan(labels(6), Goal("adherence", within=0.2))
     with pytest.raises(UsageError, match=r"Readings\(answers, second\), got \{\}"):
         plan.after({})  # type: ignore[arg-type]
+
+
+def test_answers_of_a_spreadsheet_are_explained(tmp_path: Path) -> None:
+    """An id that lost its zeros, and a file that is not text, are named as such."""
+    own = [record(id=f"{n:03}") for n in range(3)]
+    plan = make_plan(own, Goal("adherence", within=0.1))
+    with pytest.raises(UsageError, match="no label has this id; a spreadsheet"):
+        plan.certificate({("1", "a"): True})
+    with pytest.raises(UsageError, match="did not draw"):
+        plan.certificate({1: True})  # type: ignore[dict-item]
+    with pytest.raises(UsageError, match="as which a spreadsheet can be saved"):
+        read_answers(tmp_path / "answers.xlsx", plan)

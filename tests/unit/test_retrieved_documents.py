@@ -12,8 +12,8 @@ import pytest
 import labeler
 from labeler.api import open_rows, write_labels
 from labeler.audit import audit_labels
-from labeler.data.documents import documents_of
 from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.plugins.traces.retrievals import documents_of
 from labeler.sentences.example import Example
 from support.command import Command
 from support.labeled import record
@@ -290,23 +290,3 @@ def test_a_document_with_another_text_has_a_notice(row: dict[str, Any], noted: s
     assert said == f"1 row has documents with another text ({noted}), which is not judged" * bool(
         noted
     )
-
-
-@pytest.mark.parametrize(
-    ("documents", "are_names"),
-    [
-        (["doc_17", "doc_3"], True),
-        (["550e8400-e29b-41d4-a716-446655440000"], True),
-        (["quay.pdf", "OAK.PDF"], True),
-        ([{"content": "https://example.org/quay"}], True),
-        (["doc_17", QUAY], False),
-        (["2024-05-01", "3.5"], False),
-        (["Quay.", "文档中没有提到"], False),
-        ([], False),
-    ],
-)
-def test_names_in_place_of_documents_have_a_notice(documents: list[Any], are_names: bool) -> None:
-    """A judge finds no support in ids, files and addresses; dates and numbers are texts."""
-    rows = open_rows([{"question": "Q?", "documents": documents, "response": "R."}])
-    assert isinstance(next(iter(rows)).content, Example)
-    assert ("that are names" in rows.notices.get("names", "")) == are_names

@@ -287,3 +287,54 @@ def test_a_question_of_an_image_alone_names_the_image(column: str) -> None:
     row = {column: turns, "documents": ["The quay."], "response": "A quay."}
     with pytest.raises(BadRow, match=r"without a text \(image_url\); judges read texts"):
         to_example(row, "row 1")
+
+
+NAMES = "documents that are names, such as "
+WRITTEN = "a response that is a list or object written as text"
+NOTED: list[tuple[dict[str, Any], str]] = [
+    ({"documents": ["doc_17", "doc_3"]}, f"{NAMES}'doc_17'"),
+    ({"documents": ["550e8400-e29b-41d4-a716-446655440000"]}, NAMES),
+    ({"documents": ["quay.pdf", "OAK.PDF"]}, NAMES),
+    ({"documents": [{"content": "https://example.org/quay"}]}, NAMES),
+    ({"documents": ["The quay is long.", "swg17"]}, f"{NAMES}'swg17'"),
+    ({"documents": ["2024-05-01", "3.5"]}, ""),
+    ({"documents": ["Quay.", "文档中没有提到"]}, ""),
+    ({"documents": []}, ""),
+    ({"documents": ["D.", " "]}, "an empty document"),
+    ({"response": " "}, "an empty response"),
+    ({"response": "AIMessage(content='R.', additional_kwargs={})"}, WRITTEN),
+    ({"response": "content='R.' additional_kwargs={}"}, WRITTEN),
+    ({"response": '{"reasoning": "Hm.", "answer": "R."}'}, WRITTEN),
+    ({"response": '{"answer": "R.", "answer": "S."}'}, WRITTEN),
+    ({"response": '```json\n{"answer": "R."}\n```'}, WRITTEN),
+    ({"response": "f(x) is 3."}, ""),
+    ({"response": "[1] says so."}, ""),
+    ({"response": "It&#39;s R."}, "a text with '&#39;' or the like"),
+    ({"_id": "7"}, "'_id' and no 'id': --map id=_id reads it"),
+    ({"_id": {"$oid": "7"}}, "'_id' and no 'id': --map 'id=_id.$oid' reads it"),
+    ({"_id": "7", "id": "8"}, ""),
+    ({"questionId": "7"}, "'questionId' and no 'id': --map id=questionId reads it"),
+    ({"__index_level_0__": 7}, "'__index_level_0__' and no 'id'"),
+    ({"chat_history": "7"}, "'chat_history' and no 'history'"),
+    ({"toolOutputs": "7"}, "'toolOutputs' and no 'tool_outputs'"),
+    ({"expectedAnswers": "7"}, "'expectedAnswers' and no 'reference'"),
+    ({"Reference": "7"}, "'Reference' and no 'reference'"),
+    ({"ground_truth": "7", "reference": "8"}, ""),
+    ({"Response": "S."}, "'Response' next to 'response', which alone is read"),
+    ({"response.1": "S."}, "'response.1' next to 'response', which alone is read"),
+    ({"Response": "R."}, ""),
+    ({"model": "a", "metadata": {"model": "b"}}, "'model' as a column and in its metadata"),
+    ({"question": [["user", "Q?"], ["assistant", "S."]]}, "a last turn (assistant) that no judge"),
+    ({"question": [["user", "Q?"], ["assistant", "R."]]}, ""),
+]
+
+
+@pytest.mark.parametrize(("changes", "notice"), NOTED)
+def test_what_may_not_be_meant_is_counted(changes: dict[str, Any], notice: str) -> None:
+    """The row is read as it is."""
+    rows = open_rows([{"question": "Q?", "documents": ["D."], "response": "R."} | changes])
+    (row,) = rows
+    assert isinstance(row.content, Example), row.content
+    assert row.content.response == changes.get("response", "R.")
+    found = [text.removeprefix("1 row has ") for text in rows.notices.values()]
+    assert [text[: len(notice)] for text in found] == [notice] * bool(notice)

@@ -33,6 +33,7 @@ from labeler.judges.openai.completion import (
     Completion,
     counts_of,
     fact_of,
+    opened,
     unreadable,
 )
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
@@ -85,9 +86,14 @@ class QuestionForm:
     def read(self, body: bytes, request: Request) -> Completion:
         """Read an answer."""
         values, has_twins = parse_object(body.decode("utf-8-sig", "replace"), ends=False)
-        if values is None:
-            other = ObservedError("undecided", facts="the body is not an object")
-            return Completion(error=unreadable(body) if json_of(body) is None else other)
+        if values is None or "answers" not in values:
+            given = json_of(body)
+            _, text, error = opened(given, body, "answers")
+            values, has_twins = parse_object(text.decode("utf-8-sig", "replace"), ends=False)
+            if given is not None and values is None:
+                error = ObservedError("undecided", facts="the body is not an object")
+            if error or values is None:
+                return Completion(error=error or unreadable(body))
         asked = _questions(request)
         error, decisions = self._decided(values, asked, has_twins=has_twins)
         counted, read = counts_of(values.get("usage"), is_empty=True)

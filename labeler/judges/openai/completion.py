@@ -134,14 +134,26 @@ def unreadable(body: bytes) -> ObservedError:
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
-    values, text, around = json_of(body), body, list[object]()
-    if at(values, "choices") is None:
-        values, text, around = unwrapped(values, body)
-    if not isinstance(values, dict):
-        return Completion(error=unreadable(body))
-    if failed := next(filter(None, map(status_in, around)), 0):
-        return Completion(error=stated_error(values.get("error"), failed))
-    return read_completion(values, text)
+    values, text, error = opened(json_of(body), body)
+    return Completion(error=error) if error else read_completion(values, text)
+
+
+def opened(
+    values: object, body: bytes, answers: str = "choices"
+) -> tuple[Mapping[str, Any], bytes, ObservedError | None]:
+    """Return what gateways put something around, its JSON, and the error that they state there.
+
+    Args:
+        values: the value of a body.
+        body: the body.
+        answers: field of the answers.
+    """
+    text, around = body, list[object]()
+    if at(values, answers) is None:
+        values, text, around = unwrapped(values, body, answers)
+    failed = next(filter(None, map(status_in, around)), 0)
+    error = stated_error(at(values, "error"), failed) if failed else None
+    return object_of(values), text, error if isinstance(values, dict) else unreadable(body)
 
 
 def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:

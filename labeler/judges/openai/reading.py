@@ -45,17 +45,18 @@ def json_of(body: bytes) -> object:
         return None
 
 
-def unwrapped(values: object, body: bytes) -> tuple[object, bytes, list[object]]:
-    """Return a completion or an error, its JSON, and what gateways put around it.
+def unwrapped(values: object, body: bytes, answers: str) -> tuple[object, bytes, list[object]]:
+    """Return an answer or an error, its JSON, and what gateways put around it.
 
     Some put it into an object, such as ``{"code": 0, "data": ...}``, into a list or into a text.
 
     Args:
-        values: the value of a body, returned as it is unless it holds a completion or an error.
+        values: the value of a body, returned as it is unless it holds an answer or an error.
         body: the body.
+        answers: field of the answers.
     """
     around = list[object]()
-    for step in _path_to("choices", values) or _path_to("error", values) or ():
+    for step in _path_to(answers, values) or _path_to("error", values) or ():
         around.append(values)
         if isinstance(values, str):
             body = values.encode("utf-8", "replace")

@@ -139,8 +139,7 @@ def _check_keys(row: Mapping[str, Any], where: str) -> None:
         response = [key for key, _ in row["response_sentences"]]
     except (KeyError, TypeError, ValueError) as error:
         raise BadRow(
-            f"{where}: documents_sentences and response_sentences must hold [key, text] pairs",
-            reason="wrong_type",
+            f"{where}: documents_sentences and response_sentences must hold [key, text] pairs"
         ) from error
     expected = [[document_key(d, s) for s in range(len(keys))] for d, keys in enumerate(documents)]
     if documents != expected or response != [response_key(s) for s in range(len(response))]:
@@ -174,8 +173,7 @@ def _verbatim(row: Mapping[str, Any], where: str) -> VerbatimLabel:
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise BadRow(
             f"{where}: its label cannot be read ({type(error).__name__}); "
-            "needed: the columns of the RAGBench data set",
-            reason="wrong_type",
+            "needed: the columns of the RAGBench data set"
         ) from error
 
 
