@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -44,7 +44,7 @@ from labeler.judges.task import MODE_FACTS
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import CORRECTIONS, Signature, shown, shows_reference
+from labeler.labels.signature import CORRECTIONS, MAJORITY, Signature, shown, shows_reference
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 from labeler.sentences.example import Frozen
 
@@ -167,12 +167,12 @@ class Anchors(Displayed):
         """
         rows = [as_example(one.example) for one in self.records]
         given = LabelOptions(**asked_like(self.records[0]) | options)
-        if not given.are_voting:  # a majority is compared once it is there
-            judge = open_judge(given)
-            expected = label_tasks(judge, given).task(rows[0]).signature
-            self._require_same(expected, unknown=MODE_FACTS)
-            given = replace(given, **vars(JudgeOptions()) | {"judge": judge})
-        asked, ask = vars(given), Asking(given.budget)
+        if given.are_voting:
+            raise UsageError("a check asks one judge once a round: leave out judges and repeat")
+        judge = open_judge(given)
+        expected = label_tasks(judge, given).task(rows[0]).signature
+        self._require_same(expected, unknown=MODE_FACTS)  # before anything is paid
+        asked, ask = vars(given) | vars(JudgeOptions()) | {"judge": judge}, Asking(given.budget)
         for _ in range(self.due):
             # Asked under no other run; of a round that is interrupted, nothing counts.
             found = ask(rows, asked | {"trial": time.time_ns() // 1_000_000})
@@ -365,6 +365,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     reasons = {
         "people corrected them": CORRECTIONS in signature.sampling,
         "their thresholds were moved": signature.thresholds,
+        "they are majorities of votes": signature.judge == MAJORITY,
         "they were imported": signature.prompt is None,
     }
     if changed := next((reason for reason, holds in reasons.items() if holds), None):
