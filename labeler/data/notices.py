@@ -1,4 +1,4 @@
-"""Notices about rows that may be meant otherwise than they are read.
+"""Notices about rows that may not mean what is read.
 
 A notice is a kind and a clause about the row; :mod:`labeler.data.rows` counts the rows of a kind.
 """

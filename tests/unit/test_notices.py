@@ -1,4 +1,4 @@
-"""What is counted about rows because it may be meant otherwise than it is read."""
+"""What is counted about rows because it may not be what is meant."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ NOTED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "notice"), NOTED)
-def test_what_may_be_meant_otherwise_is_counted(changes: dict[str, Any], notice: str) -> None:
+def test_what_may_not_be_meant_is_counted(changes: dict[str, Any], notice: str) -> None:
     """The row is read all the same, and another notice is not given."""
     rows = open_rows([ROW | changes])
     (row,) = rows
