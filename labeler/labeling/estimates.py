@@ -225,10 +225,7 @@ def _cache_note(found: Estimate) -> str:
 
 def _price_note(found: Estimate) -> str:
     if found.price is None:
-        return (
-            f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}, "
-            "or --prices FILE"
-        )
+        return f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}"
     return f"price: {found.price}"
 
 
