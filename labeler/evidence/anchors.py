@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -44,7 +44,7 @@ from labeler.judges.task import MODE_FACTS
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import CORRECTIONS, Signature, shown, shows_reference
+from labeler.labels.signature import CORRECTIONS, MAJORITY, Signature, shown, shows_reference
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
 from labeler.sentences.example import Frozen
 
@@ -120,6 +120,7 @@ class _Header(Frozen):
     version: Literal[1]
     records: PositiveInt
     free: NonNegativeInt
+    made: NonNegativeInt
 
 
 @dataclass(repr=False, eq=False)
@@ -130,11 +131,14 @@ class Anchors(Displayed):
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
         free: number of records, the first ones, that would have been chosen with any verdicts.
+        made: milliseconds since 1970 when they were chosen; trials count from it, so a round that
+            was interrupted finds its stored answers, and no other run has them.
         path: file to keep them in; see :meth:`save`.
     """
 
     rounds: list[list[Outcome]]
     free: int
+    made: int
     path: str | Path | None = None
 
     @property
@@ -167,15 +171,14 @@ class Anchors(Displayed):
         """
         rows = [as_example(one.example) for one in self.records]
         given = LabelOptions(**asked_like(self.records[0]) | options)
-        if not given.are_voting:  # a majority is compared once it is there
-            judge = open_judge(given)
-            expected = label_tasks(judge, given).task(rows[0]).signature
-            self._require_same(expected, unknown=MODE_FACTS)
-            given = replace(given, **vars(JudgeOptions()) | {"judge": judge})
-        asked, ask = vars(given), Asking(given.budget)
+        if given.are_voting:
+            raise UsageError("a check asks one judge once a round: leave out judges and repeat")
+        judge = open_judge(given)
+        expected = label_tasks(judge, given).task(rows[0]).signature
+        self._require_same(expected, unknown=MODE_FACTS)  # before anything is paid
+        asked, ask = vars(given) | vars(JudgeOptions()) | {"judge": judge}, Asking(given.budget)
         for _ in range(self.due):
-            # Asked under no other run; of a round that is interrupted, nothing counts.
-            found = ask(rows, asked | {"trial": time.time_ns() // 1_000_000})
+            found = ask(rows, asked | {"trial": self.made + len(self.rounds)})
             for one in found:
                 if isinstance(one, LabelRecord):
                     self._require_same(one.signature)
@@ -300,7 +303,8 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self.path is not None:
             size = len(self.records)
-            header = _Header(kind="anchors", version=1, records=size, free=self.free)
+            facts = {"records": size, "free": self.free, "made": self.made}
+            header = _Header(kind="anchors", version=1, **facts)
             texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
             lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
@@ -335,7 +339,7 @@ class Anchors(Displayed):
                     f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
-        return cls(rounds, header.free, path)
+        return cls(rounds, header.free, header.made, path)
 
     def _display(self) -> Display:
         size, checks = len(self.records), plural(self.looks, "check")
@@ -365,6 +369,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     reasons = {
         "people corrected them": CORRECTIONS in signature.sampling,
         "their thresholds were moved": signature.thresholds,
+        "they are majorities of votes": signature.judge == MAJORITY,
         "they were imported": signature.prompt is None,
     }
     if changed := next((reason for reason, holds in reasons.items() if holds), None):
@@ -372,7 +377,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
             f"no judge can be asked for these labels again: {changed}; give the labels as a judge "
             "made them"
         )
-    return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
+    free = sum(key < least for key, _ in turns[:n])
+    return Anchors([[*chosen]], free, time.time_ns() // 1_000_000)
 
 
 def answers_of(outcome: Outcome) -> _Answer:

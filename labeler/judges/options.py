@@ -346,14 +346,6 @@ class JudgeOptions(ModelOptions):
             takes=(Price,),
         ),
     ] = None
-    prices: Annotated[
-        str | None,
-        Option(
-            'JSON file of prices: {"as_of": DAY, "models": {MODEL: {"input": 0.25, "output": 2}}}.',
-            panel=LIMITS,
-            takes=(Path,),
-        ),
-    ] = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -381,7 +373,7 @@ class JudgeOptions(ModelOptions):
         """Return what the model's tokens cost, if that is known.
 
         Raises:
-            UsageError: ``price`` and ``prices`` are both given, or cannot be read.
+            UsageError: ``price`` cannot be read.
         """
         if isinstance(self.price, Price):
             return self.price
@@ -391,6 +383,5 @@ class JudgeOptions(ModelOptions):
         provider = provider_of(str(named.judge)) or PROVIDERS["openai"]
         url = self.base_url or provider.address
         model = provider.short(named.model)
-        found = find_price(model, url, given=self.price, file=self.prices)
-        is_listed = self.price is None and self.prices is None
-        return found.of_input() if found and is_listed and provider.decides else found
+        found = find_price(model, url, given=self.price)
+        return found.of_input() if found and self.price is None and provider.decides else found

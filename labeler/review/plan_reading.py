@@ -9,9 +9,8 @@ the earlier one only when it is complete.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -33,7 +32,6 @@ from labeler.review.access import PlanAnswer
 from labeler.sentences.characters import visible
 
 _SHOWN = ("id", "sentence", "ask", "question", "text", "evidence")
-_MOST_ROWS = 100_000
 
 
 class PlanReading:
@@ -61,7 +59,7 @@ class PlanReading:
         annotator: str,
     ) -> None:
         self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
-        units = read_header(plan).units(plan, outcomes)
+        self._units = units = read_header(plan).units(plan, outcomes)
         self._texts_of = cache(partial(texts_of, units))
         self.choices = [
             one for key, one in WORDS.items() if key is not None or units.metric == COMPLETENESS
@@ -71,11 +69,28 @@ class PlanReading:
 
     def _read(self) -> None:
         """Read the plan, and the answers so far."""
-        self._rows = [row | self._texts(row) for row in _rows(self.plan, ("id", "sentence"))]
-        if self.answers.exists():
-            self._continue(_rows(self.answers, ANSWERS))
+        self._rows: dict[tuple[str, ...], dict[str, str]] = {}
+        for where, row in read_rows(self.plan, ("id", "sentence")):
+            try:
+                texts = self._texts_of((row["id"], row["sentence"]))
+            except KeyError as error:
+                raise UsageError(
+                    f"{where}: the labels have no sentence {row['sentence']!r:.40} of "
+                    f"{row['id']!r:.80}; give the file that certify wrote"
+                ) from error
+            self._rows[_item(row)] = {"answer": "", "annotator": ""} | row | texts
+        answered = read_rows(self.answers, ANSWERS) if self.answers.exists() else ()
+        for where, row in answered:
+            if row["answer"] and _item(row) not in self._rows:
+                raise UsageError(
+                    f"{where}: has sentence {row['sentence']!r:.40} of {row['id']!r:.80}, which "
+                    f"{self.plan} does not ask for; give the answers to this plan, or another file"
+                )
+            if row["answer"]:
+                given = {"answer": row["answer"], "annotator": row.get("annotator", "")}
+                self._rows[_item(row)] |= given
         # Sentences of earlier looks have their answers already.
-        self._open = [row for row in self._rows if row.get("look", "2")]
+        self._open = [row for row in self._rows.values() if row.get("look", "2")]
         if not self._open:
             raise UsageError(
                 f"{self.plan}: no sentence to read; give the file that certify wrote last"
@@ -106,6 +121,10 @@ class PlanReading:
             HTTPException: the position does not exist.
         """
         row = self._row(position)
+        documents = ""
+        if self._units.how.kind == "support":  # the judge may have named the wrong ones
+            every = self._units.records[row["id"]].example.evidence_sentences()
+            documents = "\n".join(one.text for one in every)
         return {
             "position": position,
             "size": len(self._open),
@@ -113,7 +132,7 @@ class PlanReading:
             "next_open": self._next_open(position),
             "again": row.get("reading") == "2",
             "answer": visible(row["answer"]),
-            "texts": safe({name: row.get(name, "") for name in _SHOWN}),
+            "texts": safe({name: row.get(name, "") for name in _SHOWN} | {"documents": documents}),
         }
 
     def save(self, position: int, message: PlanAnswer) -> View:
@@ -133,18 +152,10 @@ class PlanReading:
                 raise HTTPException(409, "somebody has answered this since; load the page again")
             name = self.annotator if message.answer else ""
             given = row | {"answer": message.answer or "", "annotator": name}
-            write_rows(self.answers, [*row], (given if one is row else one for one in self._rows))
+            rows = (given if one is row else one for one in self._rows.values())
+            write_rows(self.answers, [*row], rows)
             row.update(given)
         return self.show(position)
-
-    def _texts(self, row: dict[str, str]) -> dict[str, str]:
-        try:
-            return self._texts_of(_item(row)[:2])
-        except KeyError as error:
-            raise UsageError(
-                f"{self.plan}: the labels have no sentence {row['sentence']!r:.40} of "
-                f"{row['id']!r:.80}; give the file that certify wrote"
-            ) from error
 
     def _row(self, position: int) -> dict[str, str]:
         if not 0 <= position < len(self._open):
@@ -156,29 +167,6 @@ class PlanReading:
         places = [*range(position + 1, len(self._open)), *range(max(position, 0))]
         return next((place for place in places if not self._open[place]["answer"]), None)
 
-    def _continue(self, answered: Sequence[dict[str, str]]) -> None:
-        """Take over the answers of a file."""
-        rows = {_item(row): row for row in self._rows}
-        for row in answered:
-            if not row["answer"]:
-                continue
-            if _item(row) not in rows:
-                raise UsageError(
-                    f"{self.answers}: has sentence {row['sentence']!r:.40} of {row['id']!r:.80}, "
-                    f"which {self.plan} does not ask for; give the answers to this plan, or "
-                    "another file"
-                )
-            rows[_item(row)].update(answer=row["answer"], annotator=row["annotator"])
 
-
-def _item(row: dict[str, str]) -> tuple[str, str, str]:
+def _item(row: dict[str, str]) -> tuple[str, ...]:
     return row["id"], row["sentence"], row.get("reading") or "1"
-
-
-def _rows(path: str | Path, needed: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a CSV file, each with an answer and an annotator, empty or not."""
-    read = (row for _, row in islice(read_rows(path, needed), _MOST_ROWS + 1))
-    rows = [row | {name: row.get(name, "") for name in ("answer", "annotator")} for row in read]
-    if len(rows) > _MOST_ROWS:
-        raise UsageError(f"{path}: more than {_MOST_ROWS:,} rows; nobody reads so many")
-    return rows

@@ -77,7 +77,7 @@ _HIDDEN = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1 OR length(CAST(key AS BL
 _REMEDIES = {
     "SQLITE_FULL": "free some space on its disk",
     "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
-    "SQLITE_BUSY": "another process keeps it locked: end that process",
+    "SQLITE_BUSY": "another process keeps it locked, such as a run or a review: end it",
     "SQLITE_CANTOPEN": "make the directory and its files readable and writable for you",
     "SQLITE_CORRUPT": "restore it from a copy, or rescue its rows with `sqlite3 cache.db .recover`",
     "SQLITE_NOTADB": "restore it from a copy, or remove the directory and judge again",
@@ -292,9 +292,10 @@ class Database:
     def _changed(self, fault: str) -> StoreError:
         return _changed(self.directory, f"{fault}; something else wrote to it")
 
-    def named(self, *names: str) -> list[Row]:
-        """Return the rows of names, as far as there are any, in any order."""
-        return [*self._rows("raw = 1 AND key", *names).values()]
+    def first(self, *names: str) -> Row | None:
+        """Return the row of the first name that has one."""
+        found = {row.key: row for row in self._rows("raw = 1 AND key", *names).values()}
+        return next(filter(None, map(found.get, names)), None)
 
     def row(self, rowid: int) -> Row:
         """Return a row by its number.

@@ -24,7 +24,7 @@ from labeler.judges.scripted import FunctionJudge
 from labeler.judges.task import Task
 from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelRecord, Usage
-from labeler.labels.signature import CORRECTIONS
+from labeler.labels.signature import CORRECTIONS, MAJORITY
 from labeler.sentences.example import Sentence
 from support.answers import answer
 from support.command import Command
@@ -248,6 +248,7 @@ def test_command_prints_the_conclusion_first(labeler_command: Command, tmp_path:
     asked = ("exam", source, "--judge", "embedded", "-n", 4, "--store", tmp_path / "store")
     code, out, _ = labeler_command(*asked)
     assert (code, out.startswith("lexical/1 caught ")) == (0, True)
+    assert "Blind spots: unknown. Too few copies to tell, 30 are needed: number, name, " in out
     found = json.loads(labeler_command(*asked, "--json")[1])
     assert [one["kind"] for one in found["rates"]] == [one.name for one in KINDS]
 
@@ -263,8 +264,11 @@ def test_copies_are_labels_of_no_row(labeler_command: Command, tmp_path: Path) -
     assert labeler_command(*asked)[0] == 0
     assert len(labeler.load(store)) == 3
     assert labeler_command(*asked[:-1], tmp_path / "new")[0] == 0
-    assert (store / "copies").exists()
-    assert labeler_command("store", "delete", store, "--id", kept[0].id, "--yes")[0] == 0
+    delete = ("store", "delete", store, "--id", kept[0].id, "--yes")
+    with labeler.DiskStore(store / "copies"):  # nothing is deleted before all can be
+        assert labeler_command(*delete)[0] == 2
+    assert len(labeler.load(store)) == 3
+    assert labeler_command(*delete)[0] == 0
     assert not (store / "copies").exists()
 
 
@@ -408,6 +412,28 @@ def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:
     assert again.check(judge=noisy(seed=3), store=labeler.MemoryStore()).look == 2
 
 
+def test_interrupted_check_asks_under_the_same_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers before the interruption are found in the store."""
+    calls: list[str] = []
+    asked = {"judge": noisy(calls=calls), "store": labeler.MemoryStore()}
+    labels_of(noisy(), 20).anchors(n=20).save(tmp_path / "anchors.jsonl")
+
+    label = labeler.label
+
+    def interrupted(rows_of_anchors: list[labeler.Example], **options: Any) -> None:
+        label(rows_of_anchors[:5], **options)
+        raise UsageError("the judge broke")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(labeler, "label", interrupted)
+        with pytest.raises(UsageError, match="the judge broke"):
+            Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
+    Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
+    assert len(calls) == 2 * 20
+
+
 def test_runs_share_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one run spent is missing in the next; of unknown usage nothing is left."""
     budgets: list[float] = []
@@ -488,25 +514,26 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
             use([*labels, *other])
 
 
-def test_corrected_labels_are_no_answers_of_the_judge() -> None:
-    """A judge that says the same again would seem to have changed."""
-    own = record(id="r1")
-    sampling = {**own.signature.sampling, CORRECTIONS: "1 of 2"}
-    signature = own.signature.model_copy(update={"sampling": sampling})
-    corrected = [
+@pytest.mark.parametrize(
+    ("fact", "reason"),
+    [
+        ({"sampling": {CORRECTIONS: "1 of 2"}}, "people corrected them"),
+        ({"thresholds": {"support": 0.7}}, "their thresholds were moved"),
+        ({"judge": MAJORITY}, "they are majorities of votes"),
+        ({"prompt": None}, "they were imported"),
+    ],
+)
+def test_only_answers_of_a_judge_are_anchors(fact: dict[str, Any], reason: str) -> None:
+    """No judge can be asked for other labels again, so a check of them would find a change."""
+    signature = record().signature.model_copy(update=fact)
+    found = [
         record(id=name, documents=[size]).model_copy(update={"signature": signature})
         for name, size in (("r1", 2), ("r2", 3))
     ]
-    with pytest.raises(UsageError, match="people corrected them"):
-        choose_anchors(corrected)
-    moved = [
-        one.model_copy(
-            update={"signature": own.signature.model_copy(update={"thresholds": {"support": 0.7}})}
-        )
-        for one in corrected
-    ]
-    with pytest.raises(UsageError, match="their thresholds were moved"):
-        choose_anchors(moved)
+    with pytest.raises(UsageError, match=reason):
+        choose_anchors(found)
+    with pytest.raises(UsageError, match="leave out judges and repeat"):
+        labels_of(noisy(), 4).anchors(n=4).check(judge=noisy(), repeat=3)
 
 
 def test_other_options_are_not_blamed_on_the_judge() -> None:

@@ -100,7 +100,6 @@ def collect(
             help="US dollars per million tokens without the batch discount: IN,OUT, such as 0.25,2."
         ),
     ] = None,
-    prices: Annotated[str | None, typer.Option(help="JSON file of prices by model.")] = None,
     as_json: options.Json = False,
 ) -> int:
     """Store the answers, and ask again where due.
@@ -110,7 +109,7 @@ def collect(
     """
 
     def priced(model: str) -> Price | None:
-        found = find_price(model, server.base_url, given=price, file=prices)
+        found = find_price(model, server.base_url, given=price)
         return found.batched() if found else None
 
     # The address comes before the key, which may belong to another server.
