@@ -24,11 +24,11 @@ import labeler
 from fault_figures import line
 from judge_dialects import write_block
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.request import spec_of
+from labeler.judges.openai.request import marks_prefix, spec_of
 from labeler.judges.pricing import Price, find_price
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME
-from labeler.labeling.estimate import cache_rules
+from labeler.labeling.estimates import SHORTEST_CACHED
 from labeler.labels.answers import PROFILES, family_of
 from labeler.labels.record import LabelRecord, Usage
 from labeler.labels.signature import load_schema
@@ -47,6 +47,8 @@ LITELLM = 128
 PAIRED = 600
 """Rows among which those of the same question and documents are paired."""
 MILLION = 1_000_000
+_STEP = 128
+"""Tokens of a step of the prefixes that OpenAI caches."""
 _FENCE = re.compile(r"(?m)^(The marker is|BEGIN [A-Z]+|END [A-Z]+) ?[0-9a-f]{8,16}\n?")
 
 
@@ -81,10 +83,17 @@ class Measured:
 
     def cost(self, model: str, price: Price) -> tuple[float, Decimal]:
         """The cached share, and the dollars for the input of a million records, by model."""
-        cached = cache_rules(spec_of(model, {})).cacheable(self.static)
+        cached = cacheable(model, self.static)
         each = (Usage(prompt_tokens=self.static + n, cached_tokens=cached) for n in self.records)
         dollars = sum(map(price.cost, each), Decimal(0))
         return cached / self.mean, dollars * MILLION / len(self.records)
+
+
+def cacheable(model: str, start: int) -> int:
+    """Return how many tokens of a common start OpenAI caches: in steps unless its end is marked."""
+    if start < SHORTEST_CACHED:
+        return 0
+    return start if marks_prefix(spec_of(model, {})) else start // _STEP * _STEP
 
 
 def measured(python: str, name: str, examples: Sequence[KeyedExample]) -> Measured:
@@ -195,7 +204,7 @@ def next_to_chat(python: str, records: Sequence[LabelRecord]) -> Iterator[str]:
         Usage(prompt_tokens=chat.static + own, completion_tokens=out)
         for own, out in zip(chat.records, written, strict=True)
     ]
-    cached = cache_rules(spec_of(MODELS[0], {})).cacheable(chat.static)
+    cached = cacheable(MODELS[0], chat.static)
     served = [one.model_copy(update={"cached_tokens": cached}) for one in usages]
 
     def dollars(price: Price, each: Sequence[Usage]) -> str:

@@ -187,7 +187,7 @@ def read(folder: str, valid: str, first: str = "0") -> None:
     make, rng = encoder(), random.Random(os.getpid())  # noqa: S311 - no secret
     with DiskStore(folder, create=False) as store:
         count = len(store)
-        named = store._database.named  # noqa: SLF001 - as bytes
+        named = store._database.first  # noqa: SLF001 - as bytes
         for name, get in (("bytes", named), ("records", store.get)):
             keys = [make(int(first) + rng.randrange(int(valid))).key for _ in range(READS)]
             for what in (f"read {name}", f"read {name} again"):
@@ -236,7 +236,7 @@ def iterate(folder: str, most: str) -> None:
 def merge(source: str, into: str) -> None:
     """Merge a store into another."""
     spent = Spent()
-    result = merge_stores([source], into)
+    result = merge_stores([Path(source)], into)
     facts = {"new": result.new, "present": result.present, "bytes": _bytes(into)}
     spent.told("merge", result.new + result.present, **facts)
 

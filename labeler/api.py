@@ -114,8 +114,6 @@ class LabelOptionsDict(TypedDict, total=False):
     """Label file that the replay judge takes its answers from."""
     price: PriceLike | None
     """US dollars per million tokens: IN,OUT such as 0.25,2; then CACHED,CACHE_WRITE."""
-    prices: str | None
-    """JSON file of prices: {"as_of": DAY, "models": {MODEL: {"input": 0.25, "output": 2}}}."""
     id_from: str
     """Columns that form the row id, comma-separated."""
     preset: str | None

@@ -115,11 +115,13 @@ class BadRow(UsageError):
     """An input row that cannot be converted to an example.
 
     Attributes:
-        reason: machine-readable code, such as ``invalid_json`` or ``missing_field``.
+        reason: machine-readable code, such as ``missing_field``; by default ``wrong_type``.
         lacks: the fields that the row does not have.
     """
 
-    def __init__(self, message: str, *, reason: str, lacks: Iterable[str] = ()) -> None:
+    def __init__(
+        self, message: str, *, reason: str = "wrong_type", lacks: Iterable[str] = ()
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.lacks = frozenset(lacks)

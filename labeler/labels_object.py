@@ -43,7 +43,6 @@ class Labels(Outcomes[Outcome]):
     Args:
         outcomes: the outcomes; a sequence is kept as it is, such as a view of a file.
         name: name of the labels in tables and pages, such as that of their file.
-        path: file or store that holds exactly these outcomes, if there is one.
         cost: the cost of the run that made them; by default the cost of all their answers.
         given: what is known of the rows that were labeled.
 
@@ -406,8 +405,7 @@ def open_labels(path: str | Path, cost: RunCost | None = None, given: Given = UN
         view = _Streamed(name)
         next(iter(view), None)  # a path that cannot be read is reported here
     named = Path(name).name or name
-    own = None if isinstance(view, list) else name
-    return Labels(view, name=named, path=own, cost=cost, given=given)
+    return Labels(view, name=named, cost=cost, given=given)
 
 
 def _has_labels(view: LabelView) -> bool:

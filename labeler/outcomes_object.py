@@ -48,7 +48,6 @@ class Outcomes(Framed, Displayed, Sequence[T]):
     Args:
         outcomes: the outcomes; a sequence is kept as it is, such as a view of a file.
         name: name of the outcomes in tables and pages, such as that of their file.
-        path: file or store that holds exactly these outcomes, if there is one.
         cost: the cost of the run that made them; by default the cost of all their answers.
         given: what is known of the rows that were judged.
     """
@@ -62,7 +61,6 @@ class Outcomes(Framed, Displayed, Sequence[T]):
         outcomes: Iterable[T],
         *,
         name: str = "labels",
-        path: str | Path | None = None,
         cost: RunCost | None = None,
         given: Given = UNKNOWN,
     ) -> None:
@@ -73,7 +71,7 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             )
         self._outcomes = outcomes if isinstance(outcomes, Sequence) else list(outcomes)
         self.name = name
-        self._path, self._cost, self._given = path, cost, given
+        self._cost, self._given = cost, given
 
     def __len__(self) -> int:
         return len(self._outcomes)
@@ -225,9 +223,8 @@ class Outcomes(Framed, Displayed, Sequence[T]):
             raise UsageError(
                 f"intervals are Intervals(level=0.9), True or False, got {intervals!r:.40}"
             )
-        next(iter(self._outcomes), None)  # raises if the file has changed
         drawn = (Intervals() if intervals is True else intervals) or None
-        return summary(self._path or self, ids, by=by, intervals=drawn)
+        return summary(self, ids, by=by, intervals=drawn)
 
     def check(
         self,

@@ -432,7 +432,7 @@ class _RunningAudit:
         names = group_names({one.group for one in self.records if one.group is not None})
         records = tuple(replace(one, group=names.get(one.group or "")) for one in self.records)
         retrievals = {
-            label: [one for one in found.values() if len(one.keys) > 1]
+            label: [one for one in found.values() if len(one.named) > 1]
             for label, found in sorted(self.retrievals.items())
         }
         same = tuple(_same_documents(*one) for one in retrievals.items() if one[1])
@@ -459,38 +459,35 @@ class _Retrieval:
     """Labels of one judge configuration over one retrieval; no text is kept."""
 
     sentences: int
-    keys: set[str] = field(default_factory=set)
-    """Label keys."""
-    found: dict[str, Counter[tuple[bool, bool]]] = field(default_factory=dict)
-    """By named sentence: labels that call it relevant, and used."""
+    named: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
+    """The sentences that each label calls relevant, and used, by its key."""
 
     def add(self, record: LabelRecord) -> None:
-        if record.key in self.keys:
-            return
-        self.keys.add(record.key)
-        relevant = set(record.label.all_relevant_sentence_keys)
-        used = set(record.label.all_utilized_sentence_keys)
-        for key in relevant | used:
-            self.found.setdefault(key, Counter())[key in relevant, key in used] += 1
+        label = record.label
+        named = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
+        self.named[record.key] = named
 
     def pairs(self) -> Iterator[tuple[int, int, int]]:
         """Yield for each named sentence: flipped pairs, those for the user, for the other."""
-        for counts in self.found.values():
-            both, relevant, used = counts[True, True], counts[True, False], counts[False, True]
-            neither = len(self.keys) - counts.total()
-            flipped = (both + relevant) * (used + neither)
-            yield flipped, both * neither, relevant * used
+        found = defaultdict[str, Counter[tuple[bool, bool]]](Counter)
+        for relevant, used in self.named.values():
+            for key in {*relevant, *used}:
+                found[key][key in relevant, key in used] += 1
+        for counts in found.values():
+            both, one, other = counts[True, True], counts[True, False], counts[False, True]
+            neither = len(self.named) - counts.total()
+            yield (both + one) * (other + neither), both * neither, one * other
 
 
 def _same_documents(label: str, several: list[_Retrieval]) -> SameDocuments:
     """Return the result of retrievals with several labels each."""
     pairs = [[*one.pairs()] for one in several]
     flipped, same, other = (sum(one[n] for own in pairs for one in own) for n in range(3))
-    sentences = sum(one.sentences * math.comb(len(one.keys), 2) for one in several)
+    sentences = sum(one.sentences * math.comb(len(one.named), 2) for one in several)
     return SameDocuments(
         label=label,
         retrievals=len(several),
-        answers=sum(len(one.keys) for one in several),
+        answers=sum(len(one.named) for one in several),
         differing=sum(any(one[0] for one in own) for own in pairs),
         sentences=sentences,
         flipped=flipped / sentences if sentences else 0.0,

@@ -25,9 +25,9 @@ def _judged(entries: Iterable[SentenceSupport]) -> frozenset[str]:
     return frozenset(entry.response_sentence_key for entry in entries)
 
 
-def _sentences(subject: Subject) -> str:
-    """Return the number of judged sentences in words."""
-    return plural(len(_judged(subject.judged)), "sentence")
+def _claiming(subject: Subject, entries: Iterable[SentenceSupport]) -> frozenset[str]:
+    """Return those that metrics count: sentences that do not only name sources."""
+    return _judged(entries) & subject.claims.keys()
 
 
 @check(
@@ -43,7 +43,8 @@ def overall_against_sentences(subject: Subject) -> Iterator[Found]:
     """
     unsupported = subject.in_order(_judged(subject.unsupported))
     if subject.label.overall_supported and unsupported:
-        counted = _share(len(unsupported), f"of its {_sentences(subject)}")
+        sentences = plural(len(_judged(subject.judged)), "sentence")
+        counted = _share(len(unsupported), f"of its {sentences}")
         yield Found(f"Supported as a whole, but {counted} not.", unsupported)
     if not subject.label.overall_supported and not unsupported:
         yield Found("Unsupported as a whole, but every sentence is supported.")
@@ -52,7 +53,7 @@ def overall_against_sentences(subject: Subject) -> Iterator[Found]:
 @check(
     "verdict_hangs_on_one",
     severity="note",
-    applies=lambda subject: len(_judged(subject.judged)) >= FEWEST_JUDGED,
+    applies=lambda subject: len(_claiming(subject, subject.judged)) >= FEWEST_JUDGED,
     weight=0.25,
 )
 def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
@@ -61,9 +62,10 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
     Every other sentence is supported, so adherence of the record stands and falls with this one
     verdict: look whether it claims anything that documents had to say.
     """
-    unsupported = tuple(_judged(subject.unsupported))
+    unsupported = tuple(_claiming(subject, subject.unsupported))
     if len(unsupported) == 1 and not subject.label.overall_supported:
-        yield Found(f"Of its {_sentences(subject)}, only this one is not supported.", unsupported)
+        count = plural(len(_claiming(subject, subject.judged)), "sentence")
+        yield Found(f"Of its {count}, only this one is not supported.", unsupported)
 
 
 @check(

@@ -182,14 +182,16 @@ class Columns:
         Raises:
             UsageError: it makes no value of a cell.
         """
-        if name not in self._read:
-            self._read[name] = joined([table.column(name) for table in self._tables])
-        if read is None:
-            return self._read[name]
         try:
+            if name not in self._read:
+                self._read[name] = joined([table.column(name) for table in self._tables])
+            if read is None:
+                return self._read[name]
             return self._read[name].mapped(lambda value: None if value is None else read(value))
-        except (ArithmeticError, TypeError, ValueError) as error:
+        except (ArithmeticError, ValueError) as error:
             raise self.fault(f"column {name!r}: {str(error)[:100]}") from error
+        except (AttributeError, TypeError) as error:
+            raise self.fault(f"column {name!r} has a cell of another type") from error
 
     def place(self, row: int) -> str:
         """Return the file of a row, and its place there."""

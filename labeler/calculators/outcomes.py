@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -428,19 +429,17 @@ _TEXT = attrgetter("text")
 
 
 class RowTexts:
-    """Where each id was first read and with what texts, in 48 to 72 bytes an id.
+    """Where each id was first read and with what texts, in 21 to 26 bytes an id.
 
     Labels that other splitters cut are not compared: they differ in their sentences alone. Records
     of other kinds than labels are compared within their printed signature.
     """
 
     def __init__(self) -> None:
-        self._numbers = DigestMap()
-        self._texts, self._lines, self._files = array("Q"), array("Q"), array("L")
-        self._names: dict[str, int] = {}
+        self._texts, self._places = DigestMap(), Places()
 
     def check(self, where: str, outcome: AnyOutcome) -> None:
-        """Note the texts of a record, whose origin ``where`` may end in ``:LINE``.
+        """Note the texts of a record and its origin.
 
         Raises:
             UsageError: the id was read before with other texts.
@@ -452,23 +451,48 @@ class RowTexts:
         digest = row_digest(example.id, f"{outcome.kind}\0{made_by}\0{example.splitter}")
         documents = (*map(len, example.documents), *map(_TEXT, chain(*example.documents)))
         parts = (example.question, documents, tuple(map(_TEXT, example.response)))
-        # A hash of each part, the same in this process only, side by side in 63 bits.
+        # A hash of each part, the same in this process only, side by side in 63 bits below a 1.
         first_two = hash(parts[0]) & _MASK | (hash(parts[1]) & _MASK) << _BITS
-        texts = first_two | (hash(parts[2]) & _MASK) << 2 * _BITS
-        number = len(self._texts) + 1
-        if not (first := self._numbers.add(digest, number)):
-            name, colon, line = where.rpartition(":")
-            if not (colon and line.isdecimal()):
-                name, line = where, "0"
-            self._texts.append(texts)
-            self._lines.append(int(line))
-            self._files.append(self._names.setdefault(name, len(self._names)))
-        elif differing := texts ^ self._texts[first - 1]:
+        texts = first_two | (hash(parts[2]) & _MASK) << 2 * _BITS | 1 << len(COMPARED) * _BITS
+        if not (first := self._texts.add(digest, texts)):
+            self._places.append(where)
+        elif differing := texts ^ first:
             named = [
                 part for place, part in enumerate(COMPARED) if differing >> place * _BITS & _MASK
             ]
-            raise other_texts(where, example.id, named, self._place(first - 1))
+            raise other_texts(where, example.id, named, self._places[self._texts.index(digest)])
 
-    def _place(self, number: int) -> str:
-        name, line = [*self._names][self._files[number]], self._lines[number]
-        return f"{name}:{line}" if line else name
+
+class Places:
+    """The origins of records, such as ``FILE:LINE``: a run of consecutive lines takes one entry."""
+
+    def __init__(self) -> None:
+        self._length, self._last = 0, ""
+        self._starts, self._names, self._offsets = array("Q"), array("L"), array("q")
+        """Of each run: its first record, the number of its file, and the line of record 0; a run
+        whose records are all of one place, such as a store, has no line."""
+        self._files: dict[str, int] = {}
+
+    def append(self, where: str) -> None:
+        """Add the origin of one more record."""
+        name = where.rstrip("0123456789")
+        line = where[len(name) :]
+        if where == self._last or not line or not name.endswith((":", " ")):
+            name, offset = where, _NO_LINE
+        else:
+            offset = int(line) - self._length
+        file = self._files.setdefault(name, len(self._files))
+        if not self._starts or (file, offset) != (self._names[-1], self._offsets[-1]):
+            self._starts.append(self._length)
+            self._names.append(file)
+            self._offsets.append(offset)
+        self._length += 1
+        self._last = where
+
+    def __getitem__(self, record: int) -> str:
+        run = bisect_right(self._starts, record) - 1
+        name, offset = [*self._files][self._names[run]], self._offsets[run]
+        return name if offset == _NO_LINE else f"{name}{record + offset}"
+
+
+_NO_LINE = -(1 << 63)

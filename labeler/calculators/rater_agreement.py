@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -209,9 +209,9 @@ class FieldRatings:
     patterns: Counter[Pattern] = field(default_factory=Counter)
     most: float = math.inf
     sums: list[Sequence[float]] = field(default_factory=list, repr=False)
-    questions: list[Hashable] = field(default_factory=list, repr=False)
+    questions: list[int | None] = field(default_factory=list, repr=False)
 
-    def add(self, patterns: Sequence[Pattern], question: Hashable) -> None:
+    def add(self, patterns: Sequence[Pattern], question: int | None) -> None:
         """Add the ratings of a record's units; without a rating it is drawn for no interval."""
         self.patterns.update(patterns)
         if len(self.questions) <= self.most and any(sums := record_sums(patterns)):

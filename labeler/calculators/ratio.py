@@ -309,12 +309,12 @@ def fixed_point(numerator: int, denominator: int) -> int:
     return (numerator << _BITS) // denominator
 
 
-_SMALL = 0xFFFF
-"""The largest number of two bytes."""
+_WIDER = {1: "H", 2: "I"}
+"""The type of array with longer numbers, by their bytes."""
 
 
 class MetricSum:
-    """The ratios of one metric over the rows of a group, two bytes a row.
+    """The ratios of one metric over the rows of a group, one or two bytes a row.
 
     Metrics have few distinct ratios. Sums are over these and their counts, exact and rounded once,
     so the order of rows does not matter.
@@ -325,7 +325,7 @@ class MetricSum:
         """The place of each distinct ratio by its parts, in order of first appearance."""
         self._ratios: list[Ratio | None] = [None]
         """The ratio at each place."""
-        self._rows = array("H")
+        self._rows = array("B")
         """The place of each row's ratio; 0 for rows that were not measured with the metric."""
         self._counts = [0]
         """The number of rows at each place."""
@@ -360,7 +360,7 @@ class MetricSum:
 
     def place(self, places: bytes) -> None:
         """Add the places of rows, as unsigned numbers of four bytes."""
-        if self._rows.typecode == "H":
+        if self._rows.typecode != "I":
             self._rows = array("I", self._rows)
         self._rows.frombytes(places)
 
@@ -370,8 +370,8 @@ class MetricSum:
         if place == len(self._counts):
             self._counts.append(0)
             self._ratios.append(ratio)
-        if place > _SMALL and self._rows.typecode == "H":
-            self._rows = array("I", self._rows)
+        if place >> 8 * self._rows.itemsize:
+            self._rows = array(_WIDER[self._rows.itemsize], self._rows)
         return place
 
     @cached_property

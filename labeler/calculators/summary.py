@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
 from labeler.calculators.metrics_row import (
     QUESTION,
+    DigestMap,
     Identities,
     MetricsRow,
     row_digest,
@@ -348,19 +349,22 @@ def check_unit(name: str | None, columns: Collection[str]) -> None:
         check_column(name, columns, "to draw records by")
 
 
-U = TypeVar("U", bound=Hashable)
-
-
-def observations(units: Sequence[U]) -> tuple[int | None, Sequence[U] | None]:
+def observations(
+    units: Sequence[int | None],
+) -> tuple[int | None, Sequence[int | None] | None]:
     """Return the number of groups of equal units, and the units that intervals are grouped by.
 
-    Both are ``None`` if all units differ, or all are one.
+    Units are digests, such as those of questions. Both are ``None`` if all differ, or all are one.
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
     fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
     """
-    counts = Counter[Hashable](units)
-    alone = counts.pop(None, 0) + counts.pop(0, 0)
-    different = len(counts) + alone
+    alone, named = 0, DigestMap()
+    for unit in units:
+        if unit:
+            named.add(unit, 1)
+        else:
+            alone += 1
+    different = len(named) + alone
     return (different, units) if 1 < different < len(units) else (None, None)
 
 

@@ -146,12 +146,9 @@ def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
 def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
     """Yield the reasons of missing values by metric, the failures, and bounds of the means."""
     undefined: dict[Metric, Counter[str]] = {}
-    failed = Counter[str]()
     shown = {row.metric for row in measured_rows(rows)}
     absent: dict[str, dict[str, None]] = {}
     for row in rows:
-        if row.metric is rows[0].metric:
-            failed.update(row.failed)
         if row.metric in shown:
             undefined.setdefault(row.metric, Counter()).update(row.undefined)
         else:
@@ -163,9 +160,18 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
             )
     for why, names in absent.items():
         yield f"no record has a value ({why}): {', '.join(names)}"
+    yield from _failed(rows)
+    yield from _bounds([row for row in rows if row.metric in shown])
+
+
+def _failed(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    """Yield the reasons of failed rows, if there are any."""
+    failed = Counter[str]()
+    for row in rows:
+        if row.metric is rows[0].metric:
+            failed.update(row.failed)
     if failed:
         yield f"failed: {reason_counts(failed)}"
-    yield from _bounds([row for row in rows if row.metric in shown])
 
 
 def _bounds(rows: Sequence[SummaryRow]) -> Iterator[str]:
@@ -304,6 +310,7 @@ def _view_notes(
         if not row.defined and row.undefined:
             why = f"no value of {row.metric.id}: {reason_counts(row.undefined)}"
             yield "; ".join((why, *row.metric.remedies(row.undefined)))
+    yield from _failed(rows)
     if any(row.interval and row.interval.small_sample for row in shown):
         yield _SMALL_SAMPLE
     yield from floor_note([label])

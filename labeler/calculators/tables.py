@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.intervals import Intervals
+from labeler.calculators.metrics_row import DigestMap, row_digest
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import SummaryRow
 from labeler.calculators.summary_text import (
@@ -213,12 +214,12 @@ class WorstRecord:
 
     Attributes:
         record: the label.
-        sentences: number of judged response sentences.
-        unsupported: those without full support, in order.
+        counted: its tally.
+        unsupported: the response sentences without full support, in order.
     """
 
     record: LabelRecord
-    sentences: int
+    counted: Tally
     unsupported: tuple[Unsupported, ...]
 
     @property
@@ -230,7 +231,8 @@ class WorstRecord:
         """Return the published form: id, counts, and each unsupported sentence."""
         return {
             "id": self.id,
-            "sentences": self.sentences,
+            "sentences": len(self.counted.response),
+            "supported": len(self.counted.supported),
             "unsupported": [
                 one._asdict() | {"nearest": one.nearest and asdict(one.nearest)}
                 for one in self.unsupported
@@ -290,10 +292,8 @@ class WorstRecords(Displayed, list[WorstRecord]):
     def lines(self) -> Iterator[str]:
         """Yield lines of text: each record, its unsupported sentences, evidence and reasons."""
         for one in self:
-            supported = one.sentences - len(one.unsupported)
             by = f" by {self.ways[str(one.record.signature)]}" if len(self.ways) > 1 else ""
-            count = plural(one.sentences, "sentence")
-            yield f"{shortened(one.id)}{by}: {supported} of {count} supported"
+            yield f"{shortened(one.id)}{by}: {one.counted.support_in_words}"
             if question := one.record.example.question:
                 yield f"  question: {shortened(question, _LONGEST)}"
             for lacking in one.unsupported:
@@ -320,17 +320,17 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         most: number of records.
     """
     count_of("the number of records", most, 1)
-    seen: set[tuple[str, str]] = set()
+    seen, lost = DigestMap(), DigestMap()
     kept: list[tuple[Rank, LabelRecord]] = []
     signatures: dict[str, None] = {}
-    lost: set[tuple[str, str]] = set()
     lacking = unjudged = 0
     for position, outcome in enumerate(outcomes):
         if isinstance(outcome, LabelFailure):
-            lost.add((outcome.id, str(outcome.signature)))
-        if not isinstance(outcome, LabelRecord) or (outcome.id, outcome.key) in seen:
+            lost.add(row_digest(outcome.id, str(outcome.signature)), 1)
+        if not isinstance(outcome, LabelRecord):
             continue
-        seen.add((outcome.id, outcome.key))
+        if seen.add(row_digest(outcome.id, outcome.key), 1):  # a copy
+            continue
         signatures[str(outcome.signature)] = None
         found = tally(outcome)
         if found.unsupported:
@@ -359,7 +359,7 @@ def _described(record: LabelRecord, found: Tally) -> WorstRecord:
         for key, text in found.texts.items()
         if key in found.unsupported
     )
-    return WorstRecord(record, len(found.response), tuple(unsupported))
+    return WorstRecord(record, found, tuple(unsupported))
 
 
 def _nearest(record: LabelRecord) -> Callable[[str, str, str], Sentence | None]:

@@ -41,6 +41,7 @@ from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite
 from labeler.sentences.citations import read_citations, source_sentences
+from labeler.sentences.display import plural
 from labeler.sentences.example import DOCUMENT, KeyedExample, position
 
 GENERAL = "general"
@@ -174,6 +175,16 @@ class Tally:
     def unjudged(self) -> bool:
         """True if a response sentence has no verdict, as only imported labels may."""
         return len(self.supported) + len(self.unsupported) < len(self.response)
+
+    @property
+    def support_in_words(self) -> str:
+        """Return ``2 of 3 sentences supported``, and how many have no verdict."""
+        judged = len(self.supported) + len(self.unsupported)
+        if not judged:
+            return "no verdict"
+        found = f"{len(self.supported)} of {plural(len(self.response), 'sentence')} supported"
+        lacking = len(self.response) - judged
+        return f"{found}, {lacking} without a verdict" if lacking else found
 
     @property
     def measures_completeness(self) -> bool:

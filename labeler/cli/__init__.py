@@ -353,8 +353,8 @@ SHORT = {
         ),
     ),
     "estimate": Short(
-        f"{_JUDGE} {_ROWS} base_url store each_profile latency price as_json",
-        ("labeler estimate rows.jsonl --judge openai:gpt-5-mini --each-profile",),
+        f"{_JUDGE} {_ROWS} base_url store latency price as_json",
+        ("labeler estimate rows.jsonl --judge openai:gpt-5-mini --profile claims",),
     ),
     "score": Short(
         f"output judge model criteria samples {_ROWS} base_url store budget concurrency repeat",

@@ -27,7 +27,6 @@ from labeler.cli.terminal import (
     notify,
     print_display,
     print_json,
-    print_sections,
 )
 from labeler.data.label_files import write_outcomes
 from labeler.data.lines import STDIO
@@ -38,7 +37,6 @@ from labeler.labeling.options import BLIND, EstimateOptions, LabelOptions
 from labeler.labeling.progress import Progress, RunEvent, RunEvents
 from labeler.labeling.starting import label_rows
 from labeler.labels.answering import UNKNOWN_TOKENS
-from labeler.labels.answers import AUTO, PROFILES
 from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
@@ -461,28 +459,16 @@ def estimate(
     rows: options.Rows,
     *,
     given: EstimateOptions,
-    each_profile: Annotated[
-        bool, typer.Option("--each-profile", help="Compare the cost of all profiles.")
-    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Estimate requests, cost and time; nothing is sent."""
-    if each_profile and given.prompt != EstimateOptions.prompt:
-        raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
     from labeler import api
 
     opened = given.open(rows)
-    wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
-    asked = vars(given) | vars(RowsOptions())
-    found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
+    found = api.estimate(opened, **vars(given) | vars(RowsOptions()))
     for text in opened.notices.values():
         notify(text)
     if as_json:
-        value = {name: one.as_json() for name, one in found.items()}
-        print_json(value if each_profile else value[given.profile])
-    elif each_profile:
-        from labeler.labeling.estimates import compare_profiles
-
-        print_sections([compare_profiles(found)])
+        print_json(found.as_json())
     else:
-        print_display(found[given.profile])
+        print_display(found)

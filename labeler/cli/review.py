@@ -15,6 +15,7 @@ from labeler import api
 from labeler.calculators import select_metrics
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.summary_text import in_words
+from labeler.cli import options
 from labeler.cli.options import check_label_target, labels_at
 from labeler.cli.terminal import Interrupted, notify
 from labeler.comparing.human_labels import MeanChange, mean_changes
@@ -27,7 +28,8 @@ from labeler.labels.record import LabelRecord
 from labeler.sentences.display import number, plural
 
 if TYPE_CHECKING:
-    from labeler.review.session import PlanReading, ReviewSession, ReviewSettings
+    from labeler.review.plan_reading import PlanReading
+    from labeler.review.session import ReviewSession, ReviewSettings
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
@@ -60,9 +62,7 @@ MetricIds = Annotated[
 
 
 def review(
-    labels: Annotated[
-        str | None, typer.Argument(help="Label file, store folder, or - for standard input.")
-    ] = None,
+    labels: options.Labels,
     *,
     plan: Plan = None,
     answers: Answers = None,
@@ -94,10 +94,12 @@ def review(
     if plan is not None:
         reading = _reading(plan, answers, _name(annotator), labels)
         code = _serve(reading, port, open_browser=open_browser)
-        _conclude_reading(reading, labels or "LABELS")
+        _conclude_reading(reading, labels)
         raise typer.Exit(code)
-    if labels is None or answers is not None:
-        raise UsageError("name the labels to review, or a plan to read: --plan PLAN.csv")
+    if answers is not None:
+        raise UsageError(
+            f"--answers {answers} goes with the plan that they answer: --plan PLAN.csv"
+        )
     if corrections is None and labels == "-":
         raise UsageError("labels from standard input: name the corrections file (--corrections)")
     settings = ReviewSettings(
@@ -114,22 +116,18 @@ def review(
     raise typer.Exit(code)
 
 
-def _reading(plan: str, answers: str | None, annotator: str, labels: str | None) -> PlanReading:
+def _reading(plan: str, answers: str | None, annotator: str, labels: str) -> PlanReading:
     """Return the reading of a plan, begun or continued.
 
     Raises:
         UsageError: the plan was made of other labels, or see :class:`PlanReading`.
     """
-    from labeler.review.session import PlanReading
+    from labeler.review.plan_reading import PlanReading
 
     path = Path(answers or Path(plan).with_suffix(".answers.csv"))
     if path.suffix != ".csv" or path.absolute() == Path(plan).absolute():
         raise UsageError(f"--answers {path}: name another .csv file than the plan")
-    if labels is not None:
-        from labeler.evidence.plan_files import read_header
-
-        read_header(plan).units(plan, labels_at(labels))
-    reading = PlanReading(plan, path, annotator)
+    reading = PlanReading(plan, labels_at(labels), path, annotator)
     notify(reading.progress)
     return reading
 

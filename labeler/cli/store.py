@@ -57,9 +57,10 @@ def merge(
     from labeler.labeling.cache import pending_labels
     from labeler.store.maintenance import merge_stores, stores_in
 
-    merged = merge_stores(sources, into)
+    stores = stores_in(*sources)
+    merged = merge_stores(stores, into)
     notify(
-        f"{plural(merged.new, 'record')} of {plural(merged.stores, 'store')} copied into {into}, "
+        f"{plural(merged.new, 'record')} of {plural(len(stores), 'store')} copied into {into}, "
         f"{merged.present} there already, {plural(merged.failures, 'failure')}"
     )
     for error in merged.misplaced:
@@ -68,7 +69,7 @@ def merge(
         notify(f"  {id!r} is there with another label, which was kept")
     for error in merged.damaged:
         notify(f"  not copied: {error}")
-    for store in dict.fromkeys(store for source in sources for store in stores_in(source)):
+    for store in stores:
         if (kept := corrections_path(store)).is_file():
             where = Path(into, kept.name)
             notify(f"  not copied: {kept} holds what people said; add its lines to {where}")
@@ -120,16 +121,20 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Delete rows from a store, with every trace of their text."""
-    from labeler.store.maintenance import RowSelection, exclusive_file, find_rows
+    from labeler.evidence.copies import COPIES
+    from labeler.store.database import Database
+    from labeler.store.maintenance import RowSelection, find_rows
 
     selection = RowSelection(frozenset(ids or ()), dict(map(_condition, where or ())))
     if not selection.ids and not selection.where:
         raise UsageError("name rows to delete: --id ID or --where FIELD=VALUE")
+    folders, copies = _stores(Path(store)), Path(store, COPIES)
     with ExitStack() as opened:
-        stores: Stores = []
-        for folder in _stores(Path(store)):
-            file = opened.enter_context(closing(exclusive_file(folder)))
-            stores.append((folder, file, find_rows(file, selection)))
+        alone = {
+            one: opened.enter_context(closing(Database(one.absolute(), "alone")))
+            for one in (*folders, *filter(is_store, [copies]))
+        }
+        stores = [(one, alone[one], find_rows(alone[one], selection)) for one in folders]
         counts = _delete_traces(stores, selection, dry_run=True)
         notify(f"{store}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'no match'}")
         unreadable = sum(len(found.damaged) for _, _, found in stores)
@@ -143,21 +148,12 @@ def delete(
             for _, file, found in stores:
                 file.delete(found.rowids)
                 file.wipe()
+            if counts and copies in alone:  # copies of one record hold texts of others
+                shutil.rmtree(copies)
+                notify(f"{copies}: answers of exams and anchors, which may hold their texts")
             if counts:
-                _delete_copies(Path(store))
                 notify("deleted")
     return SOME_FAILED if unreadable else 0
-
-
-def _delete_copies(store: Path) -> None:
-    """Delete all answers of exams and anchors: copies of one record hold texts of others."""
-    from labeler.evidence.copies import COPIES
-    from labeler.store.maintenance import exclusive_file
-
-    if is_store(copies := store / COPIES):
-        exclusive_file(copies).close()
-        shutil.rmtree(copies)
-        notify(f"{copies}: answers of exams and anchors, which may hold their texts")
 
 
 def _confirmed() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -397,7 +397,7 @@ def estimate(
     judged: Mapping[str, float | None],
     verdicts: Mapping[str, float | None],
     *,
-    questions: Mapping[str, Hashable] | None = None,
+    questions: Mapping[str, int | None] | None = None,
     random_sample: bool,
 ) -> Estimates:
     """Estimate the mean of one metric.
@@ -449,7 +449,7 @@ def estimate(
     )
 
 
-def _groups(questions: Mapping[str, Hashable], names: Iterable[str]) -> Groups:
+def _groups(questions: Mapping[str, int | None], names: Iterable[str]) -> Groups:
     """Return the question of each record; ``None`` if all differ, or all are one."""
     return observations([questions.get(name) for name in names])[1]
 

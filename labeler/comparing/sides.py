@@ -29,7 +29,7 @@ from labeler.labels.record import (
     no_labels,
     requested_kind,
 )
-from labeler.sentences.display import Brief, plural
+from labeler.sentences.display import Brief, plural, reason_counts
 
 LISTED = 5
 """Ids and signatures that an error lists at most."""
@@ -320,7 +320,7 @@ class _Contents(Generic[T]):
         }
         signatures = {kept.signature for some in fitting.values() for kept in some}
         if not signatures:
-            raise UsageError(f"{self._choice.name}: {self._why_empty(len(self.failures))}")
+            raise UsageError(f"{self._choice.name}: {self._why_empty()}")
         if not mixed and self._choice.signature is None and len(signatures) > 1:
             raise UsageError(
                 f"{self._choice.name} holds labels that were made in {len(signatures)} ways; "
@@ -331,13 +331,15 @@ class _Contents(Generic[T]):
                 raise self._ambiguous(name, some)
         return {name: some[0] for name, some in fitting.items() if some}, signatures, exact
 
-    def _why_empty(self, failed: int) -> str:
+    def _why_empty(self) -> str:
         if self._signatures:
             trials = ", ".join(map(str, sorted(self._trials)))
             return f"no label fits {self._choice}; trials {trials}; signatures:\n{self._listed()}"
         if self.others:
             return no_labels(self.others)
-        return f"no label: {plural(failed, 'record')} failed" if failed else "no label is there"
+        reasons = Counter(reason for _, _, reason in self.failures)
+        failed = f"{plural(reasons.total(), 'record')} failed ({reason_counts(reasons)})"
+        return f"no label: {failed}" if reasons else "no label is there"
 
     def _ambiguous(self, name: str, kept: list[Kept[T]]) -> UsageError:
         """Return the error about a record with several labels."""

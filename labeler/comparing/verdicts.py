@@ -266,8 +266,9 @@ def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
     name = name_with_id(gate.metric) + _in_group(row)
     if row.mean is None:
         sides = " on both sides" if gate.of_drop else ""
-        why = [f"no record has a value of {name}{sides}", *gate.metric.remedies(row.undefined)]
-        return "; ".join(why)
+        reasons = listed(Counter(row.undefined) + Counter(row.failed))
+        why = f"no record has a value of {name}{sides} ({reasons})"
+        return "; ".join((why, *gate.metric.remedies(row.undefined)))
     digits = decimal_places(row.mean if value is None else value, gate.kept_by, 2)
     by_end = value != row.mean
     ends = (row.interval.low, row.interval.high) if row.interval and by_end else ()

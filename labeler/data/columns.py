@@ -18,7 +18,6 @@ from typing import Any
 
 from labeler.catalog import near, snake_case
 from labeler.data.documents import (
-    SPLIT_REMEDY,
     documents_in,
     empty_remedy,
     flat,
@@ -173,7 +172,7 @@ class Choice:
         return cls(tuple(map(ColumnPath.parse, names)), combined)
 
     def read(self, field: str, row: Mapping[str, Any], where: str) -> object:
-        """Return the value that a row has for a field; ``None`` if it is null.
+        """Return the value that a row has for a field; ``None`` if it is null or empty.
 
         Raises:
             NoValue: the row has no value there.
@@ -184,7 +183,7 @@ class Choice:
         if field == "id":
             parts = {path.text: path.find(row) for path in self.paths}
             return joined_id(parts, list(parts), where)
-        gathered: list[object] = []
+        gathered, is_list = list[object](), False
         faults: list[NoValue] = []
         for path in self.paths:
             try:
@@ -195,19 +194,12 @@ class Choice:
                 continue
             if isinstance(value, list | tuple):
                 gathered += value
+                is_list = True
             elif value != "" and not is_missing(value):
                 gathered.append(value)
         if len(faults) == len(self.paths):
             raise faults[0]
-        return gathered
-
-    def has_list(self, row: Mapping[str, Any]) -> bool:
-        """Return True if a list, which may be empty, stands in one of the columns."""
-        for path in self.paths:
-            with contextlib.suppress(NoValue):
-                if isinstance(_opened(path.find(row)), list | tuple):
-                    return True
-        return False
+        return gathered if gathered or is_list else None
 
     def takes(self, field: str, value: object) -> bool:
         """Return True if a preset's value is of the form that its column promises."""
@@ -237,8 +229,6 @@ class Columns:
     """Fields whose columns the user named; at least one row must have each of them."""
     split: str | None = None
     """Separator of documents, where one text holds several."""
-    remedy: str = SPLIT_REMEDY
-    """What to do about documents in one text."""
     turns: ColumnPath | None = None
     """Column of messages that hold question and response, see ``labeler.data.inputs_outputs``."""
 
@@ -266,7 +256,7 @@ class Columns:
                 continue
             if field == "documents":
                 column = str(choice).removesuffix("[]")
-                value, used = documents_in(value, where, self.split, self.remedy, column)
+                value, used = documents_in(value, where, self.split, column)
                 for path in choice.paths:
                     rest = with_unused(rest, path.column(rest), used)
             elif field == "id":  # rows may also be grouped by the columns of the id
@@ -285,14 +275,22 @@ class Columns:
         """Return the first value in a field's columns, and its place; ``None`` without any.
 
         An object in place of a text counts only where the user named the column, or as the response
-        to a list of messages.
+        to a list of messages. Each row has the columns of an id that the user named.
+
+        Raises:
+            BadRow: a part of an id is neither text nor an integer, or missing if the user named it.
         """
+        if field == "id" and field in self.named:
+            (choice,) = self.choices[field]
+            found = {
+                path.text: None if path.fault(row) else path.find(row) for path in choice.paths
+            }
+            return joined_id({**row, **found}, list(found), where), choice
         for choice in self.choices.get(field, ()):
             with contextlib.suppress(NoValue):
                 value = choice.read(field, row, where)
-                is_empty = isinstance(value, list) and not value
-                if is_empty and field in self.named and not choice.has_list(row):
-                    value = None
+                if value is None and choice.combined and field not in self.named:
+                    value = []  # of numbered columns none may have been found
                 is_named = field in self.named
                 if self.turns is not None and field == "response":
                     is_named = isinstance(said(value, field), str)
@@ -302,6 +300,7 @@ class Columns:
 
     def _missing(self, field: str, row: Mapping[str, Any], where: str) -> BadRow:
         """Return the error of a row that has a required field in none of its columns."""
+        form = "texts, not objects" if field == "documents" else "an object, not a text"
         faults = list[str]()
         for choice in self.choices[field]:
             try:
@@ -309,12 +308,8 @@ class Columns:
             except NoValue as error:
                 faults.append(str(error))
                 continue
-            if value is None or value == []:
-                faults.insert(0, f"{str(choice)!r} has no value{empty_remedy(field)}")
-            elif field == "documents":
-                faults.insert(0, "that holds texts, not objects")
-            else:
-                faults.insert(0, "that is an object, not a text")
+            none = f"{str(choice)!r} has no value{empty_remedy(field)}"
+            faults.insert(0, none if value in (None, []) else f"that is {form}")
         read_from = " or ".join(repr(str(choice)) for choice in self.choices[field])
         return BadRow(
             f"{where}: no {field!r}, which is read from {read_from}; {faults[0]}",

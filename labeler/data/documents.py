@@ -21,7 +21,7 @@ _TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippe
 _TEXT_WORDS = frozenset(
     {
         *(*_TEXTS, "contents", "context", "ctx", "evidence", "sentence", "sentences", "article"),
-        *("paragraph", "excerpt", "texto", "texte", "contenido", "contenu", "inhalt"),
+        *("paragraph", "excerpt", "fact", "texto", "texte", "contenido", "contenu", "inhalt"),
         *("内容", "正文", "文本", "本文", "テキスト"),
     }
 )
@@ -58,9 +58,9 @@ _RANKS = {name: rank for rank, name in reversed([*enumerate(_LISTS)])}
 _DEEPEST, _DEEPEST_LIST = 4, 7
 
 
-SPLIT_REMEDY = (
+_SPLIT_REMEDY = (
     'write a JSON array such as ["first"]; or, if it holds several documents, pass '
-    r"--split-documents SEP, such as '\n\n' or '|'; if it is one "
+    r"--split-documents SEP, such as '\n\n' or DeepEval's '|'; if it is one "
     "document, --map 'documents=COLUMN,' (the comma makes the text one document)"
 )
 _SHOWN = 8
@@ -79,18 +79,6 @@ class Document(NamedTuple):
 
     text: str
     used: tuple[str, ...] = ()
-
-
-class Found(NamedTuple):
-    """The documents in a value.
-
-    Attributes:
-        texts: the text of each document that has one.
-        textless: number of the others; 1 for a value of an unknown shape.
-    """
-
-    texts: tuple[str, ...] = ()
-    textless: int = 0
 
 
 def read_document(value: object, levels: int = _DEEPEST) -> Document | None:
@@ -166,7 +154,7 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     return found
 
 
-def _listed(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:
+def listed_in(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:
     """Return the documents in an object; none if a list under a known name is empty.
 
     Args:
@@ -200,7 +188,7 @@ def _unnested(items: list[Any], *, named: bool = False) -> list[Any]:
     if any(read_document(one) is not None for one in items):
         return items
     objects = (one for one in items if isinstance(one, Mapping))
-    return [part for one in objects for part in _listed(one, named=named) or ()] or items
+    return [part for one in objects for part in listed_in(one, named=named) or ()] or items
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -265,13 +253,16 @@ def read_documents(value: object) -> list[Document | None] | None:
         ``None`` in place of a document without a text; ``None`` for a value of an unknown shape.
     """
     if isinstance(value, Mapping):
-        listed = _listed(value)
+        listed = listed_in(value)
         if listed is None:
             is_uneven = all(isinstance(part, list | tuple) for part in value.values())
             one = None if is_uneven else read_document(value)  # columns of several lengths
             return [one] if one else None
     elif isinstance(value, list | tuple):
-        listed = flat(value) if len(value) == 1 and isinstance(value[0], list | tuple) else value
+        lists = [one for one in value if isinstance(one, list | tuple)]
+        is_nested = lists and len(lists) == len(value)  # such as one for each query
+        is_clear = len(value) == 1 or all(map(_are_objects, lists))
+        listed = _unnested(flat(value) if is_nested and is_clear else list(value))
     else:
         return None
     return [read_document(one) for one in listed]
@@ -298,7 +289,6 @@ def documents_in(
     value: object,
     where: str,
     split: str | None = None,
-    remedy: str = SPLIT_REMEDY,
     column: str = "documents",
 ) -> tuple[Sequence[str], frozenset[str]]:
     """Return the documents in a value, and the texts in it that they are made of.
@@ -307,7 +297,6 @@ def documents_in(
         value: a list of texts or objects, an object that holds one, or one of these as text.
         where: place of the row, for errors.
         split: separator of documents in one text.
-        remedy: what to do about documents in one text.
         column: the column of the value, for errors.
 
     Raises:
@@ -319,7 +308,7 @@ def documents_in(
         text, value = value, _opened(value, where)
         if isinstance(value, str):
             if split is None:
-                fault = f"{_NO_LIST}, got a text; {remedy.replace('COLUMN', column)}"
+                fault = f"{_NO_LIST}, got a text; {_SPLIT_REMEDY.replace('COLUMN', column)}"
                 raise _bad(where, fault)
             parts = (part for part in text.split(split) if part.strip())
             return [one for part in parts for one in _part_of(part, where)], frozenset({text})
@@ -360,7 +349,7 @@ def _part_of(text: str, where: str) -> Sequence[str]:
 
 
 def _textless(value: object, place: int) -> str:
-    listed = _listed(value) if isinstance(value, Mapping) else value
+    listed = listed_in(value) if isinstance(value, Mapping) else value
     one = listed[place] if isinstance(listed, list | tuple) and place < len(listed) else None
     if isinstance(one, Mapping):
         return (
@@ -369,7 +358,8 @@ def _textless(value: object, place: int) -> str:
         )
     if isinstance(one, str):
         return f"documents[{place}] is {one!r}, {_MISSING} it out"
-    path = "name the place of its text: --map 'documents=COLUMN[][0]'"
+    path = "name the place of its text, --map 'documents=COLUMN[][0]', or take all of its texts, "
+    path += "--map 'documents=COLUMN[][]'"
     remedy = path if isinstance(one, list | tuple) else "write its text, or leave it out"
     return f"documents[{place}] must be a text, got {kind_of(one)}; {remedy}"
 
@@ -381,27 +371,10 @@ def _shown(value: object) -> str:
     return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
 
 
-_NAME = re.compile(
-    r"https?://\S+|\S+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt|csv|jsonl?)"
-    r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)+",
-    re.IGNORECASE,
-)
-"""An address, a file, or a record such as ``doc_17``."""
-_LONGEST_NAME = 300
-
-
-def are_names(documents: Sequence[object]) -> bool:
-    """Return True if all documents are addresses, or names of files or records, not texts."""
-    return bool(documents) and all(
-        isinstance(one, str) and len(one) <= _LONGEST_NAME and _NAME.fullmatch(one) is not None
-        for one in documents
-    )
-
-
 def further_text(rests: Iterable[object]) -> str:
     """Return the name of another text in what is left of a first document; empty without any."""
     for rest in rests:
-        listed = _listed(rest) if isinstance(rest, Mapping) else rest
+        listed = listed_in(rest) if isinstance(rest, Mapping) else rest
         first = listed[0] if isinstance(listed, list | tuple) and listed else rest
         for name, value in first.items() if isinstance(first, Mapping) else ():
             rank = None if str(name).startswith("@") else _rank(name)
@@ -433,34 +406,4 @@ def missing_field(field: str, text: str, where: str) -> BadRow:
 
 
 def _bad(where: str, message: str) -> BadRow:
-    return BadRow(f"{where}: {message}", reason="wrong_type", lacks=["documents"])
-
-
-def documents_of(value: object, *, named: bool = False) -> Found:
-    """Return the documents in the output of a retrieval.
-
-    Args:
-        value: a list of documents, an object that holds one, or a single document.
-        named: True to accept only a list under a known name, as the answer of a chain may have.
-    """
-    try:
-        value = written_value(value)
-    except Unreadable:
-        return Found((), 1)
-    if value in (None, "", [], {}):
-        return Found()
-    if isinstance(value, Mapping) and (listed := _listed(value, named=named)) is not None:
-        return found_in(map(read_document, listed))
-    if named:
-        return Found()
-    if isinstance(value, list | tuple):
-        return found_in(map(read_document, _unnested(flat(value))))
-    found = read_document(value)
-    return Found((found.text,)) if found and found.text.strip() else Found((), 1)
-
-
-def found_in(documents: Iterable[Document | None]) -> Found:
-    """Return documents by their texts; some may be missing."""
-    every = list(documents)
-    known = tuple(one.text for one in every if one is not None)
-    return Found(known, len(every) - len(known))
+    return BadRow(f"{where}: {message}", lacks=["documents"])

@@ -78,7 +78,7 @@ def parsed(value: object) -> object:
 def messages_of(value: object) -> tuple[list[Message], list[object]]:
     """Return the messages in a value, and the objects that hold them; none if there are none.
 
-    They stand in a list, nested once, or below ``messages``.
+    They stand in a list, perhaps with a list of others in it, or below ``messages``.
     """
     value = parsed(value)
     if isinstance(value, Mapping):
@@ -86,11 +86,16 @@ def messages_of(value: object) -> tuple[list[Message], list[object]]:
         return messages_of(named) if isinstance(named, list | str) else ([], [])
     if not isinstance(value, list):
         return [], []
-    flat = [one for part in value for one in (part if isinstance(part, list) else [part])]
+    flat = [one for part in value for one in (part if _are_messages(part) else [part])]
     try:
         return [one for part in flat for one in read_messages(part, "", "")], flat
     except BadRow:
         return [], []
+
+
+def _are_messages(part: object) -> bool:
+    """Return True for a list other than a message, which may be a pair of speaker and text."""
+    return isinstance(part, list) and not all(isinstance(one, str) for one in part)
 
 
 def conversation(inputs: object) -> Talk:
@@ -197,7 +202,7 @@ def fields_of_turns(
         field: their column, for errors.
         where: place of the row, for errors.
         answered: True if the row has its response elsewhere; the last user's turn is then the
-            question, and all turns of the assistant are history.
+            question, and turns of the assistant behind all others are not read.
 
     Raises:
         BadRow: a message has another form, or none is a question.
@@ -207,6 +212,8 @@ def fields_of_turns(
         for place, turn in enumerate(turns)
         for message in read_messages(turn, f"{field}[{place}]", where)
     ]
+    while answered and found and found[-1][1].role == "assistant":
+        found.pop()  # that response, or one in its place
     read = [message for _, message in found]
     said = [place for place, one in enumerate(read) if one.role == "assistant"]
     answer = len(read) if answered else max(said, default=None)

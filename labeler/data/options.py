@@ -262,16 +262,15 @@ class RowsOptions:
         Raises:
             UsageError: a mapping is malformed, or names an unknown field or preset.
         """
-        columns = self.columns
+        given = self.columns if isinstance(self.columns, Mapping) else _parsed(self.columns)
+        if "id" in given and self.id_columns:
+            raise UsageError("both --id and --map id=… name the rows: give one of the two")
+        columns = {**given, "id": self.id_columns} if self.id_columns else given
         if not columns and self.preset is None and self.split_documents is None:
             return None
         from labeler.data.presets import choose_columns  # noqa: PLC0415 - loads pydantic
 
-        return choose_columns(
-            columns if isinstance(columns, Mapping) else _parsed(columns),
-            self.preset,
-            self.split_documents,
-        )
+        return choose_columns(columns, self.preset, self.split_documents)
 
     def open(self, source: "RowSource") -> "Rows":
         """Open rows for reading, any number of times.
@@ -312,7 +311,7 @@ class RowsOptions:
         from labeler.data.rows import Rows  # noqa: PLC0415 - loads pydantic
 
         columns = self.chosen_columns()
-        how |= {"id_from": self.id_columns, "columns": columns, "keep_thinking": self.keep_thinking}
+        how |= {"columns": columns, "keep_thinking": self.keep_thinking}
         return Rows(sources, **how)
 
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shlex
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from labeler.catalog import snake_case
 from labeler.data.documents import documents_in, empty_remedy, missing_field, unused
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
@@ -41,10 +39,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()
 
 
-def _wrong_type(where: str, message: str) -> BadRow:
-    return BadRow(f"{where}: {message}", reason="wrong_type")
-
-
 def _too_long(where: str, message: str) -> BadRow:
     return BadRow(f"{where}: {message}", reason="too_long")
 
@@ -61,7 +55,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
         BadRow: a field is missing, has the wrong type, or holds a lone surrogate.
     """
     if not isinstance(row, Mapping):
-        raise _wrong_type(where, f"{kind_of(row)}, not a mapping")
+        raise BadRow(f"{where}: {kind_of(row)}, not a mapping")
     fields = {name: v for name, v in row.items() if name in _KNOWN and v is not None}
     where = f"{where} ({str(fields['id'])[:_LONGEST_ID]!r})" if "id" in fields else where
     _require_fields(fields, row, where)
@@ -72,7 +66,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
             is_nested = isinstance(value, Mapping | list | tuple)
             remedy = f"; a path reads its text: --map {name}={path}" * is_nested
             fault = f"{name!r} must be a text, got {kind_of(value)}{_media(value) or remedy}"
-            raise _wrong_type(where, fault)
+            raise BadRow(f"{where}: {fault}")
     fields["documents"] = tuple(documents_in(fields["documents"], where)[0])
     _check_texts(fields, where)
     for name, levels in (("documents_sentences", 2), ("response_sentences", 1)):
@@ -96,7 +90,6 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
         raise BadRow(
             f"{where}: a {row['kind']!s:.40} record, not a row; measure labels with "
             "'labeler metrics', or give the file of rows",
-            reason="wrong_type",
             lacks=missing,
         )
     empty = ", ".join(sorted(str(name) for name, value in row.items() if value is None))
@@ -130,7 +123,7 @@ def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> t
     if not isinstance(value, list | tuple):
         form = "a list of sentences" + " for each document" * (levels > 1)
         fault = f"{name!r} must be {form}, got {kind_of(value)}; write a JSON array"
-        raise _wrong_type(where, fault)
+        raise BadRow(f"{where}: {fault}")
     if levels > 1:
         each = enumerate(value)
         return tuple(_given_sentences(one, f"{name}[{n}]", where) for n, one in each)
@@ -140,7 +133,7 @@ def _given_sentences(value: object, name: str, where: str, levels: int = 1) -> t
             case str(text) | [str(), str(text)]:
                 texts.append(text)
             case _:
-                raise _wrong_type(where, f"{name} must hold texts or [key, text] pairs")
+                raise BadRow(f"{where}: {name} must hold texts or [key, text] pairs")
     return tuple(texts)
 
 
@@ -195,9 +188,9 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
     if isinstance(given, bool) or not isinstance(given, str | int):
         hint = _FLOAT_HINT if isinstance(given, float) else ""
         fault = f"'id' is {kind_of(given)}; it must be a text or a whole number{hint}"
-        raise _wrong_type(where, fault)
+        raise BadRow(f"{where}: {fault}")
     if given == "":
-        raise _wrong_type(where, "'id' is empty; leave it out to have one made")
+        raise BadRow(f"{where}: 'id' is empty; leave it out to have one made")
     return str(given)
 
 
@@ -216,14 +209,14 @@ def _require_json(columns: dict[str, Any], where: str) -> dict[str, Any]:
         return columns
     _check_columns(columns, where)
     if unnamed := [name for name in columns if not isinstance(name, str)]:
-        raise _wrong_type(where, f"column {unnamed[0]!r:.40} must have a text as its name")
+        raise BadRow(f"{where}: column {unnamed[0]!r:.40} must have a text as its name")
     reject_surrogates({"metadata": columns}, where)
     for name, value in columns.items():
         try:
             canonical_json(value)
         except (TypeError, ValueError) as error:
             fault = f"column {name!r} cannot be written as JSON: {error}"
-            raise _wrong_type(where, fault) from error
+            raise BadRow(f"{where}: {fault}") from error
     return columns
 
 
@@ -303,19 +296,16 @@ def _check_columns(columns: Mapping[str, Any], where: str) -> None:
         if not level:
             return
     fault = f"its other columns are nested more than {_DEEPEST} levels deep; flatten them"
-    raise _wrong_type(where, fault)
+    raise BadRow(f"{where}: {fault}")
 
 
-def read_values(
-    fields: Mapping[str, Any], where: str, split: str | None, remedy: str
-) -> dict[str, Any]:
+def read_values(fields: Mapping[str, Any], where: str, split: str | None) -> dict[str, Any]:
     """Return a row's fields with their values as examples have them.
 
     Args:
         fields: the row, with columns under the names of fields.
         where: its place, for errors.
         split: separator of documents in one text.
-        remedy: what to do about documents in one text.
 
     Raises:
         BadRow: a value looks like a list or an object and cannot be read as one, or a required
@@ -328,7 +318,7 @@ def read_values(
         read[name] = None
     documents = read.get("documents")
     if documents is not None:
-        read["documents"], used = documents_in(documents, where, split, remedy)
+        read["documents"], used = documents_in(documents, where, split)
         is_plain = read["documents"] is documents or isinstance(documents, str)
         rest = None if is_plain else unused(documents, used)
         if rest:
@@ -389,47 +379,6 @@ def said(value: object, found_in: str) -> object:
     return found or value
 
 
-def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what reading leaves out: its kind, and a clause about rows for notices."""
-    for name, value in given.items():
-        if read.get(name) is None and isinstance(value, str) and value.strip():
-            text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
-            yield f"missing {name}", text
-    response = given.get("response")
-    if isinstance(response, Mapping) and isinstance(read.get("response"), str):
-        from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
-
-        if has_other_answers(response):
-            yield "choices", "a response of several choices that differ; the first is judged"
-    for column, field in _unread(tuple(read)):
-        value = read[column]
-        is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
-        if read.get(field) is None and is_value:
-            path = shlex.quote(f"{field}={column}")
-            yield column, f"{column!r} and no {field!r}: --map {path} reads it"
-
-
-@lru_cache(maxsize=2)  # most rows of a file have the same columns
-def _unread(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
-    """Return the columns that may be meant as a field, each with the field."""
-    fields = ((name, _UNREAD.get(snake_case(name))) for name in columns if isinstance(name, str))
-    return tuple((name, field) for name, field in fields if field and name not in _FIELDS)
-
-
-_ANSWERS = (
-    *("ground_truth", "gold", "gold_answer", "golden_answer", "correct_answer", "ideal_answer"),
-    *("reference_answer", "expected_answer", "expected_output", "expected_response"),
-)
-_UNREAD = {
-    # As pandas calls an index without a name in a table: __index_level_0__.
-    **dict.fromkeys(("id", "qid", "query_id", "question_id", "example_id", "index_level_0"), "id"),
-    **dict.fromkeys(("history", "chat_history", "conversation_history"), "history"),
-    **dict.fromkeys(("tool_output", "tool_outputs", "tool_results"), "tool_outputs"),
-    **dict.fromkeys(("reference", *_ANSWERS, *(f"{name}s" for name in _ANSWERS)), "reference"),
-}
-"""Columns, in snake case, that may be meant as a field that has another name or spelling."""
-
-
 def _reference(value: object) -> object:
     """Return the reference, none for a blank text; alternatives stand on lines of their own."""
     if isinstance(value, str) and not value.strip():
@@ -482,7 +431,7 @@ def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str
         if not is_name or is_missing(part):
             found = "missing" if part is None else f"{part!r:.40}"
             raise BadRow(
-                f"{where}: column {column!r} of the id (--id) is {found}; it must be a text or a "
+                f"{where}: column {column!r} of the id is {found}; it must be a text or a "
                 f"whole number; columns: {', '.join(map(str, row))[:_LONGEST_ID]}",
                 reason="missing_field" if part is None else "wrong_type",
                 lacks=["id"] if part is None else (),

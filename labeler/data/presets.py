@@ -31,28 +31,26 @@ class Preset:
         system: the system that writes such rows.
         columns: for each field of an example, its candidate columns; the first that a row has is
             used. :mod:`labeler.data.columns` defines their syntax.
-        separator: what the system writes between documents in one text, if it does.
         turns: column of messages that hold question, response and history, if there is one.
     """
 
     system: str
     columns: Mapping[str, tuple[str, ...]]
-    separator: str = ""
     turns: str = ""
 
 
-def _preset(system: str, *, separator: str = "", turns: str = "", **columns: str) -> Preset:
+def _preset(system: str, *, turns: str = "", **columns: str) -> Preset:
     """Return a preset whose columns are written with spaces between the candidates."""
     candidates = {field: tuple(names.split()) for field, names in columns.items()}
-    return Preset(system, candidates, separator, turns)
+    return Preset(system, candidates, turns)
 
 
 PRESETS: Catalog[Preset] = Catalog("preset")
-_OWN = {"question": "question", "response": "response", "reference": "reference"}
 _NEXT_TO_TURNS = {
-    **_OWN,
+    "question": "question",
     "documents": "documents contexts retrieved_contexts context",
     "response": "response choices[].message.content",
+    "reference": "reference",
 }
 for _name, _columns_of_system in {
     "labeler": _preset(
@@ -79,7 +77,6 @@ for _name, _columns_of_system in {
         documents="retrieval_context",
         response="actual_output",
         reference="expected_output",
-        separator="|",
     ),
     "langchain": _preset(
         "LangChain: what retrieval chains return",
@@ -117,18 +114,6 @@ for _name, _columns_of_system in {
         response="output.completion",
         reference="target",
     ),
-    "ragas_multi_turn": _preset(
-        "RAGAS: MultiTurnSample",
-        **_OWN,
-        documents="retrieved_contexts documents",
-        turns="user_input",
-    ),
-    "deepeval_conversation": _preset(
-        "DeepEval: ConversationalTestCase",
-        **_OWN,
-        documents="retrieval_context documents",
-        turns="turns",
-    ),
     "mtrag": _preset(
         "MTRAG: tasks with their answers",
         id="task_id,model_id task_id",
@@ -138,18 +123,21 @@ for _name, _columns_of_system in {
         reference="targets[0].text",
         turns="input",
     ),
-    "openai_messages": _preset(
-        "OpenAI: messages of a chat, with the documents next to them",
-        **_NEXT_TO_TURNS,
-        turns="messages",
+    "deepeval_conversation": _preset(  # its context is what should have been retrieved
+        "DeepEval: ConversationalTestCase",
+        **_NEXT_TO_TURNS | {"documents": "retrieval_context documents"},
+        turns="turns",
     ),
-    "azure": _preset(
-        "Azure AI Evaluation: conversations", **_NEXT_TO_TURNS, turns="conversation.messages"
-    ),
-    "sharegpt": _preset("ShareGPT: conversations", **_NEXT_TO_TURNS, turns="conversations"),
-    "gemini": _preset(
-        "Gemini: contents of a request and its answer", **_NEXT_TO_TURNS, turns="contents"
-    ),
+    **{
+        name: _preset(system, **_NEXT_TO_TURNS, turns=turns)
+        for name, turns, system in (
+            ("ragas_multi_turn", "user_input", "RAGAS: MultiTurnSample"),
+            ("openai_messages", "messages", "OpenAI: messages of a chat, documents next to them"),
+            ("azure", "conversation.messages", "Azure AI Evaluation: conversations"),
+            ("sharegpt", "conversations", "ShareGPT: conversations"),
+            ("gemini", "contents", "Gemini: contents of a request and its answer"),
+        )
+    },
 }.items():
     PRESETS.add(_name, _columns_of_system)
 
@@ -193,10 +181,6 @@ def _columns_in(preset: Preset) -> Columns:
             for field, names in preset.columns.items()
         }
     )
-    if preset.separator:
-        system, mark = preset.system.partition(":")[0], repr(preset.separator)
-        remedy = f"{system} joins documents by {mark}: pass --split-documents {mark}"
-        found = replace(found, remedy=remedy)
     if preset.turns:
         found = replace(found, turns=ColumnPath.parse(preset.turns))
     return found
@@ -264,6 +248,17 @@ def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, 
             f"{' or '.join(f'--preset={name}' for name in names)}",
             reason=AMBIGUOUS,
         )
+    read = fitting[most]["response"]
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    clearer = mappings(texts).get("response", read)
+    maybe_right = meaning_of(read) == ("response", _MAYBE_RIGHT) and "response" not in own.named
+    if maybe_right and clearer != read and clearer in texts:
+        other, right = shlex.quote(f"response={clearer}"), shlex.quote(f"reference={read}")
+        raise BadRow(
+            f"{where} has {read!r}, which may be the right answer, and {clearer!r}: pass --map "
+            f"{other} --map {right} or --map {shlex.quote(f'response={read}')}",
+            reason=AMBIGUOUS,
+        )
     return most, columns[most]
 
 
@@ -299,8 +294,8 @@ _NOUNS = {
         *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
     ),
     "response": (
-        *("response", "answer", "output", "completion", "prediction", "reply", "generation", "a"),
-        *("result", "generated", "predicted", "pred", "choice", "summary"),
+        *("response", "output", "completion", "prediction", "reply", "generation", "generated"),
+        *("predicted", "pred", "result", "answer", "a", "choice", "summary"),
         *("antwort", "réponse", "reponse", "respuesta"),
         *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "إجابة"),
         *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
@@ -318,8 +313,14 @@ _EXPECTED = frozenset(_NOUNS["reference"]) | {
     "right",
 }
 """Words that make a reference of an answer."""
+_MAYBE_RIGHT = _NOUNS["response"].index("answer")
+"""Rank of an answer that may be the right one where another column means a response."""
+_OF_MODEL = frozenset(_NOUNS["response"][:_MAYBE_RIGHT]) | {
+    *("model", "llm", "agent", "bot", "chatbot", "assistant", "ai", "rag", "system"),
+}
+"""Words that make a model's of an answer."""
 _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
-"""Words that make documents of results."""
+"""Words that make documents of results and references."""
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
 _NUMBERED = re.compile(
@@ -341,17 +342,18 @@ def meaning_of(name: str) -> tuple[str, int] | None:
     parts = name.replace("[0]", "").split(".")
     words = [word for part in parts for word in snake_case(part).split("_")]
     words = [w if w in _SINGULAR else re.sub("ies$", "y", w).removesuffix("s") for w in words]
-    while len(words) > 1 and words[-1] in _GENERIC:
+    while len(words) > 1 and (words[-1] in _GENERIC or len(words[-1]) == 1):
         words.pop()
     noun = words[-1]
-    if noun == "result" and not _FOUND.isdisjoint(words):
+    if noun in {"result", "reference"} and not _FOUND.isdisjoint(words):
         return "documents", 0
     field = _SINGULAR.get(noun)
     if field is None:
         return None
     if field != "reference" and not _EXPECTED.isdisjoint(words):
         return ("reference", 0) if field == "response" else None
-    return field, _NOUNS[field].index(noun)
+    is_models = noun == "answer" and not _OF_MODEL.isdisjoint(words)
+    return field, 0 if is_models else _NOUNS[field].index(noun)
 
 
 _SINGULAR = {noun: field for field, nouns in _NOUNS.items() for noun in nouns}
@@ -368,19 +370,15 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
     """
     ranked: dict[str, tuple[tuple[int, ...], str, Any]] = {}
     for path, value, is_written in _paths(columns, ""):
-        field, rank = meaning_of(path) or ("", 0)
-        is_object = isinstance(value, Mapping) and field != "documents"
-        if is_written and (is_object or field in {"question", "response"}):
-            continue  # a text is judged as it is
-        if "[" in path and field == "documents" and isinstance(value, str):
-            continue  # other rows may have several
-        is_list = _are_texts(value) and not path.endswith("choices")  # which are options
-        if field == "response" and is_list:  # several answers are the right ones
-            field, rank = "reference", len(_NOUNS["reference"])
-        place = (is_object, "[" in path, rank, path.count("."))  # texts are clearer than objects
-        known = ranked.get(field)
-        if field and path != field and (not known or place < known[0]) and _fits(field, value):
-            ranked[field] = (place, path, value)
+        for field, rank in _meant(path, value, is_written=is_written).items():
+            is_object = isinstance(value, Mapping) and field != "documents"
+            # Texts are clearer than objects, and an empty list may hold anything.
+            place = (is_object, "[" in path, value == [], rank, path.count("."))
+            known = ranked.get(field)
+            if path != field and (not known or place < known[0]) and _fits(field, value):
+                ranked[field] = (place, path, value)
+    if ranked.get("reference", ())[1:] == ranked.get("response", ())[1:]:
+        ranked.pop("reference", None)
     wanted = [name for name in (*REQUIRED, "reference") if not _fits(name, columns.get(name))]
     if "documents" in wanted and numbered_documents(columns):
         wanted.remove("documents")
@@ -394,6 +392,23 @@ def mappings(columns: Mapping[str, Any]) -> dict[str, str]:
         name: f"{path}," if name == "documents" and isinstance(value, str) else path
         for name, (path, value) in found.items()
     }
+
+
+def _meant(path: str, value: object, *, is_written: bool) -> dict[str, int]:
+    """Return the fields that a column may be read as, each with the rank of its name."""
+    field, rank = meaning_of(path) or ("", 0)
+    is_object = isinstance(value, Mapping) and field != "documents"
+    if not field or (is_written and (is_object or field in {"question", "response"})):
+        return {}  # a text is judged as it is
+    holder = meaning_of(path.rpartition("[0]")[0]) or ("", 0)
+    if "[" in path and field == "documents" and isinstance(value, str):
+        return {}  # other rows may have several
+    if holder[0] == "documents" != field:  # a text of a document
+        return {}
+    last = {"reference": len(_NOUNS["reference"])}
+    if field == "response" and _are_texts(value) and not path.endswith("choices"):
+        return last  # several answers are the right ones, but for options
+    return {field: rank, **(last if (field, rank) == ("response", _MAYBE_RIGHT) else {})}
 
 
 def numbered_documents(row: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,6 @@ printed objects such as ``Document(page_content='first', metadata={})``. Nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from labeler.data.lines import has_too_many_parts, load_json
@@ -29,14 +28,12 @@ HIDDEN = frozenset(("__REDACTED__", "<truncated due to size exceeding limit>"))
 MISSING = HIDDEN | frozenset(
     (
         *("None", "null", "nan", "NaN", "NaT", "<NA>", "undefined", "NULL", "\\N"),
-        *("#N/A", "#NAME?", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!"),
+        *("#N/A", "#NAME?", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!", "#NULL!", "#ERROR!"),
+        *("[object Object]", "System.Object[]"),
     )
 )
-"""Texts that Python, pandas, JavaScript and databases write for a missing value, and Excel for one
-that it cannot show."""
-ALTERED = re.compile(r'\d+\.0|\d\.\d+E\+\d+|="\d+"')
-"""A number as data frames write whole ones next to missing ones, or as Excel shows long ones."""
-_GARBLED = ("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", "<|im_end|>", "<|eot_id|>")
+"""Texts that Python, pandas, JavaScript and databases write for a missing value, and spreadsheets
+and scripts for one that they cannot show."""
 _CONSTANTS = {
     **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
     "True": True,
@@ -60,6 +57,7 @@ _START = re.compile(
     rf"|[A-Za-z_][\w.]*\(|<[\w. ]+(?: at 0x|:))|{_CALL}"
 )
 """How a list or an object begins; a text such as ``[1] Harbour rules`` does not."""
+_FENCED = re.compile(r"\s*```\w*\s*([\[{].*)```\s*", re.DOTALL)
 _ELIDED = "..."
 """The end of a text that was shortened when its object was printed."""
 
@@ -102,14 +100,18 @@ def written_or_same(value: object) -> object:
 
 
 def is_printed(text: str) -> bool:
-    """Return True for the text of a list or an object; of a node, LlamaIndex prints the begin."""
-    is_known = text.startswith("Node ID: ") or _FIELDS.match(text) is not None
-    return is_known or written_or_same(text) != text
+    """Return True for the text of a list or an object, perhaps in a block of code or unreadable.
 
-
-def garbled(texts: Iterable[str]) -> str:
-    """Return a mark of a wrong encoding or of a tokenizer's pieces in some texts; else empty."""
-    return next((mark for text in texts for mark in _GARBLED if mark in text), "")
+    Of a node, LlamaIndex prints the begin.
+    """
+    fenced = _FENCED.fullmatch(text)
+    text = fenced[1] if fenced else text
+    if text.startswith("Node ID: ") or _FIELDS.match(text):
+        return True
+    try:
+        return written_value(text) != text
+    except Unreadable:
+        return True
 
 
 def _printed(text: str) -> object:

@@ -2,40 +2,23 @@
 
 Their texts are frozen, so a change of the system under test cannot move them.
 
-If the judge has not changed, the answers about one record are exchangeable: any order of them is as
-likely as the one that was seen. The test takes the answers of a record apart into earlier and later
-ones, counts the verdicts that differ between both parts, and compares the count with that of every
-other way to take them apart. Counts of records add up; their exact distribution is a convolution.
-The judge's own noise needs no estimate: it makes all ways equally likely. Verdicts of one record
-may depend on each other in any way; records must not.
-
-Records are chosen by their first answer, so an error of the judge has put some among the anchors,
-and the next answers would differ without a change. For a record that other verdicts would have left
-out, only ways count whose first answer is of the kind that it was chosen for.
-
-Looks share the error rate: look k gets 6 / (π k)² of it, so any number of looks together raises a
-false alarm at most that often. Within a look each kind of verdict and each candidate date of
-the change get an equal share (Bonferroni).
-
-Source: permutation tests under exchangeability, Lehmann and Romano, Testing Statistical
-Hypotheses, 15.2; spending over looks, Lan and DeMets 1983.
+Records are chosen by their first answer, so an error of the judge has put some among them: see
+:mod:`labeler.evidence.change` for the test that allows for it. Each kind of verdict gets an equal
+share of a look's error rate (Bonferroni).
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import chain, combinations
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
 from labeler.calculators.outcomes import metrics
 from labeler.calculators.rater_agreement import verdicts_of
@@ -44,6 +27,7 @@ from labeler.comparing.calibration import FIELDS
 from labeler.data.label_files import outcome_of, replaced
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import JudgeError, UsageError, count_of
+from labeler.evidence.change import Change, Verdicts, find_change, look_level
 from labeler.evidence.copies import (
     Asking,
     Difference,
@@ -54,41 +38,21 @@ from labeler.evidence.copies import (
     paired_difference,
 )
 from labeler.evidence.units import differing, of_one_judge
+from labeler.judges.opening import open_judge
+from labeler.judges.options import JudgeOptions
+from labeler.judges.task import MODE_FACTS
+from labeler.labeling.options import LabelOptions
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.labels.signature import CORRECTIONS, shown, shows_reference
+from labeler.labels.signature import CORRECTIONS, MAJORITY, Signature, shown, shows_reference
 from labeler.sentences.display import Column, Display, Displayed, Grid, figure, plural, shortened
+from labeler.sentences.example import Frozen
 
-LEVEL = 0.05
-"""Probability of a false alarm, over all looks together."""
 _FEWEST = 2
 """Records at least: one alone does not vary."""
-Verdicts: TypeAlias = Sequence[bool]
-"""Verdicts of one kind in one answer about a record, in a fixed order."""
-_NEAR = 3
-"""First and last answers of a record that are compared, of more; also the most looks back at which
-the change is looked for, besides that after the very first answer."""
 _Answer: TypeAlias = dict[str, Verdicts] | None
 _MAY_DIFFER = ("judge", "trial", "splitter")
 """Facts of a judge configuration in which a check may differ from its anchors."""
-
-
-class Change(NamedTuple):
-    """Result of one look at one kind of verdict.
-
-    Attributes:
-        changed: True if the judge has changed, at this look's share of the error rate.
-        p_value: smallest probability of as many differences from an unchanged judge, times the
-            number of candidate dates, at most 1.
-        level: error rate that the p-value is held against.
-        differing: verdicts of the last answers that differ from the first ones.
-        verdicts: verdicts compared.
-    """
-
-    changed: bool
-    p_value: float
-    level: float
-    differing: int
-    verdicts: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +63,6 @@ class AnchorCheck(Displayed):
         look: number of the check, from 1.
         changes: result for each kind of verdict; see :class:`Change`.
         noise: verdicts of any kind that differ between the two answers of the first check.
-        moved: ids of the records whose last answer differs from the first one, most first.
         failed: ids of the records that the judge gave no label this time.
         models: the models that were asked; one, unless another judge was asked this time.
     """
@@ -107,7 +70,6 @@ class AnchorCheck(Displayed):
     look: int
     changes: dict[str, Change]
     noise: int
-    moved: tuple[str, ...]
     failed: tuple[str, ...]
     models: tuple[str, ...] = ()
 
@@ -143,23 +105,22 @@ class AnchorCheck(Displayed):
             [kind, str(one.differing), str(one.verdicts), "yes" if one.changed else "no"]
             for kind, one in self.changes.items()
         ]
-        moved, failed = (", ".join(map(shortened, ids[:5])) for ids in (self.moved, self.failed))
-        notes = [f"most moved: {moved}"] if moved and self.changed else []
+        notes = []
         if len(self.models) > 1:
             notes.append(f"several judges were asked: {', '.join(self.models)}")
-        if failed:
-            notes.append(f"no answer this time: {failed}")
+        if self.failed:
+            notes.append(f"no answer this time: {', '.join(map(shortened, self.failed[:5]))}")
         return Display(self.sentence, Grid(heads, rows), notes)
 
 
-class _Header(BaseModel):
+class _Header(Frozen):
     """First line of a file of anchors."""
 
     kind: Literal["anchors"]
     version: Literal[1]
     records: PositiveInt
     free: NonNegativeInt
-    pending: int | None
+    made: NonNegativeInt
 
 
 @dataclass(repr=False, eq=False)
@@ -170,14 +131,15 @@ class Anchors(Displayed):
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
         free: number of records, the first ones, that would have been chosen with any verdicts.
+        made: milliseconds since 1970 when they were chosen; trials count from it, so a round that
+            was interrupted finds its stored answers, and no other run has them.
         path: file to keep them in; see :meth:`save`.
-        pending: trial of a round that was begun and is not complete.
     """
 
     rounds: list[list[Outcome]]
     free: int
+    made: int
     path: str | Path | None = None
-    pending: int | None = None
 
     @property
     def records(self) -> list[LabelRecord]:
@@ -208,15 +170,19 @@ class Anchors(Displayed):
             JudgeError: no record was labeled; that is not a check, and nothing is kept of it.
         """
         rows = [as_example(one.example) for one in self.records]
-        asked, ask = asked_like(self.records[0]) | options, Asking(options.get("budget"))
+        given = LabelOptions(**asked_like(self.records[0]) | options)
+        if given.are_voting:
+            raise UsageError("a check asks one judge once a round: leave out judges and repeat")
+        judge = open_judge(given)
+        expected = label_tasks(judge, given).task(rows[0]).signature
+        self._require_same(expected, unknown=MODE_FACTS)  # before anything is paid
+        asked, ask = vars(given) | vars(JudgeOptions()) | {"judge": judge}, Asking(given.budget)
         for _ in range(self.due):
-            self.pending = self.pending or time.time_ns() // 1_000_000  # asked under no other run
-            self._save()
-            found = ask(rows, asked | {"trial": self.pending})
-            self._require_same(found)
-            self.pending = None
-            if not any(map(answers_of, found)):  # the round is forgotten
-                self._save()
+            found = ask(rows, asked | {"trial": self.made + len(self.rounds)})
+            for one in found:
+                if isinstance(one, LabelRecord):
+                    self._require_same(one.signature)
+            if not any(map(answers_of, found)):
                 failure = next((one for one in found if isinstance(one, LabelFailure)), None)
                 cause = failure.message if failure else "its labels have gaps"
                 raise JudgeError(
@@ -225,18 +191,20 @@ class Anchors(Displayed):
                     reason=failure.reason if failure else "no_answer",
                 )
             self.rounds.append(found)
-        self._save()
+            self._save()
         return self.result()
 
-    def _require_same(self, outcomes: Iterable[Outcome]) -> None:
-        """Require that nothing but the judge can have changed."""
-        for one in outcomes:
-            apart = differing(self.records[0], one) if isinstance(one, LabelRecord) else []
-            if others := [fact for fact in apart if fact.partition(":")[0] not in _MAY_DIFFER]:
-                raise UsageError(
-                    f"the judge's options are not those of the anchors: {', '.join(others)}; "
-                    "give the same ones"
-                )
+    def _require_same(self, asked: Signature, *, unknown: Iterable[str] = ()) -> None:
+        """Require that nothing but the judge can have changed, as far as it is known."""
+        free, own = {*_MAY_DIFFER, *unknown}, self.records[0].signature
+        apart = [one for one in differing(own, asked) if one.partition(":")[0] not in free]
+        if apart:
+            then = [one for one in apart if one in str(own).split("|")]
+            now = [one for one in apart if one not in then]
+            raise UsageError(
+                f"the judge's options are not those of the anchors: {', '.join(then) or 'nothing'} "
+                f"then, {', '.join(now) or 'nothing'} now; give the same ones"
+            )
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.
@@ -261,13 +229,10 @@ class Anchors(Displayed):
             verdicts = [[one[kind] if one else None for one in answers[place]] for place in chosen]
             firsts = [may_be_first[place] for place in chosen]
             changes[kind] = find_change(verdicts, look_level(self.looks) / len(FIELDS), firsts)
-        counts = [_differing(each[0], each[-1]) for each in answers]
-        moved = sorted(zip(counts, self.records, strict=True), key=lambda one: -one[0])
         return AnchorCheck(
             look=self.looks,
             changes=changes,
             noise=sum(_differing(each[1], each[2]) for each in answers),
-            moved=tuple(one.id for count, one in moved if count),
             failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
             models=tuple(dict.fromkeys(one.signature.model for one in self._labels())),
         )
@@ -338,9 +303,8 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self.path is not None:
             size = len(self.records)
-            header = _Header(
-                kind="anchors", version=1, records=size, free=self.free, pending=self.pending
-            )
+            facts = {"records": size, "free": self.free, "made": self.made}
+            header = _Header(kind="anchors", version=1, **facts)
             texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
             lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
@@ -375,7 +339,7 @@ class Anchors(Displayed):
                     f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
-        return cls(rounds, header.free, path, header.pending)
+        return cls(rounds, header.free, header.made, path)
 
     def _display(self) -> Display:
         size, checks = len(self.records), plural(self.looks, "check")
@@ -401,12 +365,20 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     chosen = [one for _, one in sorted(turns[:n], key=lambda one: one[0] >= least)]
     if len(chosen) < _FEWEST:
         raise UsageError("anchors need 2 complete labels or more: label rows first")
-    if CORRECTIONS in chosen[0].signature.sampling:
+    signature = chosen[0].signature
+    reasons = {
+        "people corrected them": CORRECTIONS in signature.sampling,
+        "their thresholds were moved": signature.thresholds,
+        "they are majorities of votes": signature.judge == MAJORITY,
+        "they were imported": signature.prompt is None,
+    }
+    if changed := next((reason for reason, holds in reasons.items() if holds), None):
         raise UsageError(
-            "people corrected these labels, so the judge would seem to have changed; give the "
-            "labels as the judge made them"
+            f"no judge can be asked for these labels again: {changed}; give the labels as a judge "
+            "made them"
         )
-    return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
+    free = sum(key < least for key, _ in turns[:n])
+    return Anchors([[*chosen]], free, time.time_ns() // 1_000_000)
 
 
 def answers_of(outcome: Outcome) -> _Answer:
@@ -433,68 +405,3 @@ def _differing(first: _Answer, last: _Answer) -> int:
     if first is None or last is None:
         return 0
     return sum(a != b for kind in FIELDS for a, b in zip(first[kind], last[kind], strict=True))
-
-
-def look_level(look: int) -> float:
-    """Return the share of :data:`LEVEL` that look 1, 2 … gets; all looks get all of it."""
-    return LEVEL * 6 / (math.pi * look) ** 2
-
-
-def find_change(
-    records: Sequence[Sequence[Verdicts | None]],
-    level: float,
-    firsts: Sequence[Sequence[bool]] | None = None,
-) -> Change:
-    """Test whether the last answers come from another judge than the first ones.
-
-    Args:
-        records: for each record an entry for each round in order of time: the verdicts of that
-            answer on the same sentences, or ``None`` if the judge gave none.
-        level: error rate of this test.
-        firsts: whether the record would be here if that answer had been the first one; by default
-            with all of them.
-
-    Returns:
-        The result; no change where there are fewer than 2 rounds or no verdicts.
-    """
-    kept = [*map(_ends, records)]
-    may_be_first = [*map(_ends, firsts)] if firsts else [[True] * len(one) for one in kept]
-    rounds = min(map(len, kept), default=0)
-    dates = {1, *range(max(1, rounds - _NEAR), rounds)} if rounds > 1 else set()
-    p_values = (_p_value(kept, may_be_first, date) for date in dates)
-    p_value = min([1.0, *(len(dates) * one for one in p_values)])
-    ends = [(one[0], one[-1]) for one in kept if rounds > 1]
-    pairs = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
-    return Change(p_value <= level, p_value, level, sum(a != b for a, b in pairs), len(pairs))
-
-
-def _ends(answers: Sequence[Any]) -> Sequence[Any]:
-    """Return the compared answers: a fixed choice by place keeps them exchangeable."""
-    return answers if len(answers) <= 2 * _NEAR else [*answers[:_NEAR], *answers[-_NEAR:]]
-
-
-def _p_value(
-    records: Sequence[Sequence[Verdicts | None]], firsts: Sequence[Sequence[bool]], date: int
-) -> float:
-    """Return the probability of as many differences between answers before a round and later."""
-    total, distribution = 0, np.ones(1)
-    for answers, may_be_first in zip(records, firsts, strict=True):
-        given = [place for place, one in enumerate(answers) if one is not None]
-        earlier = sum(place < date for place in given)
-        if 0 < earlier < len(given):
-            verdicts = np.array([answers[place] for place in given], dtype=bool)
-            apart = (verdicts[:, None] != verdicts[None]).sum(axis=2)
-            ways = _ways(len(given), earlier)
-            counts = ((ways @ apart) * (1 - ways)).sum(axis=1)
-            excess = counts - counts.min()
-            orders = ways @ np.array([may_be_first[place] for place in given])
-            total += int(excess[0])
-            distribution = np.convolve(distribution, np.bincount(excess, orders) / orders.sum())
-    return float(distribution[total:].sum())
-
-
-@lru_cache
-def _ways(answers: int, earlier: int) -> NDArray[np.int_]:
-    """Return the ways to take answers apart, the order of time first: 1 for the earlier part."""
-    chosen = combinations(range(answers), earlier)
-    return np.array([[place in one for place in range(answers)] for one in chosen], dtype=int)

@@ -9,16 +9,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import ConfigDict
+
 from labeler.calculators.intervals import LEVEL, check_level
 from labeler.calculators.registry import METRICS, plain_name
+from labeler.catalog import unknown
+from labeler.comparing.verdicts import decimal_places
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError, count_of, path_in
+from labeler.errors import UnknownName, UsageError, count_of, path_in
+from labeler.evidence.units import CERTIFIABLE
 from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent, plural
 from labeler.version import __version__
 
 VERSION = "certificate/v1"
 _METHOD = "betting, weighted sampling without replacement"
 _STYLES = ("base.css", "report.css", "certificate.css")
+_WIDEST = 48
+"""Characters of a fact in the table; longer ones are lines below it."""
 _NARROW, _WIDE = 0.01, 0.2
 """Least and greatest distance that a design aims at for ``at_least``."""
 
@@ -36,8 +43,11 @@ class Goal:
         population: True to certify the stream that the records are a sample of.
 
     Raises:
+        UnknownName: the metric cannot be certified.
         UsageError: not exactly one of ``within`` and ``at_least`` is given, or one is out of range.
     """
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     metric: str
     within: float | None = None
@@ -47,6 +57,8 @@ class Goal:
     population: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metric, str) or self.metric not in CERTIFIABLE:
+            raise UnknownName(unknown("metric to certify", f"{self.metric}", [*CERTIFIABLE]))
         check_level(self.level)
         count_of("seed", self.seed)
         given = [one for one in (self.within, self.at_least) if one is not None]
@@ -94,6 +106,8 @@ class Certificate(Displayed):
         sentences: number of sentences of the records.
         records: number of certified records.
         failed: rows without a label, about which nothing is certified.
+        undefined: labels without the metric, about which nothing is certified either: those without
+            a sentence to read, and for completeness those in which people found nothing relevant.
         who: names of the people who read.
         second_read: number of sentences that were read a second time.
         second_agreed: number of these with the same answer.
@@ -119,6 +133,7 @@ class Certificate(Displayed):
     sentences: int
     records: int
     failed: int
+    undefined: int
     who: tuple[str, ...]
     second_read: int
     second_agreed: int
@@ -142,14 +157,17 @@ class Certificate(Displayed):
         if goal.at_least is not None:
             side = "at least" if low >= limit else "too close to tell from"
             verdict = f"{'below' if high < limit else side} {limit:.6g}, "
-        digits = _digits(self.interval, limit)
+        shown = (self.value, low, high)
+        digits = max(decimal_places(one, lambda end: end >= limit, 3) for one in shown) - 2
         between = f"{in_percent(low, digits)} to {percent(high, digits)}, level {goal.level:.6g}"
         if low == high:  # nothing is left to estimate
             between = "exact"
         name = plain_name(METRICS[goal.metric]).capitalize()
+        differ = self.second_read - self.second_agreed
+        doubted = f", {differ:,} of {self.second_read:,} second answers differ" if differ else ""
         return (
-            f"{name}: {verdict}{percent(self.value, 1)} ({between}) "
-            f"for {of}; {plural(self.checked, 'sentence')} read."
+            f"{name}: {verdict}{percent(self.value, digits)} ({between}) "
+            f"for {of}; {plural(self.checked, 'sentence')} read{doubted}."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -186,6 +204,8 @@ class Certificate(Displayed):
     def facts(self) -> Sequence[tuple[str, str]]:
         """Return the certificate as lines of a name and a text, the most important first."""
         failed = f"; {plural(self.failed, 'row')} without a label left out" if self.failed else ""
+        lack = f"; {plural(self.undefined, 'label')} without the metric left out"
+        undefined = lack if self.undefined else ""
         again = f"{self.second_agreed} of {self.second_read} answers agree"
         alone = [("Interval of these records alone", _ends(self.records_interval))]
         return [
@@ -194,7 +214,7 @@ class Certificate(Displayed):
             *(alone if self.goal.population else []),
             ("Judge's own value", "-" if self.judged is None else f"{self.judged:.4f}"),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
-            ("Records", f"{self.records:,}{failed}"),
+            ("Records", f"{self.records:,}{failed}{undefined}"),
             ("Read at each look", ", ".join(map(str, self.looks))),
             ("Design", f"{_METHOD}; seed {self.goal.seed}"),
             ("Read by", ", ".join(self.who) or "not named"),
@@ -206,15 +226,10 @@ class Certificate(Displayed):
 
     def _display(self) -> Display:
         columns = Column("certificate", words=True), Column("", words=True)
-        return Display(self.conclusion, Grid(columns, self.facts()), [self.REMARK])
+        rows = [one for one in self.facts() if len(one[1]) <= _WIDEST]
+        notes = [f"{name}: {text}" for name, text in self.facts() if len(text) > _WIDEST]
+        return Display(self.conclusion, Grid(columns, rows), [self.REMARK, *notes])
 
 
 def _ends(ends: tuple[float, float]) -> str:
     return "{:.4f} to {:.4f}".format(*ends)
-
-
-def _digits(ends: tuple[float, float], threshold: float) -> int:
-    """Return how many digits of a percent show on which side of a threshold the ends lie."""
-    sides = [end < threshold for end in ends]
-    enough = (n for n in range(1, 5) if [round(one, n + 2) < threshold for one in ends] == sides)
-    return next(enough, 5)

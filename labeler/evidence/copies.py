@@ -45,19 +45,11 @@ _LIST_NUMBER = re.compile(
     r"|(?<!\S)\d{1,2}[.)](?=\s*\Z|\s+[^\w\s]?[^\W\d_a-z])"  # "Open it. 2." or "Open it 2. Close it"
 )
 """The number of a list item, which a splitter may leave at the end of the sentence before."""
-_NEGATIONS = (
-    (r"\b(ist|sind|wird|werden|kann|können|wurde|wurden)\b(?! nicht)", r"\1 nicht"),
-    (r"(?<!no )(?<!gibt )\b(es|está|están|fue|fueron|puede|pueden|tiene|tienen)\b", r"no \1"),
-    (r"(?<=[eo]s )(?<!no )\b(son)\b|\b(son)(?= (?:un|el|l[ao]|muy|más))", r"no son"),
-    (r"\b(sont|peut|peuvent|était|étaient)\b(?! pas)", r"ne \1 pas"),
-    (r"(?<!non )\b(è|sono|può|possono|erano)\b", r"non \1"),
-    (
-        r"\b(is|are|was|were|can|will|(?:c|w|sh)ould|must|has|have|had|does|do)\b(?! not|\S\w)",
-        r"\1 not",
-    ),
+_NEGATED = re.compile(
+    r"\b(is|are|was|were|can|will|(?:c|w|sh)ould|must|has|have|had|does|do)\b(?! not|\S\w)"
 )
-"""The first one that fits is used: German, Spanish, French, Italian, English. English comes last,
-as German has a *was* and a *will*; *es* and *son* must look Spanish, as others have those too."""
+_ENGLISH = re.compile(r"\b(?:the|of|and|with|this)\b", re.IGNORECASE)
+"""Words that show a language, as others have a *was* and a *will* too."""
 _STEPS = (3, 7, 11, 19, 40)
 """Differences from a number to those that may replace it."""
 _DETAILS = (
@@ -140,11 +132,11 @@ def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExamp
 
 
 def negation(target: Target, *_: object) -> KeyedExample | None:
-    """Say the contrary, in a language with a rule."""
+    """Say the contrary, in English."""
     text = target.text
-    changed = (re.sub(pattern, by, text, count=1) for pattern, by in _NEGATIONS)
-    other = next((one for one in changed if one != text), None)
-    return None if other is None else target.saying(other)
+    changed = _NEGATED.sub(r"\1 not", text, count=1)
+    is_english = _ENGLISH.search(f"{text}\n{target.evidence}")
+    return target.saying(changed) if is_english and changed != text else None
 
 
 def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from annotated_types import Len
-from pydantic import BaseModel, FiniteFloat, NonNegativeInt, ValidationError
+from pydantic import FiniteFloat, NonNegativeInt, ValidationError
 
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
 from labeler.comparing.human_labels import judgments_in, majorities
@@ -36,6 +36,7 @@ from labeler.sentences.display import (
     plural,
     shortened,
 )
+from labeler.sentences.example import Frozen
 
 _FEW = 30
 """Corrections from which the model is worth more than its priors."""
@@ -65,7 +66,7 @@ MEANS, DEVIATIONS = np.array([*PRIORS.values()]).T
 Coefficients: TypeAlias = Annotated[tuple[FiniteFloat, ...], Len(len(PRIORS), len(PRIORS))]
 
 
-class _Stored(BaseModel):
+class _Stored(Frozen):
     """A model in a file."""
 
     version: Literal["doubt/v1"]
@@ -195,7 +196,7 @@ class Doubt(Displayed):
             (shortened(one.id, LONGEST_NAME), one.sentence, one.said, number(one.doubt, ".3f"))
             for one in ranked[:_SHOWN]
         ]
-        notes = []
+        notes = ["so many are wrong if those that people checked were drawn at random"]
         if self.corrections < _FEW:
             notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
         if len(ranked) > _SHOWN:

@@ -121,12 +121,13 @@ class Exam(Displayed):
         right, copies = sum(one.right for one in caught), sum(one.copies for one in caught)
         if not copies:
             return f"{self.judge} called no sentence supported that an error could be planted in."
-        some = any(one.copies >= _SLIGHT for one in caught)
-        none = "none found" if some else f"too few copies to tell, {_SLIGHT} of a kind are needed"
+        few = [one.kind for one in self.rates if one.copies < _SLIGHT]
+        none = "none found" if len(few) < len(self.rates) else "unknown"
         spots = ", ".join(self.blind_spots) or none
+        untold = f" Too few copies to tell, {_SLIGHT} are needed: {', '.join(few)}." if few else ""
         return (
             f"{self.judge} caught {right} of {copies} planted errors ({percent(right / copies)}). "
-            f"Blind spots: {spots}."
+            f"Blind spots: {spots}.{untold}"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent, plural
+from labeler.sentences.display import Display, Displayed, in_percent, percent, plural
 
 if TYPE_CHECKING:
     from labeler.evidence.doubt import Doubt
@@ -34,6 +34,8 @@ _SECOND = 10
 """One of so many sentences is read a second time."""
 _LEFT = 0.1
 """Least share of a stream's margin that the design leaves to the records."""
+_DIGITS = 12
+"""Digits of values: sums of weights err in later ones, and 0.9 must not seem below 0.9."""
 _WORTH = 2
 """Questions by squares for one as large as the largest, from which squares say more."""
 
@@ -117,8 +119,10 @@ class Plan(Displayed):
     def _conclude(self) -> None:
         """Set the estimate and the interval, and whether they allow a certificate."""
         goal, looks = self.goal, self._looks
-        self.value = self.units.value(looks.value)
-        low, high = sorted(map(self.units.value, (looks.low, looks.high)))
+        value, *ends = (
+            round(self.units.value(one), _DIGITS) for one in (looks.value, looks.low, looks.high)
+        )
+        self.value, (low, high) = value, sorted(ends)
         self._of_records = self.interval = (low, high)
         if goal.population:
             self.interval = stream_interval(self._defined(), low, high, looks.error)
@@ -134,14 +138,18 @@ class Plan(Displayed):
             margin = max(margin - (high - low) / 2, _LEFT * margin)
         return self._looks.next(margin, self.units.sentences / len(self.units.units))
 
-    def _defined(self) -> list[LabelRecord]:
-        """Return the records that surely have the metric."""
+    def _defined(self, *, are: bool = True) -> list[LabelRecord]:
+        """Return the records that surely have the metric, or surely lack it."""
         units = self.units
         if units.metric != COMPLETENESS:
-            return units.readable
+            return units.readable if are else []
         answers = {item: self.answers[item] for item in self._read}
         read = (units.answer(unit, answers) for unit in range(len(units.units)))
-        return [one for one, found in zip(units.readable, read, strict=True) if found and found[1]]
+        return [
+            one
+            for one, found in zip(units.readable, read, strict=True)
+            if found and (found[1] > 0) == are
+        ]
 
     @cached_property
     def again(self) -> tuple[Item, ...]:
@@ -185,18 +193,23 @@ class Plan(Displayed):
 
     def after(self, readings: Readings) -> Plan:
         """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
-        if not isinstance(readings, Readings):
-            raise UsageError(f"readings are Readings(answers, second), got {readings!r:.40}")
         given = self._merged(readings.answers, self.answers)
         again = self._merged(readings.second, self.second)
         new = given.keys() - self.answers.keys()
         asked = {one[:2] for one in self.sentences}
         if foreign := next((item for item in given if item in new - asked), None):
-            finished = "does not ask for: it is finished, and its certificate issued"
+            state = (
+                "is finished, and its certificate issued" if self.is_finished else "did not draw it"
+            )
+            match foreign:
+                case (str(name), str()) if name not in self.units.records:
+                    raise UsageError(
+                        f"answer about {foreign!r:.120}, and no label has this id; a spreadsheet "
+                        "may have changed it: keep the column as text"
+                    )
             raise UsageError(
-                f"answer about {foreign!r:.120}, which the plan "
-                f"{finished if self.is_finished else 'did not draw'}; leave it out, or begin a new "
-                "plan"
+                f"answer about {foreign!r:.120}, but the plan {state}; leave it out, or begin a "
+                "new plan"
             )
         if not (new or self.is_finished):
             raise _missing(self.sentences[0][:2])
@@ -212,7 +225,8 @@ class Plan(Displayed):
             UsageError: no record has the metric.
         """
         units, goal, answers = self.units, self.goal, self.answers
-        if not self._defined():
+        undefined = len(self._defined(are=False))
+        if undefined == len(units.readable):
             raise UsageError(
                 f"{goal.metric} is undefined: people found no relevant sentence in any of the "
                 f"{len(units.readable)} records; certify relevance instead"
@@ -229,8 +243,9 @@ class Plan(Displayed):
             checked=len(answers),
             looks=self.looks,
             sentences=units.sentences,
-            records=len(units.readable),
+            records=len(units.readable) - undefined,
             failed=units.failed,
+            undefined=len(units.records) - len(units.readable) + undefined,
             who=self.who,
             second_read=len(self.second),
             second_agreed=sum(answers[item] == said for item, said in self.second.items()),
@@ -285,10 +300,8 @@ class Plan(Displayed):
         return f", {count:,} of them twice" if count else ""
 
     def _display(self) -> Display:
-        columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
-        rows = [(one.id, one.sentence, f"{one.probability:.5f}") for one in self.sentences]
-        notes = ["next: plan.certificate({(id, sentence): True or False, ...})"]
-        return Display(self.conclusion, Grid(columns, rows), notes)
+        next_ = "next: read plan.sentences, then plan.certificate({(id, sentence): True or False})"
+        return Display(self.conclusion, notes=[next_])
 
 
 def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = None) -> Plan:

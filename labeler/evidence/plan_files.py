@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from labeler.audit import Subject
 from labeler.comparing.calibration import FIELDS
@@ -26,7 +26,7 @@ from labeler.comparing.human_labels import VERDICTS, judgments_in, majorities
 from labeler.data.corrections.file import is_corrections_file
 from labeler.data.formats.text_files import read_cells
 from labeler.data.label_files import replaced
-from labeler.errors import UsageError
+from labeler.errors import UsageError, describe_faults
 from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import Coefficients, Doubt
 from labeler.evidence.plan import Plan
@@ -34,6 +34,7 @@ from labeler.evidence.units import COMPLETENESS, Answer, Item, Readings, Units
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import escape_formula, visible
+from labeler.sentences.example import Frozen
 
 COLUMNS = (
     *("plan", "look", "reading", "id", "sentence", "probability"),
@@ -49,7 +50,7 @@ _NEAREST = 3
 """Document sentences that are shown where the judge named none."""
 
 
-class PlanHeader(BaseModel):
+class PlanHeader(Frozen):
     """What a plan follows from, but for labels and answers: the column ``plan``."""
 
     goal: Goal
@@ -79,8 +80,8 @@ def write_plan(plan: Plan, path: str | Path) -> None:
     units = plan.units
     model = units.doubt.coefficients if units.doubt else None
     header = PlanHeader(goal=plan.goal, labels=units.digest(), who=plan.who, doubt=model)
-    same = {"plan": header.model_dump_json(exclude_defaults=True), "ask": units.how.ask}
-    rows = (same | _texts(units, item) | own for item, own in _rows(plan))
+    same = {"plan": header.model_dump_json(exclude_defaults=True)}
+    rows = (same | texts_of(units, item) | own for item, own in _rows(plan))
     write_rows(path, COLUMNS, rows)
 
 
@@ -107,8 +108,12 @@ def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
             yield item, {"look": look, "reading": "2"}
 
 
-def _texts(units: Units, item: Item) -> dict[str, str]:
-    """Return the cells that say what is read, and against what."""
+def texts_of(units: Units, item: Item) -> dict[str, str]:
+    """Return the cells that say what is read, and against what.
+
+    Raises:
+        KeyError: the labels have no such sentence.
+    """
     name, key = item
     record, kind = units.records[name], units.how.kind
     subject, question = Subject(record), record.example.question
@@ -121,8 +126,9 @@ def _texts(units: Units, item: Item) -> dict[str, str]:
         evidence = "\n".join(subject.texts[one] for one in named or near[:_NEAREST])
     else:
         response = " ".join(one.text for one in record.example.response)
-        evidence = question if kind == "relevance" else response
+        evidence = "" if kind == "relevance" else response
     texts = {"question": question, "text": subject.texts[key], "evidence": evidence}
+    texts["ask"] = units.how.ask
     cut = {column: visible(part)[:_LONGEST] for column, part in texts.items()}
     return {"id": name, "sentence": key, **cut}
 
@@ -133,9 +139,12 @@ def read_header(path: str | Path) -> PlanHeader:
     if len(plans) > 1:
         raise UsageError(f"{path}: rows of two plans in one file; keep those of one")
     try:
-        return PlanHeader.model_validate_json(plans.pop())
-    except (KeyError, ValidationError) as error:
-        raise UsageError(f"{path}: not a plan; give the file that certify wrote") from error
+        return PlanHeader.model_validate_json(plans.pop() if plans else "")
+    except (ValidationError, UsageError) as error:
+        fault = describe_faults(error) if isinstance(error, ValidationError) else error
+        raise UsageError(
+            f"{path}: not a plan: {fault}; give the file that certify wrote"
+        ) from error
 
 
 def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
@@ -158,10 +167,10 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     """
     metric = plan.units.metric
     if not is_corrections_file(path):
-        if Path(path).suffix in {".json", ".jsonl"}:
+        if Path(path).suffix not in {".csv", ".tsv", ".txt", ""}:
             raise UsageError(
-                f"{path}: answers are CSV, or corrections; 'labeler corrections import' makes "
-                "these of Label Studio's export"
+                f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
+                "which 'labeler corrections import' makes of Label Studio's export"
             )
         found = _collected(read_rows(path, ANSWERS), metric)
         if not (found.answers or found.second):

@@ -19,12 +19,11 @@ import numpy as np
 from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.tally import claiming_keys
-from labeler.catalog import unknown
 from labeler.comparing.calibration import FIELDS
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.evidence.looks import Floats
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.labels.signature import MAJORITY
+from labeler.labels.signature import MAJORITY, Signature
 
 if TYPE_CHECKING:
     from labeler.evidence.doubt import Doubt
@@ -98,7 +97,6 @@ class Units:
         sentences: number of sentences of all units.
 
     Raises:
-        UnknownName: the metric cannot be certified.
         UsageError: no label has a sentence to read, two labels have one id, or labels of several
             judge configurations are mixed.
     """
@@ -106,8 +104,6 @@ class Units:
     def __init__(
         self, outcomes: Iterable[AnyOutcome], metric: str, doubt: Doubt | None = None
     ) -> None:
-        if not isinstance(metric, str) or metric not in CERTIFIABLE:
-            raise UnknownName(unknown("metric to certify", f"{metric}", [*CERTIFIABLE]))
         self.metric, self.how, self.doubt = metric, CERTIFIABLE[metric], doubt
         if doubt and self.how.kind != "support":
             raise UsageError(f"doubts are about response sentences: certify {metric} without them")
@@ -213,7 +209,7 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
     for one in outcomes:
         if isinstance(one, LabelRecord):
             first = first or one
-            if apart := differing(first, one):
+            if apart := differing(first.signature, one.signature):
                 other = f" than {first.id!r:.80}" if one.id != first.id else " before"
                 raise UsageError(
                     f"{one.id!r:.80} was labeled by another judge configuration{other} "
@@ -222,9 +218,9 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
             yield one
 
 
-def differing(first: LabelRecord, second: LabelRecord) -> list[str]:
-    """Return the facts of two labels' judge configurations that are not facts of both."""
-    return sorted({*str(first.signature).split("|")} ^ {*str(second.signature).split("|")})
+def differing(first: Signature, second: Signature) -> list[str]:
+    """Return the facts of two judge configurations that are not facts of both."""
+    return sorted({*str(first).split("|")} ^ {*str(second).split("|")})
 
 
 def keys_of(record: LabelRecord, kind: str) -> Sequence[str]:

@@ -118,7 +118,8 @@ def open_judges(
     hosted = [kind for kind in kinds if kind in PROVIDERS]
     if options.price is not None and len(hosted) > 1:
         raise UsageError(
-            "--price is for one model, but --judges names several: give a file of --prices"
+            "--price is for one model, but --judges names several: make these judges in Python, "
+            "each with its own price"
         )
     of_one = sorted(given(options, ServerOptions).keys() & OF_ONE_SERVER)
     if of_one and len(set(hosted)) > 1:

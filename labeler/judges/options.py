@@ -100,50 +100,30 @@ _CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
 
 PROVIDERS: Catalog[Provider] = Catalog("provider", group="providers", of=Provider)
 """Providers by name, which is the kind of judge in label keys."""
-PROVIDERS.add(
-    "openai",
-    Provider(
-        base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
-        address_variables=("OPENAI_BASE_URL",),
-    ),
+_OPENAI = Provider(
+    base_url="https://api.openai.com/v1",
+    key_variables=("OPENAI_API_KEY",),
+    address_variables=("OPENAI_BASE_URL",),
 )
-PROVIDERS.add(
-    "mistral",
-    Provider(
+for _name, _provider in {
+    "openai": _OPENAI,
+    "mistral": Provider(
         base_url="https://api.mistral.ai/v1",
         key_variables=("MISTRAL_API_KEY",),
         modes=("tools", "schema", "json", "prompt"),
         preset=_CLASSIC,
         lacks=frozenset({"seed"}),  # it has another name there, for --extra-body
     ),
-)
-PROVIDERS.add(
-    "decisions",
-    Provider(
-        base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
-        address_variables=("OPENAI_BASE_URL",),
-        **_DECIDING,
-    ),
-)
-PROVIDERS.add(
-    "systemone",
-    Provider(
+    "decisions": replace(_OPENAI, **_DECIDING),
+    "systemone": Provider(
         base_url="https://api.typesafe.ai",
         key_variables=("TYPESAFE_API_KEY",),
         address_variables=("TYPESAFE_BASE_URL",),
         **_DECIDING,
     ),
-)
-PROVIDERS.add(
-    "ollama",
-    Provider(
-        base_url="http://localhost:11434/v1",
-        key_variables=(),
-        preset=_CLASSIC,
-    ),
-)
+    "ollama": Provider(base_url="http://localhost:11434/v1", key_variables=(), preset=_CLASSIC),
+}.items():
+    PROVIDERS.add(_name, _provider)
 
 
 def provider_of(judge: str) -> Provider | None:
@@ -366,14 +346,6 @@ class JudgeOptions(ModelOptions):
             takes=(Price,),
         ),
     ] = None
-    prices: Annotated[
-        str | None,
-        Option(
-            'JSON file of prices: {"as_of": DAY, "models": {MODEL: {"input": 0.25, "output": 2}}}.',
-            panel=LIMITS,
-            takes=(Path,),
-        ),
-    ] = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -401,7 +373,7 @@ class JudgeOptions(ModelOptions):
         """Return what the model's tokens cost, if that is known.
 
         Raises:
-            UsageError: ``price`` and ``prices`` are both given, or cannot be read.
+            UsageError: ``price`` cannot be read.
         """
         if isinstance(self.price, Price):
             return self.price
@@ -411,6 +383,5 @@ class JudgeOptions(ModelOptions):
         provider = provider_of(str(named.judge)) or PROVIDERS["openai"]
         url = self.base_url or provider.address
         model = provider.short(named.model)
-        found = find_price(model, url, given=self.price, file=self.prices)
-        is_listed = self.price is None and self.prices is None
-        return found.of_input() if found and is_listed and provider.decides else found
+        found = find_price(model, url, given=self.price)
+        return found.of_input() if found and self.price is None and provider.decides else found

@@ -7,12 +7,10 @@ during a run.
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.catalog import named_keywords
@@ -107,32 +105,27 @@ class Price:
 
 @named_keywords
 def find_price(
-    model: str, base_url: str | None = None, *, given: str | None = None, file: str | None = None
+    model: str, base_url: str | None = None, *, given: str | None = None
 ) -> Price | None:
-    """Return a model's price from the command line, a price file or the table.
+    """Return a model's price from the command line or the table.
 
     Args:
         model: the requested model.
         base_url: the server; ``None`` for OpenAI.
         given: the option ``--price``.
-        file: the option ``--prices``.
 
     Returns:
         The price in US dollars per million tokens; ``None`` if it is not known.
 
     Raises:
-        UsageError: both options are given, or one of them cannot be read.
+        UsageError: the option cannot be read.
 
     Example:
         >>> labeler.judges.find_price("gpt-4.1-mini", given="0.4,1.6") is None
         False
     """
-    if given is not None and file is not None:
-        raise UsageError("--price and --prices both set the price of tokens; give one of them")
     if given is not None:
         return given_price(given)
-    if file is not None:
-        return file_price(file, model)
     return price_of(model, base_url)
 
 
@@ -183,46 +176,6 @@ def given_price(text: str) -> Price:
     return Price((_rates(*map(Decimal, text.split(","))),), f"--price {text.strip()}")
 
 
-def file_price(path: str | Path, model: str) -> Price:
-    """Return a model's price from a price file.
-
-    The file is a JSON object, prices in US dollars per million tokens, such as
-    ``{"as_of": "2026-11-01", "models": {"NAME": {"input": "0.25", "output": "2"}}}``, with
-    ``cached_input`` and ``cache_write``.
-    If one of the last two is ``null`` or missing, it equals the rate of uncached input.
-
-    Raises:
-        UsageError: the file cannot be read, is malformed, or lacks the model.
-    """
-    import msgspec  # noqa: PLC0415 - only for such a file
-
-    amounts: list[Any] = [("input", Decimal), ("output", Decimal)]
-    amounts += [(name, Decimal | None, None) for name in ("cached_input", "cache_write")]
-    entry = msgspec.defstruct("Entry", amounts, forbid_unknown_fields=True)
-    whole = [("as_of", date), ("models", dict[str, msgspec.Raw])]
-    file: Any = msgspec.defstruct("File", whole, forbid_unknown_fields=True)
-    where = f"{path}"
-    try:
-        prices = msgspec.json.decode(Path(path).read_bytes().removeprefix(BOM_UTF8), type=file)
-        if model not in prices.models:
-            have = ", ".join(map(repr, sorted(prices.models))) or "none"
-            raise UsageError(f"{path}: models has no {model!r}; it has {have:.400}")
-        where += f": models[{model!r}]"
-        stated = msgspec.structs.asdict(msgspec.json.decode(prices.models[model], type=entry))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: {error}; such a file is {_FILE_FORM}") from error
-    for name, amount in stated.items():
-        if amount is not None and not (amount.is_finite() and 0 <= amount < MILLION):
-            raise UsageError(f"{where}.{name} must be US dollars per million, got {amount!s:.40}")
-    return Price((_rates(*stated.values()),), f"{path}, as of {prices.as_of}")
-
-
-_FILE_FORM = (
-    '{"as_of": "2026-11-01", "models": {"NAME": {"input": "0.25", "output": "2", '
-    '"cached_input": "0.025", "cache_write": null}}}'
-)
 _BATCH = {"processing": "batch"}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from typing import Any
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
-from labeler.judges.openai.request import OpenAISpec, charges_writes, marks_prefix
+from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task, label_kind
 from labeler.judges.tokens import (
@@ -22,9 +22,8 @@ from labeler.judges.tokens import (
     answer_cap,
     counter_for,
 )
-from labeler.labeling.cache import pending_labels
+from labeler.labeling.cache import LabelCache, pending_labels
 from labeler.labeling.estimates import (
-    SHORTEST_CACHED,
     AnswerTokens,
     Cost,
     Estimate,
@@ -54,8 +53,8 @@ class Selection:
     """
 
     def __init__(self, how: LabelTasks, store: LabelStore, *, retry_failed: bool) -> None:
-        self.how, self.store, self._retry_failed = how, store, retry_failed
-        self._pending = pending_labels(store.directory)
+        self.how, self.store = how, store
+        self.cache = LabelCache(store, retry_failed, pending_labels(store.directory))
         self.rows = 0
         """Rows so far."""
         self.left_out: Counter[str] = Counter()
@@ -80,24 +79,17 @@ class Selection:
         """Count a row that cannot be judged."""
         self.unusable[failure.reason] += 1
 
-    def is_known(self, key: str) -> bool:
-        """Return whether a key has a record or a pending label."""
-        return self._is_pending(key) or self.store.get(key) is not None
-
-    def _is_pending(self, key: str) -> bool:
-        return any(batch_of(key) for batch_of in self._pending)
-
     def defers(self) -> bool:
         """Return whether a row waits until the retrieval label that it rests on is stored."""
         return False
 
     def why_not(self, key: str) -> str:
         """Return why a new task is not asked; "" if it is."""
-        if self._is_pending(key):
+        if self.cache.batch_of(key):
             return PENDING
         if self.store.get(key) is not None:
             return STORED
-        if not self._retry_failed and self.store.failure(key) is not None:
+        if not self.cache.retry_failed and self.store.failure(key) is not None:
             return FAILED_BEFORE
         return ""
 
@@ -109,7 +101,7 @@ class Selection:
             if found is not None:
                 task = resting(task, found)
             else:
-                relevance.require_fit(retrieval, self.is_known)
+                relevance.require_fit(retrieval, self.cache.is_known)
                 if Selection.why_not(self, retrieval.key) == FAILED_BEFORE:
                     self.left_out[FAILED_BEFORE] += 1  # its response would not be asked about
                     return
@@ -121,7 +113,7 @@ class Selection:
 
     def _new(self, how: PromptTasks, task: Task[Any]) -> Iterator[Task[Any]]:
         """Yield a task if it has to be asked, else count it."""
-        how.require_fit(task, self.is_known)
+        how.require_fit(task, self.cache.is_known)
         why = ALIKE if self._has_seen(task.key) else self.why_not(task.key)
         self._seen.add(bytes.fromhex(task.key))
         if why:
@@ -139,8 +131,6 @@ LABELS_READ = 1000
 """Labels of the store that are read at most."""
 
 _ABSURD = 10**9
-CACHED_STEP = 128
-"""Step size of the prefixes that OpenAI caches, in tokens."""
 
 
 @dataclass
@@ -196,7 +186,7 @@ def estimate(
     stream = RowStream(rows)
     first = first_tasks(how, stream.first)
     selection = Selection(how, store, retry_failed=options.retry_failed)
-    choose_mode(how.judge, first, store, selection.is_known)
+    choose_mode(how.judge, first, selection.cache)
     past = _past(store, how)
     tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
     for task in selection.tasks(stream):
@@ -269,9 +259,8 @@ class _Tally:
         self._document_sentences = self._response_sentences = 0
         self._answers = 0.0
         prices = [price, price.batched()] if price else []
-        self._bills = [(one, defaultdict[str, Decimal](Decimal)) for one in prices]
+        self._costs = [(one, Cost(Decimal(0), Decimal(0))) for one in prices]
         self._kinds: dict[str, _Kind] = {}
-        self._rules = cache_rules(how.judge.spec)
 
     def ask(self, request: Task[Any]) -> None:
         """Add one request."""
@@ -280,8 +269,6 @@ class _Tally:
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
-        marked, cacheable = self._rules.marked, self._rules.cacheable(kind.same)
-        first = {"cache_write_tokens": cacheable if marked else 0}
         at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
         cap = answer_cap(self._cap, request.expected_tokens)
         self.asked += 1
@@ -291,13 +278,9 @@ class _Tally:
         self._largest = max(self._largest, prompt)
         self._answers += answer
         usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
-        cached = {"cached_tokens": cacheable} if kind.asked else first
-        written = {"cache_write_tokens": cacheable if marked else prompt}
-        for price, sums in self._bills:
-            sums["expected"] += price.cost(usage)
-            sums["cached"] += price.cost(usage.model_copy(update=cached))
-            sums["written"] += price.cost(usage.model_copy(update=written))
-            sums["at_most"] += price.worst(at_most, cap)
+        for place, (price, cost) in enumerate(self._costs):
+            more = Cost(cost.expected + price.cost(usage), cost.at_most + price.worst(at_most, cap))
+            self._costs[place] = price, more
         kind.asked += 1
 
     def _kind(self, request: Task[Any]) -> _Kind:
@@ -315,8 +298,7 @@ class _Tally:
 
     def result(self, options: EstimateOptions, selection: Selection) -> Estimate:
         """Return the estimate."""
-        costs = [_cost(sums) for _, sums in self._bills]
-        same = min((kind.same for kind in self._kinds.values()), default=0)
+        costs = [cost for _, cost in self._costs]
         latency = self._past.seconds if options.latency is None else options.latency
         rounds = max(1.0, self.asked / options.concurrency) if self.asked else 0.0
         return Estimate(
@@ -336,9 +318,7 @@ class _Tally:
             prompt=PromptTokens(
                 total=self._prompts,
                 largest=self._largest,
-                same=same,
-                same_total=sum(kind.same * kind.asked for kind in self._kinds.values()),
-                cacheable=self._rules.cacheable(same),
+                same=min((kind.same for kind in self._kinds.values()), default=0),
                 counted_by=self._counter.name,
             ),
             answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),
@@ -350,47 +330,3 @@ class _Tally:
             seconds=None if latency is None else rounds * latency,
             max_input_tokens=self._how.limit.tokens if self._how.limit else None,
         )
-
-
-def _cost(sums: Mapping[str, Decimal]) -> Cost:
-    """Return the sums that differ from the expected cost."""
-    expected, cached, written = sums["expected"], sums["cached"], sums["written"]
-    return Cost(
-        expected=expected,
-        cached=cached if cached < expected else None,
-        written=written if written > expected else None,
-        at_most=sums["at_most"],
-    )
-
-
-@dataclass(frozen=True)
-class CacheRules:
-    """How a provider caches the common start of prompts.
-
-    Attributes:
-        marked: true if requests mark the end of the common start, which is then written once, read
-            exactly, and all that is cached.
-        wasted: true if the provider writes, and charges, each whole prompt, because nothing is
-            marked, and so reads none again.
-    """
-
-    marked: bool = False
-    wasted: bool = False
-
-    def cacheable(self, same: int) -> int:
-        """Return how many tokens of a common start a cache can hold."""
-        if same < SHORTEST_CACHED or self.wasted:
-            return 0
-        return same if self.marked else same // CACHED_STEP * CACHED_STEP
-
-
-def cache_rules(spec: JudgeSpec) -> CacheRules:
-    """Return the rules for requests of a judge.
-
-    OpenAI caches prefixes unasked and for free up to gpt-5.5. From gpt-5.6 on, a write costs 1.25
-    times the input, and without a mark the whole prompt is written.
-    """
-    if not isinstance(spec, OpenAISpec):
-        return CacheRules()
-    marked = marks_prefix(spec)
-    return CacheRules(marked=marked, wasted=charges_writes(spec) and not marked)

@@ -10,12 +10,12 @@ from typing import Any
 
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
-from labeler.sentences.display import Column, Display, Displayed, Grid, Section, percent
+from labeler.labeling.progress import duration
+from labeler.sentences.display import Display, Displayed
 
 SHORTEST_CACHED = 1024
 """Tokens of the shortest prefix that OpenAI and Gemini cache."""
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,6 @@ class Cost:
 
     expected: Decimal
     """Cost if the provider caches nothing."""
-    cached: Decimal | None
-    """Cost if it serves the cacheable prefix from its cache, from the second request on, by the
-    provider's :class:`~labeler.labeling.estimate.CacheRules`; ``None`` if that saves nothing."""
-    written: Decimal | None
-    """Cost if it charges all that it writes to its cache and serves nothing from it; ``None`` if
-    that costs no more."""
     at_most: Decimal
     """Upper bound for one answer each, under a cap that was given or comes with a budget
     (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
@@ -63,10 +57,6 @@ class PromptTokens:
     same: int
     """Tokens of the common start of each profile's prompts, schema and instructions; the smaller
     number if there are two profiles."""
-    same_total: int
-    """These tokens, summed over the prompts."""
-    cacheable: int
-    """Tokens of that start that the provider's cache can hold; 0 if the start is too short."""
     counted_by: str
 
 
@@ -117,24 +107,6 @@ class Estimate(Displayed):
         return value
 
 
-def compare_profiles(found: Mapping[str, Estimate]) -> Section:
-    """Return requests and cost of each profile for the same rows."""
-    heads = ("requests", "prompt\ntokens", "answer\ntokens", "online", "batch")
-    rows, lines = [], []
-    for name, one in found.items():
-        sums = (one.rows.asked, one.prompt.total, one.answers.expected)
-        dollars = (_dollars(cost.expected if cost else None) for cost in (one.online, one.batch))
-        rows.append([name, *(f"{n:,}" for n in sums), *dollars])
-        if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
-            lines.append(f"cannot be labeled with --profile {name}: {reasons}")
-    basis = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
-    if any(one.answers.labels for one in found.values()):
-        basis += ", but where stored labels tell better"
-    lines.append(f"US dollars if the provider caches nothing; {basis}")
-    lines.append(_price_note(next(iter(found.values()))))
-    return Section(None, [Grid([Column("profile", words=True), *map(Column, heads)], rows)], lines)
-
-
 def show_estimate(found: Estimate) -> Display:
     """Return the display of an estimate: requests, cost and their basis."""
     asked = [
@@ -170,7 +142,7 @@ def _conclusion(found: Estimate) -> str:
             f"at most ${_dollars(found.online.at_most)} for one answer each"
         )
         cost += f", in a batch ${_dollars(found.batch.expected)}" if found.batch else ""
-    time = f", {_duration(found.seconds)}" if found.seconds is not None else ""
+    time = f", {duration(found.seconds)}" if found.seconds is not None else ""
     return f"{asked}: {cost}{time}."
 
 
@@ -196,13 +168,8 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "response sentences", found.response_sentences, ""
     mean = round(prompt.total / asked)
     yield "prompt tokens", prompt.total, f"{mean:,} each, {prompt.largest:,} the largest"
-    if not answers.expected:  # answers are probabilities, and prompts share nothing
-        return
-    share = f"{percent(prompt.same_total / prompt.total)}: the first {prompt.same:,} of each"
-    if len(found.profiles) > 1:
-        share += " or more, by profile"
-    yield "  of them the same", prompt.same_total, share
-    yield "answer tokens", answers.expected, f"{round(answers.expected / asked):,} each"
+    if answers.expected:  # else answers are probabilities
+        yield "answer tokens", answers.expected, f"{round(answers.expected / asked):,} each"
 
 
 def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Iterator[Sequence[str]]:
@@ -211,20 +178,16 @@ def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Iterator[Sequen
     cap = f"{found.answers.cap:,}" if found.answers.cap else _CAP_OF_BUDGET
     remarks = {
         "expected": "if the provider caches nothing",
-        "cached": f"if it caches the first {found.prompt.cacheable:,} tokens of each prompt",
-        "written": "if it charges for caching and never reads",
         "at_most": f"one answer each, {cap} tokens long; asking again costs more",
     }
     if not found.answers.expected:  # answers are probabilities
-        remarks |= {"expected": "", "at_most": "if each text has as many tokens as it can have"}
+        remarks = {"expected": "", "at_most": "if each text has as many tokens as it can have"}
     for name, remark in remarks.items():
-        if getattr(online, name) is not None:
-            shown = name.replace("_", " ") if name in {"expected", "at_most"} else f"  {name}"
-            yield shown, *(_dollars(getattr(one, name)) for one in both), remark
+        yield name.replace("_", " "), *(_dollars(getattr(one, name)) for one in both), remark
 
 
-def _dollars(amount: Decimal | None) -> str:
-    return "-" if amount is None else f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
+def _dollars(amount: Decimal) -> str:
+    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4f}"
 
 
 def _notes(found: Estimate) -> Iterator[str]:
@@ -241,44 +204,26 @@ def _notes(found: Estimate) -> Iterator[str]:
         lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
     if found.answers.expected:
         yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
-        yield from _cache_notes(found)
+        yield _cache_note(found)
     yield _price_note(found)
     if found.latency is None or found.seconds is None:
         yield "time: unknown; --latency SECONDS says how long one answer takes"
     else:
         yield (
-            f"time: {_duration(found.seconds)} with {found.concurrency} requests at once of "
+            f"time: {duration(found.seconds)} with {found.concurrency} requests at once of "
             f"{found.latency:.3g} s each, if no rate limit slows them"
         )
 
 
-def _cache_notes(found: Estimate) -> Iterator[str]:
-    """Report a common start that no cache holds."""
-    if found.prompt.cacheable:
-        return
+def _cache_note(found: Estimate) -> str:
+    """Return what a cache of prompts can hold."""
+    start = f"caching: the first {found.prompt.same:,} tokens of each prompt are the same"
     if found.prompt.same < SHORTEST_CACHED:
-        yield (
-            f"caching: none, the first {found.prompt.same:,} tokens are the same and providers "
-            f"cache {SHORTEST_CACHED:,} or more"
-        )
-    else:
-        yield (
-            "caching: none; --prompt-cache key or off leaves the common start unmarked for models "
-            "that charge for every write"
-        )
+        return f"{start}, too few: providers cache {SHORTEST_CACHED:,} or more"
+    return f"{start}; a provider that caches them charges less for them"
 
 
 def _price_note(found: Estimate) -> str:
     if found.price is None:
-        return (
-            f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}, "
-            "or --prices FILE"
-        )
+        return f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}"
     return f"price: {found.price}"
-
-
-def _duration(seconds: float) -> str:
-    for unit, name in ((_DAY, "days"), (_HOUR, "h"), (_MINUTE, "min")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.0f} s"

@@ -14,16 +14,14 @@ from typing import Any, NamedTuple
 
 from labeler.judges.openai.completion import (
     Completion,
-    count_of,
     read_completion,
-    stated_fault,
-    text_of,
     unfinished,
     unreadable,
 )
 from labeler.judges.openai.judge import HostedJudge
-from labeler.judges.openai.reading import at, json_of, list_of, verbatim
+from labeler.judges.openai.reading import at, json_of, list_of, text_of, verbatim
 from labeler.judges.openai.request import Form, Request, schema_name
+from labeler.judges.openai.server_errors import error_in
 from labeler.judges.options import NATIVE_MODES, OPENAI_ONLY, Provider
 
 _NO_TEXT = "{}"
@@ -61,35 +59,23 @@ class _Answers(NamedTuple):
     with a duplicate name must be seen as such."""
     end: Sequence[str]
     """Path to the reason of its end."""
-    usage: str
-    """Name of the object with counts of tokens."""
-    prompt: Sequence[str]
-    """Names of the counts that make up the prompt."""
-    answer: Sequence[str]
-    """The same of the answer."""
-    read: str
-    """Name of the count of tokens that were read from the cache."""
-    written: str = ""
-    """Name of the count of tokens that were written to it, if there is one."""
     model: str = ""
     """Name of the model that answered, if it is named."""
     blocked: Sequence[str] = ()
     """Path to the reason why a filter blocked the request, if there is one."""
     candidates: str = ""
-    """Name of the list of answers, if there may be several. Paths begin in one of them."""
+    """Name of the list of answers, if they stand in one. Paths begin in the first of them."""
 
     def completion(self, body: bytes, _: Request) -> Completion:
         """Return the completion that an answer holds."""
         values = json_of(body)
         if not isinstance(values, dict):
             return Completion(error=unreadable(body))
-        listed = list_of(values.get(self.candidates))
-        place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
-        path = (self.candidates, place) if self.candidates else ()
+        path = (self.candidates, 0) if self.candidates else ()
         finish = text_of(at(values, *path, *self.end))
         if self.blocked and at(values, *self.blocked) is not None:
             finish = "content_filter"
-        blocks, counts = at(values, *path, *self.blocks), at(values, self.usage)
+        blocks = at(values, *path, *self.blocks)
         parts = list_of(blocks)
         texts = [text_of(at(part, "text")) for part in parts if not at(part, "thought")]
         # Providers close the arguments of a call that was cut off: they would look complete.
@@ -107,21 +93,15 @@ class _Answers(NamedTuple):
         # Gemini leaves the parts of an empty answer out.
         has_end = finish if self.candidates else unfinished(finish)
         has_choice = isinstance(blocks, list) or has_end
-        return read_completion(
+        completion = read_completion(
             {
-                "choices": [choice, *[{}] * (len(listed) - 1)] if has_choice else [],
-                "usage": {
-                    "prompt_tokens": sum(count_of(at(counts, name)) for name in self.prompt),
-                    "completion_tokens": sum(count_of(at(counts, name)) for name in self.answer),
-                    "prompt_tokens_details": {
-                        "cached_tokens": at(counts, self.read),
-                        "cache_write_tokens": at(counts, self.written),
-                    },
-                },
+                "choices": [choice] if has_choice else [],
+                "usage": values.get("usage") or values.get("usageMetadata"),
                 "model": at(values, self.model),
-                "error": stated_fault(values, self.candidates or self.blocks[0]) or None,
             }
         )
+        error = error_in(values, self.candidates or self.blocks[0])
+        return completion._replace(error=error) if error else completion
 
 
 # Anthropic's Messages API
@@ -156,17 +136,8 @@ def _message_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-_ANTHROPIC_READ, _ANTHROPIC_WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
 _ANTHROPIC_ANSWERS = _Answers(
-    blocks=["content"],
-    call=["input"],
-    end=["stop_reason"],
-    usage="usage",
-    prompt=("input_tokens", _ANTHROPIC_READ, _ANTHROPIC_WRITTEN),
-    answer=["output_tokens"],
-    read=_ANTHROPIC_READ,
-    written=_ANTHROPIC_WRITTEN,
-    model="model",
+    blocks=["content"], call=["input"], end=["stop_reason"], model="model"
 )
 
 
@@ -233,16 +204,8 @@ def _converse_body(asked: Request) -> dict[str, Any]:
     return body
 
 
-_BEDROCK_READ, _BEDROCK_WRITTEN = "cacheReadInputTokens", "cacheWriteInputTokens"
 _BEDROCK_ANSWERS = _Answers(
-    blocks=["output", "message", "content"],
-    call=["toolUse", "input"],
-    end=["stopReason"],
-    usage="usage",
-    prompt=["inputTokens", _BEDROCK_READ, _BEDROCK_WRITTEN],
-    answer=["outputTokens"],
-    read=_BEDROCK_READ,
-    written=_BEDROCK_WRITTEN,
+    blocks=["output", "message", "content"], call=["toolUse", "input"], end=["stopReason"]
 )
 
 
@@ -306,10 +269,6 @@ _GEMINI_ANSWERS = _Answers(
     blocks=["content", "parts"],
     call=["functionCall", "args"],
     end=["finishReason"],
-    usage="usageMetadata",
-    prompt=["promptTokenCount"],
-    answer=["candidatesTokenCount", "thoughtsTokenCount"],
-    read="cachedContentTokenCount",
     model="modelVersion",
     blocked=["promptFeedback", "blockReason"],
     candidates="candidates",

@@ -297,9 +297,9 @@ def label_on_machines(
     _ray()
     if (own := prompt_file(given.prompt)) is not None:
         raise UsageError(f"--prompt {own}: workers of Ray have no such file; use --instructions")
-    # A worker on another machine has no files of prices and instructions.
+    # A worker on another machine has no file of instructions.
     price, instructions = given.find_price(), read_instructions(given.instructions) or None
-    given = replace(given, price=price, prices=None, instructions=instructions)
+    given = replace(given, price=price, instructions=instructions)
     judge = partial(open_judge, given, also=given.restrictions, notice=notify)
     work = Work(judge, given, Path(str(given.store)).absolute(), Path(output).absolute())
     shards = plan(inputs, work, notify)

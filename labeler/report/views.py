@@ -17,6 +17,7 @@ from rich.text import Text
 
 from labeler.audit.registry import Finding
 from labeler.calculators import Ratio
+from labeler.calculators.tally import tally
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -30,7 +31,7 @@ from labeler.labels.answers import (
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.citations import locate_citations
-from labeler.sentences.display import console, plural, shortened
+from labeler.sentences.display import console, shortened
 from labeler.sentences.example import Sentence
 
 View = dict[str, Any]
@@ -289,10 +290,8 @@ def _other_blocks(record: AnyRecord) -> Iterator[Block]:
 
 def _label_blocks(record: LabelRecord) -> Iterator[Block]:
     example, label = record.example, record.label
-    judged = judged_sentences(label).values()
-    count = f"{sum(one.fully_supported for one in judged)} of {plural(len(judged), 'sentence')}"
-    found = f"{count} supported" if judged else "no verdict"
-    yield f"{shortened(record.id)}: {found}", [], [_text(str(record.signature))]
+    head = f"{shortened(record.id)}: {tally(record).support_in_words}"
+    yield head, [], [_text(str(record.signature))]
     for turn in example.history:
         yield f"earlier turn: {turn.role}", _rows(turn.sentences), []
     for output in example.tool_outputs:

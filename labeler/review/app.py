@@ -31,7 +31,8 @@ from labeler.review.access import (
     check_name,
     read_message,
 )
-from labeler.review.session import PlanReading, ReviewSession
+from labeler.review.plan_reading import PlanReading
+from labeler.review.session import ReviewSession
 from labeler.review.statistics import ReviewStatistics
 
 ASSETS = Path(__file__).parent / "assets"

@@ -1,13 +1,7 @@
-"""Sessions of the review app: a review of labels, and the reading of a plan of ``certify``.
+"""A session of the review app: labels in review order, and the corrections that a person saves.
 
-A review has the records in review order, and saves corrections. Blind review is enforced here and
-not in the page: until a person has judged a record, no response contains the judge's label or
-anything computed from it.
-
-A reading has the sentences of a plan, and a CSV file of one person's answers: the plan with its
-``answer`` column filled in and the name of the person next to it, so ``labeler certify`` reads it
-as it reads a plan from a spreadsheet. It is written again with every answer, and replaces the
-earlier one only when it is complete.
+Blind review is enforced here and not in the page: until a person has judged a record, no response
+contains the judge's label or anything computed from it.
 """
 
 from __future__ import annotations
@@ -17,8 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain, islice
-from pathlib import Path
+from itertools import chain
 
 from starlette.exceptions import HTTPException
 
@@ -33,16 +26,12 @@ from labeler.data.corrections import (
     drawn_at_random,
     judgment_of,
 )
-from labeler.data.corrections.file import CorrectionsFile, current, locked
-from labeler.errors import UsageError
-from labeler.evidence.plan_files import ANSWERS, WORDS, read_header, read_rows, write_rows
-from labeler.evidence.units import COMPLETENESS
+from labeler.data.corrections.file import CorrectionsFile, current
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.report.views import View, record_view, safe
-from labeler.review.access import PlanAnswer, ReviewAnswer, Withdrawal
+from labeler.report.views import View, record_view
+from labeler.review.access import ReviewAnswer, Withdrawal
 from labeler.review.label_set import LabelSet
-from labeler.sentences.characters import visible
 
 
 @dataclass(frozen=True)
@@ -355,139 +344,3 @@ class CorrectionsLog:
         except FileNotFoundError:
             return None
         return found.st_size, found.st_mtime_ns
-
-
-# Plans.
-
-_SHOWN = ("id", "sentence", "ask", "question", "text", "evidence")
-_MOST_ROWS = 100_000
-
-
-class PlanReading:
-    """A plan, and the answers to it.
-
-    Args:
-        plan: the plan, a CSV file that ``labeler certify`` wrote.
-        answers: file of the answers; one that exists is continued.
-        annotator: the person who reads.
-
-    Attributes:
-        choices: the possible answers.
-
-    Raises:
-        UsageError: a file cannot be read, is not a plan, or the answers belong to another plan.
-    """
-
-    def __init__(self, plan: str | Path, answers: str | Path, annotator: str) -> None:
-        self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
-        metric = read_header(plan).goal.metric
-        self.choices = [
-            one for key, one in WORDS.items() if key is not None or metric == COMPLETENESS
-        ]
-        self._read()
-        self._writing = threading.Lock()
-
-    def _read(self) -> None:
-        """Read the plan, and the answers so far."""
-        self._rows = _rows(self.plan, ("id", "sentence", "text"))
-        if self.answers.exists():
-            self._continue(_rows(self.answers, ANSWERS))
-        # Sentences of earlier looks have their answers already.
-        self._open = [row for row in self._rows if row.get("look", "2")]
-        if not self._open:
-            raise UsageError(
-                f"{self.plan}: no sentence to read; give the file that certify wrote last"
-            )
-
-    @property
-    def left(self) -> int:
-        """Number of sentences without an answer."""
-        return sum(not row["answer"] for row in self._open)
-
-    @property
-    def progress(self) -> str:
-        """One sentence on the sentences that are left."""
-        return f"{self.left:,} of {len(self._open):,} sentences left to read"
-
-    def overview(self) -> View:
-        """Return the facts that the page starts with."""
-        return {
-            "annotator": visible(self.annotator),
-            "choices": self.choices,
-            "next_open": self._next_open(-1),
-        }
-
-    def show(self, position: int) -> View:
-        """Return a sentence, and whether it is read a second time (``again``).
-
-        Raises:
-            HTTPException: the position does not exist.
-        """
-        row = self._row(position)
-        return {
-            "position": position,
-            "size": len(self._open),
-            "left": self.left,
-            "next_open": self._next_open(position),
-            "again": row.get("reading") == "2",
-            "answer": visible(row["answer"]),
-            "texts": safe({name: row.get(name, "") for name in _SHOWN}),
-        }
-
-    def save(self, position: int, message: PlanAnswer) -> View:
-        """Save an answer, or withdraw it; it is in the file when this method returns.
-
-        Raises:
-            HTTPException: the answer is not one of :attr:`choices`, or the page is outdated.
-        """
-        if message.answer is not None and message.answer not in self.choices:
-            raise HTTPException(422, f"the answers are: {', '.join(self.choices)}")
-        with self._writing, locked(self.plan):
-            self._read()  # another session may have written since
-            row = self._row(position)
-            if (message.id, message.sentence) != (visible(row["id"]), visible(row["sentence"])):
-                raise HTTPException(409, "another sentence is here now; load the page again")
-            if message.before != visible(row["answer"]):
-                raise HTTPException(409, "somebody has answered this since; load the page again")
-            name = self.annotator if message.answer else ""
-            given = row | {"answer": message.answer or "", "annotator": name}
-            write_rows(self.answers, [*row], (given if one is row else one for one in self._rows))
-            row.update(given)
-        return self.show(position)
-
-    def _row(self, position: int) -> dict[str, str]:
-        if not 0 <= position < len(self._open):
-            raise HTTPException(404, f"there is no such sentence; there are {len(self._open)}")
-        return self._open[position]
-
-    def _next_open(self, position: int) -> int | None:
-        """Return the position of the next sentence without an answer, from the start at last."""
-        places = [*range(position + 1, len(self._open)), *range(max(position, 0))]
-        return next((place for place in places if not self._open[place]["answer"]), None)
-
-    def _continue(self, answered: Sequence[dict[str, str]]) -> None:
-        """Take over the answers of a file."""
-        rows = {_item(row): row for row in self._rows}
-        for row in answered:
-            if not row["answer"]:
-                continue
-            if _item(row) not in rows:
-                raise UsageError(
-                    f"{self.answers}: has sentence {row['sentence']!r:.40} of {row['id']!r:.80}, "
-                    f"which {self.plan} does not ask for; give the answers to this plan, or "
-                    "another file"
-                )
-            rows[_item(row)].update(answer=row["answer"], annotator=row["annotator"])
-
-
-def _item(row: dict[str, str]) -> tuple[str, str, str]:
-    return row["id"], row["sentence"], row.get("reading") or "1"
-
-
-def _rows(path: str | Path, needed: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a CSV file, each with an answer and an annotator, empty or not."""
-    read = (row for _, row in islice(read_rows(path, needed), _MOST_ROWS + 1))
-    rows = [row | {name: row.get(name, "") for name in ("answer", "annotator")} for row in read]
-    if len(rows) > _MOST_ROWS:
-        raise UsageError(f"{path}: more than {_MOST_ROWS:,} rows; nobody reads so many")
-    return rows

@@ -94,7 +94,7 @@ def read_conversation(history: object, tool_outputs: object, where: str) -> Conv
     for place, part in _parts(tool_outputs, "tool_outputs", "texts", where):
         content = tool_result(part)
         if content is None:
-            raise _wrong(
+            raise BadRow(
                 f"{where}: tool_outputs[{place}] has no text; tool outputs are texts, or "
                 "objects with name and text"
             )
@@ -117,7 +117,7 @@ def read_messages(value: object, name: str, where: str) -> list[Message]:
         case [str() as speaking, str() as text]:  # as LangChain writes a message
             value = {"role": speaking, "content": text}
     if not isinstance(value, Mapping):
-        raise _wrong(f"{where}: {name} must be a turn, got {kind_of(value)}; {_TURNS}")
+        raise BadRow(f"{where}: {name} must be a turn, got {kind_of(value)}; {_TURNS}")
     value = _unwrapped(value)
     role = _role(value)
     if role in _INSTRUCTIONS:
@@ -126,14 +126,14 @@ def read_messages(value: object, name: str, where: str) -> list[Message]:
         item = {**value, "type": role}
         content = tool_result(item) if returns(item) else None
         if content is None and not part_type(item).endswith(_SILENT):
-            raise _wrong(f"{where}: {name} has the role {role!r:.40}; {_TURNS}")
+            raise BadRow(f"{where}: {name} has the role {role!r:.40}; {_TURNS}")
         return [*content.results] if content else []
     speaker = _SPEAKERS.get(role)
     content = message_content(value)
     if speaker is None and (content is None or not (content.text or content.results)):
         return [*(tool_result({**value, "type": None}) or Content()).results]
     if content is None:
-        raise _wrong(f"{where}: {name} has no text; {_TURNS}")
+        raise BadRow(f"{where}: {name} has no text; {_TURNS}")
     called = value.get("toolInvocations")
     calls = called if isinstance(called, list | tuple) else ()
     returned = (tool_result(one) for one in calls if isinstance(one, Mapping) and returns(one))
@@ -184,7 +184,7 @@ def _parts(value: object, field: str, form: str, where: str) -> Iterable[tuple[i
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        raise _wrong(
+        raise BadRow(
             f"{where}: {field!r} must be a list of {form}, got {kind_of(value)}; rename a column "
             "of another meaning"
         )
@@ -194,10 +194,6 @@ def _parts(value: object, field: str, form: str, where: str) -> Iterable[tuple[i
             reason="too_long",
         )
     return enumerate(value)
-
-
-def _wrong(message: str) -> BadRow:
-    return BadRow(message, reason="wrong_type")
 
 
 _DEEPEST = 8
@@ -297,7 +293,8 @@ def read_content(content: object, levels: int = _DEEPEST) -> Content | None:
 def _joined(parts: Sequence[Content], cited: Sequence[bool]) -> str:
     """Return the text of parts, each on a line of its own unless they are pieces of a sentence.
 
-    Models that cite documents answer in such pieces: at each quotation a part ends.
+    Models that cite documents answer in such pieces: at each quotation a part ends. Whole sentences
+    with their citations are lines.
     """
     pieces: list[str] = []
     after_cited = False
@@ -305,7 +302,10 @@ def _joined(parts: Sequence[Content], cited: Sequence[bool]) -> str:
         if not part.text:
             continue
         end, start = pieces[-1][-1:] if pieces else " ", part.text[0]
-        goes_on = end.isspace() or start.isspace() or is_cited or after_cited
+        is_piece = (is_cited or after_cited) and not (
+            end in ".!?。\uff01\uff1f।" and start.isalnum()
+        )
+        goes_on = end.isspace() or start.isspace() or is_piece
         pieces.append(part.text if goes_on else f"\n{part.text}")
         after_cited = is_cited
     return "".join(pieces)

@@ -1,10 +1,11 @@
 # ruff: noqa: RUF001  # digits and marks of many scripts
 """Numbers in a text, so that different spellings compare equal.
 
-``1,000`` is 1000, ``1.250.000`` and ``12,50,000`` are 1250000, ``$99K`` is 99000, ``ten`` is 10,
-``三十六`` is 36, ``2.50`` is 2.5. A mark before three digits may be a decimal mark or group
-thousands: the other texts of the record tell, see :func:`decimal_marks`. What stays open has two
-values; such a number is neither found missing nor taken for another spelling.
+``1,000`` is 1000, ``1.250.000`` and ``12,50,000`` are 1250000, ``$99K`` is 99000, ``1e6`` is
+1000000, ``ten`` is 10, ``a hundred and twenty-one`` is 121, ``三十六`` is 36, ``2.50`` is 2.5.
+A mark before three digits may be a decimal mark or group thousands: the other texts of the record
+tell, see :func:`decimal_marks`. What stays open has two values; such a number is neither found
+missing nor taken for another spelling.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ _SPELLED = (
 )
 # A separate number: not the 19 of COVID-19, not the 2 of CO2. Other scripts have no such names.
 _FREE = rf"(?<![\d{NAME_LETTERS}])(?<![{NAME_LETTERS}]-)"
+_POWER = r"(?:e|\s?[x×·*]\s?10(?=[\^⁺⁻⁰¹²³⁴-⁹])\^?)(?P<power>[+\-−⁺⁻]?[\d⁰¹²³⁴-⁹]{1,2})(?!\w)"
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻−", "0123456789+--")
 _FIGURE = re.compile(
     rf"{_FREE}(?P<digits>{_SPELLED})"
-    rf"(?:\s?(?:(?P<scale>{'|'.join(_SCALES)})\b|(?P<myriad>[{''.join(_MYRIADS)}])))?",
+    rf"(?:{_POWER}|\s?(?:(?P<scale>{'|'.join(_SCALES)})\b|(?P<myriad>[{''.join(_MYRIADS)}])))?",
     re.IGNORECASE,
 )
 _ANY = re.compile(_SPELLED)
@@ -101,6 +104,14 @@ _NUMBER_WORD = re.compile(
     rf"|(zero|{'|'.join((*_ONES[1:], *_TEENS))}))\b",
     re.IGNORECASE,
 )
+_LARGE = {"hundred": 100} | {word: _SCALES[word] for word in _WORDS["cardinals"]["large"].split()}
+_SMALL = "|".join(_CARDINALS)
+_LARGE_WORD = rf"(?:{'|'.join(_LARGE)})\b"
+_IN_WORDS = re.compile(
+    rf"\b(?:(?:{_SMALL})\b|a(?=[\s-]+{_LARGE_WORD}))"
+    rf"(?:[\s-]+(?:(?:{_SMALL})\b|{_LARGE_WORD}(?:\s+and(?=\s+(?:{_SMALL})\b))?))+",
+    re.IGNORECASE,
+)
 _HAN_DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _HAN = re.compile(
@@ -147,7 +158,10 @@ def known_figures(text: str, marks: str = ".") -> set[str]:
         if _GAP.fullmatch(text, before.end(), after.start()):
             known.update(_joined(before[0], after[0]))
     known.update(_from_words(match) for match in _NUMBER_WORD.finditer(text))
-    known.update(_KNOWN_WORDS[word] for word in surface_words(text) if word in _KNOWN_WORDS)
+    words = surface_words(text)
+    known.update(_KNOWN_WORDS[word] for word in words if word in _KNOWN_WORDS)
+    if not _LARGE.keys().isdisjoint(words):
+        known.update(_from_large_words(match[0]) for match in _IN_WORDS.finditer(text))
     known.update(_hundredfold(known))
     return known
 
@@ -212,20 +226,22 @@ def _only(values: tuple[str, ...], spelled: str) -> str:
 def _values(match: re.Match[str], marks: str) -> tuple[str, ...]:
     """Return the values of a number with its scale."""
     groups = match.groupdict()
-    scale = groups.get("scale") or groups["myriad"]
+    scale, power = groups.get("scale") or groups["myriad"], groups.get("power")
     values = read_number(match["digits"], marks)
-    if not scale:
+    if power:
+        multiple = Decimal(10) ** int(power.translate(_RAISED))
+    elif scale:
+        multiple = Decimal(_MULTIPLES[scale.lower()])
+    else:
         # "1 250" may be two numbers.
         return (*values, match["digits"]) if match["digits"].count(" ") == 1 else values
     # 1.2.3 is a version: it has no multiple.
     scaled = tuple(
-        _text(Decimal(value) * _MULTIPLES[scale.lower()])
-        if value.replace(".", "", 1).isdigit()
-        else value
+        _text(Decimal(value) * multiple) if value.replace(".", "", 1).isdigit() else value
         for value in values
     )
     # 90 m is 90 meters or 90 million.
-    return scaled + values if len(scale) == 1 and scale.isascii() else scaled
+    return scaled + values if scale and len(scale) == 1 and scale.isascii() else scaled
 
 
 def _in_digits(text: str) -> str:
@@ -261,6 +277,19 @@ def _from_han(match: re.Match[str]) -> str:
 
 def _from_words(match: re.Match[str]) -> str:
     return str(sum(_CARDINALS[word.lower()] for word in match.groups() if word))
+
+
+def _from_large_words(text: str) -> str:
+    """Return the value of words such as ``two thousand and five``; words without a scale add up."""
+    total = section = 0
+    for word in re.findall(r"\w+", text.lower()):
+        if word == "hundred":
+            section *= _LARGE[word]
+        elif word in _LARGE:
+            total, section = total + section * _LARGE[word], 0
+        elif word != "and":
+            section += _CARDINALS.get(word, 1)  # "a hundred"
+    return str(total + section)
 
 
 def _plain(digits: str) -> str:

@@ -17,7 +17,7 @@ import stat
 import threading
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +26,8 @@ from labeler.errors import StoreError, UsageError
 from labeler.store import FAILURE, DamagedRecord
 
 FORMAT = 1
+_PORTION = 16
+"""Records that a scan reads at once: a query for each takes longer than the reading."""
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process that is writing: to open, to read and to close."""
 SETTINGS: dict[str, int | str] = {
@@ -75,7 +77,7 @@ _HIDDEN = f"""typeof(key) IS NOT 'text' OR raw IS NOT 1 OR length(CAST(key AS BL
 _REMEDIES = {
     "SQLITE_FULL": "free some space on its disk",
     "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
-    "SQLITE_BUSY": "another process keeps it locked: end that process",
+    "SQLITE_BUSY": "another process keeps it locked, such as a run or a review: end it",
     "SQLITE_CANTOPEN": "make the directory and its files readable and writable for you",
     "SQLITE_CORRUPT": "restore it from a copy, or rescue its rows with `sqlite3 cache.db .recover`",
     "SQLITE_NOTADB": "restore it from a copy, or remove the directory and judge again",
@@ -290,10 +292,10 @@ class Database:
     def _changed(self, fault: str) -> StoreError:
         return _changed(self.directory, f"{fault}; something else wrote to it")
 
-    def named(self, *names: str) -> list[Row]:
-        """Return the rows of names, as far as there are any, in any order."""
-        places = ", ".join("?" * len(names))
-        return self._rows(f"raw = 1 AND key IN ({places})", *names)
+    def first(self, *names: str) -> Row | None:
+        """Return the row of the first name that has one."""
+        found = {row.key: row for row in self._rows("raw = 1 AND key", *names).values()}
+        return next(filter(None, map(found.get, names)), None)
 
     def row(self, rowid: int) -> Row:
         """Return a row by its number.
@@ -301,18 +303,26 @@ class Database:
         Raises:
             StoreError: it is gone, or cannot be read.
         """
-        if not (found := self._rows("rowid = ?", rowid)):
+        if not (found := self._rows("rowid", rowid)):
             reason = "it is gone, perhaps because another command deleted it just now"
             raise damaged(self.directory, f"of row {rowid}", reason)
-        return found[0]
+        return found[rowid]
 
-    def _rows(self, condition: str, *values: str | int) -> list[Row]:
-        select = "SELECT key, raw, mode, filename, value FROM Cache WHERE"
-        return [*map(Row._make, self.all(f"{select} {condition}", *values))]
+    def _rows(self, of: str, *values: str | int) -> dict[int, Row]:
+        """Return the rows with one of the values in a column, by row number."""
+        places = ", ".join("?" * len(values))
+        columns = "rowid, key, raw, mode, filename, value"
+        found = self.all(f"SELECT {columns} FROM Cache WHERE {of} IN ({places})", *values)  # noqa: S608
+        return {cells[0]: Row._make(cells[1:]) for cells in found}
 
     def records(self) -> Iterator[Row]:
         """Yield the rows of all records by key."""
-        return map(self.row, self._numbers(f"WHERE {_IS_RECORD} ORDER BY key"))
+        numbers = self._numbers(f"WHERE {_IS_RECORD} ORDER BY key")
+        for start in range(0, len(numbers), _PORTION):
+            portion, found = numbers[start : start + _PORTION], dict[int, Row]()
+            with suppress(StoreError):  # raised again by the row that cannot be read
+                found = self._rows("rowid", *portion)
+            yield from (found.get(number) or self.row(number) for number in portion)
 
     def salvaged(self) -> tuple[list[int], list[StoreError]]:
         """Return the numbers of all rows that keys or pages list, and why there are no more."""

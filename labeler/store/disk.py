@@ -108,8 +108,7 @@ class DiskStore(LabelStore):
         return self._writer
 
     def _find(self, *names: str) -> Any | None:  # noqa: ANN401 - as in the base
-        found = {row.key: row for row in self._database.named(*names)}
-        first = next(filter(None, map(found.get, names)), None)
+        first = self._database.first(*names)
         return first and self._decoded(first)
 
     def _decoded(self, row: Row) -> Any:  # noqa: ANN401 - as in the base

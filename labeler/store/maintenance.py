@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -28,7 +28,7 @@ from labeler.labels.record import (
 )
 from labeler.labels.retrieval_record import retrieval_of
 from labeler.store import DamagedRecord, decode_fully, misplaced, name_of
-from labeler.store.database import Database, damaged, error_code
+from labeler.store.database import Database, damaged
 from labeler.store.disk import DiskStore
 
 _QUEUED = 1000
@@ -111,35 +111,29 @@ class Imported:
 
 @dataclass
 class MergeResult(Imported, Reading):
-    """Counts of a merge, and faults of its sources; misplaced records were copied.
-
-    Attributes:
-        stores: stores that were read.
-    """
-
-    stores: int = 0
+    """Counts of a merge, and faults of its sources; misplaced records were copied."""
 
 
-def stores_in(path: str | Path) -> list[Path]:
-    """Return the label store in a folder, or those in its subfolders.
+def stores_in(*paths: str | Path) -> list[Path]:
+    """Return the label store in each folder, or those in its subfolders, each once.
 
     Raises:
-        UsageError: there is none.
+        UsageError: a folder has none.
     """
-    folder = Path(path)
-    if is_store(folder):
-        return [folder]
-    inside = sorted(folder.iterdir()) if folder.is_dir() else []
-    found = [one for one in inside if is_store(one)]
-    if not found:
-        raise UsageError(
-            f"no label store in {folder} or the folders inside it; name the folder that "
-            "'labeler label --store' wrote to (by default .labeler)"
-        )
-    return found
+    found: dict[Path, None] = {}
+    for folder in map(Path, paths):
+        inside = sorted(folder.iterdir()) if folder.is_dir() else []
+        stores = [folder] if is_store(folder) else [one for one in inside if is_store(one)]
+        if not stores:
+            raise UsageError(
+                f"no label store in {folder} or the folders inside it; name the folder that "
+                "'labeler label --store' wrote to (by default .labeler)"
+            )
+        found |= dict.fromkeys(stores)
+    return [*found]
 
 
-def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult:
+def merge_stores(sources: Iterable[Path], into: str | Path) -> MergeResult:
     """Copy the content of other stores into one; the sources are not changed.
 
     A key that the target already has keeps its first record, and its failure. Merging again changes
@@ -148,24 +142,21 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
     store into a new one rescues its sound records.
 
     Args:
-        sources: stores, or folders of stores.
+        sources: folders of stores.
         into: the target store's folder; created if missing.
 
     Raises:
-        UsageError: one of the sources is the target, or no store.
+        UsageError: one of the sources is the target.
         StoreError: a store cannot be read at all, or the target cannot be written.
     """
-    found = [store for source in sources for store in stores_in(source)]
-    target = Path(into)
+    target, found = Path(into), [*sources]
     if any(one.resolve() == target.resolve() for one in found):
         raise UsageError(f"{target} is the store to merge into: name the others")
     result = MergeResult()
     with DiskStore(target) as store:
-        for source in dict.fromkeys(found):
-            result.stores += 1
+        for source in found:
             with closing(Database(source.absolute())) as opened:
-                found_in = (outcome for _, outcome in result.rows(opened))
-                result.put(found_in, store)
+                result.put((outcome for _, outcome in result.rows(opened)), store)
     return result
 
 
@@ -280,23 +271,6 @@ class Found(Reading):
         self.rowids.append(rowid)
         self.kinds[kind] += 1
         self.keys.add(key)
-
-
-def exclusive_file(directory: Path) -> Database:
-    """Open the file of a store that nobody else has open, to delete rows.
-
-    Raises:
-        StoreError: someone else has it open, or it is not a store that may be written.
-    """
-    try:
-        return Database(directory.absolute(), "alone")
-    except StoreError as error:
-        if not error_code(error.__cause__).startswith("SQLITE_BUSY"):
-            raise
-        raise StoreError(
-            f"{directory} is in use by a run, a review or another command: end it, then "
-            "run this again; nothing was deleted"
-        ) from error
 
 
 def find_rows(database: Database, selection: RowSelection) -> Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -14,10 +15,13 @@ import pytest
 
 from browser.driving import PHONE, VIEWS, Visits, expect, faults, need_browser
 from labeler.data.corrections import Correction
+from labeler.evidence.units import Units
 from labeler.labels.record import LabelRecord
 from labeler.review.app import Address, listening, review_server
-from labeler.review.session import PlanReading, ReviewSession
+from labeler.review.plan_reading import PlanReading
+from labeler.review.session import ReviewSession
 from labeler.sentences.characters import visible
+from support.labeled import record
 from support.payloads import PAYLOADS, hostile_records
 from support.review_sessions import a_session, labels
 
@@ -480,12 +484,16 @@ def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -
     """Hostile texts stay texts; an answer is taken back; at the end the page says so."""
     plan, answers = tmp_path / "plan.csv", tmp_path / "answers.csv"
     hostile = [one for one in PAYLOADS if one.strip()][:2]
-    header = '{"goal": {"metric": "relevance", "within": 0.1}, "labels": ""}'
+    read = [record(id=text, documents=[[text]]) for text in hostile]
+    goal = {
+        "goal": {"metric": "relevance", "within": 0.1},
+        "labels": Units(read, "relevance").digest(),
+    }
     with plan.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["plan", "id", "sentence", "ask", "question", "text", "evidence"])
-        writer.writerows([header, text, "a", text, text, text, text] for text in hostile)
-    with served(PlanReading(plan, answers, "ann")) as address:
+        writer.writerow(["plan", "id", "sentence"])
+        writer.writerows([json.dumps(goal), text, "0a"] for text in hostile)
+    with served(PlanReading(plan, read, answers, "ann")) as address:
         page = visits.open(str(address), own=f"http://127.0.0.1:{address.port}/")
         expect(page.locator(".read")).to_have_text(visible(hostile[0]))
         assert faults(page) == []

@@ -97,7 +97,7 @@ MISTAKES = [
         for judge in ("embedded", "replay")
         for option in (
             *("--budget 5", "--requests-per-minute 60", "--tokens-per-minute 6000"),
-            *("--price 1,2", "--prices prices.json"),
+            "--price 1,2",
         )
     ),
     "label --judge embedded --engine ray -o x",

@@ -55,6 +55,12 @@ OPENED = judged({"The tower was opened in 1931.": ["0a"]})
         # Of two sentences it would be half, and of two unsupported ones neither decides alone.
         ("verdict_hangs_on_one", judged({"A b.": ["0a"], "C d.": [], "E f.": ["0b"]}), [("b",)]),
         ("verdict_hangs_on_one", judged({"A b.": ["0a"], "C d.": []}), []),
+        # A list of sources claims nothing, so no metric counts it.
+        (
+            "verdict_hangs_on_one",
+            judged({"A b.": ["0a"], "C d.": ["0b"], "E f.": ["0b"], "Sources: [1]": []}),
+            [],
+        ),
         ("verdict_hangs_on_one", judged({"A b.": ["0a"], "C d.": [], "E f.": []}), []),
         # Only what is missing is named; special strings are no sentences.
         (

@@ -19,7 +19,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks, fit_logistic, logit
 from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-from labeler.evidence.units import CERTIFIABLE, Answer, Item, Units
+from labeler.evidence.units import CERTIFIABLE, Answer, Item
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
 from support.command import Command
@@ -187,7 +187,9 @@ def test_rounding_does_not_contradict_the_verdict(
 ) -> None:
     """An end that is near the threshold has as many digits as show its side."""
     found = finished(make_plan(labels(20), Goal("adherence_fraction", at_least=0.9)))
-    assert shown in replace(found, value=interval[1], interval=interval).conclusion
+    conclusion = replace(found, value=interval[1], interval=interval).conclusion
+    assert shown in conclusion
+    assert f" {shown.split()[2]} % (" in conclusion  # the value, too
 
 
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
@@ -298,9 +300,9 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
     with pytest.raises(UsageError, match="another judge configuration"):
         make_plan([*labels(3), other.model_copy(update={"signature": signature})], goal)
     with pytest.raises(UnknownName, match="metric to certify"):
-        Units(labels(3), "context_precision")
+        Goal("context_precision", within=0.1)
     with pytest.raises(UnknownName, match="metric to certify"):
-        Units(labels(3), ["adherence"])  # type: ignore[arg-type]  # as a changed plan may have it
+        Goal(["adherence"], within=0.1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -344,7 +346,7 @@ def test_a_finished_plan_stays_finished(tmp_path: Path, labeler_command: Command
     assert (code, f"{len(again)} of {len(again)} answers agree" in out) == (0, True)
     unread = next(f"{one.id},a,yes\n" for one in records if (one.id, "a") not in drawn)
     for given, message in (
-        (unread, "it is finished"),
+        (unread, "is finished"),
         (lines[0].replace("yes", "no"), "in an earlier look"),
         (again[0] + again[0].replace("yes", "no"), "in an earlier look"),
     ):
@@ -458,6 +460,11 @@ def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> No
     assert "<script>x" not in found.save(tmp_path / "c.html").read_text()
     with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
         found.save(tmp_path / "c.pdf")
+    differ = found.second_read - found.second_agreed
+    assert f"60 sentences read, {differ} of {found.second_read} second answers differ." in str(
+        found
+    )
+    assert f"Digest of labels: {found.digests['labels']}" in str(found)  # below the table
 
 
 def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) -> None:
@@ -503,8 +510,13 @@ def test_other_files_are_not_plans(tmp_path: Path, content: str) -> None:
         read_plan(path, labels(3))
 
 
-def test_answers_of_another_type_are_refused() -> None:
-    """They are readings; a dictionary of answers goes to the certificate."""
-    plan = make_plan(labels(6), Goal("adherence", within=0.2))
-    with pytest.raises(UsageError, match=r"Readings\(answers, second\), got \{\}"):
-        plan.after({})  # type: ignore[arg-type]
+def test_answers_of_a_spreadsheet_are_explained(tmp_path: Path) -> None:
+    """An id that lost its zeros, and a file that is not text, are named as such."""
+    own = [record(id=f"{n:03}") for n in range(3)]
+    plan = make_plan(own, Goal("adherence", within=0.1))
+    with pytest.raises(UsageError, match="no label has this id; a spreadsheet"):
+        plan.certificate({("1", "a"): True})
+    with pytest.raises(UsageError, match="did not draw"):
+        plan.certificate({1: True})  # type: ignore[dict-item]
+    with pytest.raises(UsageError, match="as which a spreadsheet can be saved"):
+        read_answers(tmp_path / "answers.xlsx", plan)

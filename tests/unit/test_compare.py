@@ -428,6 +428,7 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
             "A: outcome 2: record 'row-1' has another answer",
         ),
         ([row(1)], [row(2)], {}, r"1 label \('row-1'\).*'row-2'.*joined by id"),
+        ([lost(1)], [row(1)], {}, r"A: no label: 1 record failed \(1 refusal\)"),
         ([row(1)], [row(1, question="Why?")], {}, r"1 in question.*\(id_from\)$"),
         ([row(1)], [score_record(4)] * 2, {}, "B: no labels, but 2 records of kind 'score'"),
         ([row(1)], [row(1)], {"level": 95}, "level"),

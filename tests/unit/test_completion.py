@@ -96,18 +96,6 @@ def test_a_stream_of_any_pieces_is_read(deltas: list[object]) -> None:
     assert isinstance(parse_completion(body.encode()).content, str)
 
 
-def test_other_choices_are_counted() -> None:
-    """The first choice is the answer; that others were left out is a repair."""
-    made = completion('{"a": 1}')
-    made["choices"].append({"index": 1, "message": {"content": "Another one."}})
-    read = parse_completion(json.dumps(made).encode())
-    assert (read.content, read.repairs) == ('{"a": 1}', ("other_choices",))
-    chunks = ({"index": n, "delta": {"content": f'{{"a": {n}}}'}} for n in (1, 0))
-    lines = (f"data: {json.dumps({'choices': [chunk]})}\n\n" for chunk in chunks)
-    read = parse_completion("".join(lines).encode())
-    assert (read.content, read.repairs) == ('{"a": 0}', ("other_choices",))
-
-
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 
@@ -170,6 +158,37 @@ def test_tokens_are_counted_where_servers_count_them(
     """A count of another type is none; without both counts the usage is unknown."""
     usage, _ = counts_of({"prompt_tokens": 100, "completion_tokens": 9, **counted})
     assert (usage and usage.cached_tokens) == cached
+
+
+@pytest.mark.parametrize(
+    ("counted", "usage"),
+    [
+        ({"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
+        ({"input_tokens": 3, "output_tokens": 9}, (3, 9, 0, 0)),
+        (
+            {"input_tokens": 3, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 2}},
+            (3, 9, 2, 0),
+        ),
+        (
+            {"input_tokens": 3, "output_tokens": 9, "cache_read_input_tokens": 2,
+             "cache_creation_input_tokens": 4},
+            (9, 9, 2, 4),
+        ),
+        ({"inputTokens": 3, "outputTokens": 9, "cacheReadInputTokens": 2}, (5, 9, 2, 0)),
+        (
+            {"promptTokenCount": 3, "candidatesTokenCount": 4, "thoughtsTokenCount": 5,
+             "cachedContentTokenCount": 2},
+            (3, 9, 2, 0),
+        ),
+    ],
+)  # fmt: skip
+def test_tokens_are_counted_under_the_names_of_other_apis(
+    counted: dict[str, Any], usage: tuple[int, ...]
+) -> None:
+    """Tokens of the prompt and the answer, of them cached, and written to the cache."""
+    found, _ = counts_of(counted)
+    assert found is not None
+    assert tuple(found.model_dump().values()) == usage
 
 
 def place(score: str, other: str, logprob: float = -0.5) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def test_names_with_colons_that_import_nothing_stay_allowed(
 
 def test_every_option_that_writes_a_file_is_for_the_command_line() -> None:
     """An option whose help speaks of a file either reads it, or no file can set it."""
-    reads = {"ca_file", "extra_body", "prices", "recorded", "criteria", "against"}
+    reads = {"ca_file", "extra_body", "recorded", "criteria", "against"}
     reads |= {"part_rows", "github", "prompt", "instructions"}  # github's is that of the runner
     root: Any = get_command(app)
     for name in (*_COMMANDS, "check", "score", "similarity"):

@@ -307,10 +307,13 @@ def test_an_answer_of_a_model_next_to_its_messages_is_the_response() -> None:
     """As logs of requests have it."""
     answer = {"choices": [{"index": 0, "message": ANSWERED}]}
     row = {"messages": [*TURNS, ASKED], "context": ROW["documents"], "response": answer}
-    other = row | {"messages": [*TURNS, ASKED, ANSWERED], "response": {"seconds": 3}}
-    for read in (one.content for one in labeler.open_rows([row, other])):
-        assert isinstance(read, Example), read.message
-        assert [read.question, read.response] == [ASKED["content"], ANSWERED["content"]]
+    whole = {"messages": [*TURNS, ASKED, ANSWERED]}
+    rows = [row, row | whole | {"response": {"seconds": 3}}, row | whole]
+    read = [one.content for one in labeler.open_rows(rows)]
+    for one in read:
+        assert isinstance(one, Example), one.message
+        assert [one.question, one.response] == [ASKED["content"], ANSWERED["content"]]
+    assert len({str(one.history) for one in read}) == 1  # type: ignore[union-attr]
 
 
 def test_columns_that_messages_replace_stay_metadata() -> None:

@@ -26,11 +26,10 @@ from labeler.judges.tokens import (
     TokenCounter,
     answer_tokens,
 )
-from labeler.labeling.estimate import ENOUGH_LABELS, Unasked, cache_rules, estimate
+from labeler.labeling.estimate import ENOUGH_LABELS, Unasked, estimate
 from labeler.labeling.estimates import Estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.labels.answers import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.plugins.ragbench import read_ragbench
 from labeler.store import LabelStore, MemoryStore
@@ -148,45 +147,18 @@ def with_spec(model: str, judge: str = "openai", **settings: Any) -> LabelTasks:
     return label_tasks(Unasked(spec_of(model, settings, judge)), LabelOptions())
 
 
-def dollars(found: Estimate) -> tuple[Decimal, Decimal | None, Decimal | None]:
-    """What a run is expected to cost, and how much a cache saves or costs more."""
-    cost = found.online
-    assert cost is not None
-    cached, written = (one and one - cost.expected for one in (cost.cached, cost.written))
-    return cost.expected, cached, written
-
-
 PAID = Decimal("0.013022")
 """6,022 prompt tokens at 1 dollar a million, 700 of answers at 10."""
-SAVED, DEARER, MARKED = Decimal("-0.001728"), Decimal("0.0015055"), Decimal("0.00050175")
 
 
-@pytest.mark.parametrize(
-    ("how", "price", "saved", "dearer", "cacheable"),
-    [
-        (HOW, "1,10", None, None, 1920),
-        # 1,920 of 2,007 tokens, once, at a tenth of the price.
-        (HOW, "1,10,0.1", SAVED, None, 1920),
-        # Every prompt token a quarter dearer, and nothing read.
-        (HOW, "1,10,0.1,1.25", SAVED, DEARER, 1920),
-        # 2,007 tokens a quarter dearer once; the second prompt reads all of them at a tenth.
-        (with_spec("gpt-5.6"), "1,10,0.1,1.25", MARKED - Decimal("0.0018063"), 2 * MARKED, SAME),
-        # Unmarked prompts are written and never read: all 6,022 tokens a quarter dearer.
-        (with_spec("gpt-5.6", prompt_cache="off"), "1,10,0.1,1.25", None, DEARER, 0),
-        (with_spec("gpt-5.6", prompt_cache="key"), "1,10,0.1,1.25", None, DEARER, 0),
-    ],
-)
-def test_the_expected_cost_is_tokens_times_price(
-    how: LabelTasks, price: str, saved: Decimal | None, dearer: Decimal | None, cacheable: int
-) -> None:
-    """A cache serves the second prompt on; where it saves or costs nothing it is not told of."""
+@pytest.mark.parametrize(("how", "price"), [(HOW, "1,10"), (with_spec("gpt-5.6"), "1,10,0.1,1.25")])
+def test_the_expected_cost_is_tokens_times_price(how: LabelTasks, price: str) -> None:
+    """As if the provider cached nothing; half in a batch of OpenAI."""
     found = reckon([row(1), row(2)], how=how, price=price)
-    assert dollars(found) == (PAID, saved, dearer)
-    assert found.prompt.cacheable == cacheable
-    if how is not HOW:
-        assert found.batch is not None
-        assert found.batch.expected == PAID / 2
-    assert dollars(reckon([row(1)], how=HOW, price=price))[1] is None
+    assert found.online is not None
+    assert found.online.expected == PAID
+    assert (found.prompt.total, found.prompt.same) == (2 * PROMPT, SAME)
+    assert (found.batch and found.batch.expected) == (None if how is HOW else PAID / 2)
 
 
 def test_a_judge_without_batches_has_no_cost_of_one() -> None:
@@ -194,15 +166,6 @@ def test_a_judge_without_batches_has_no_cost_of_one() -> None:
     found = reckon([row(1)], how=with_spec("m", judge="anthropic"))
     assert found.online is not None
     assert found.batch is None
-
-
-@pytest.mark.parametrize(
-    ("same", "expected"), [(0, 0), (1023, 0), (1024, 1024), (1151, 1024), (1152, 1152)]
-)
-def test_a_prefix_is_cached_in_steps(same: int, expected: int) -> None:
-    """From 1,024 tokens on, 128 by 128; exactly where its end is marked."""
-    assert cache_rules(spec_of("gpt-5.5", {})).cacheable(same) == expected
-    assert cache_rules(spec_of("gpt-5.6", {})).cacheable(same) == (same if expected else 0)
 
 
 def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
@@ -308,16 +271,14 @@ def profiled(profile: str) -> LabelTasks:
 
 
 def test_each_row_is_reckoned_with_the_profile_that_it_is_asked_for() -> None:
-    """Its prompt, its schema, its answer; and each profile's first prompt fills a cache."""
+    """Its prompt, its schema, its answer."""
     rows = [row(1), row(2), row(3, reference="It is high."), row(4, reference="So.")]
-    found = reckon(rows, how=profiled("auto"), price="1,10,0.1")
+    found = reckon(rows, how=profiled("auto"))
     assert found.profiles == {"claims": 2, "reference": 2}
-    assert (found.prompt.total, found.prompt.same_total) == (4 * PROMPT, 4 * SAME)
+    assert (found.prompt.total, found.prompt.same) == (4 * PROMPT, SAME)
     assert found.answers.expected == 2 * answer_tokens(1, "claims") + 2 * answer_tokens(
         1, "reference", 1
     )
-    assert found.online is not None
-    assert found.online.cached == found.online.expected - 2 * Decimal("0.001728")
 
 
 def test_rows_without_a_reference_are_not_reckoned_where_one_is_needed() -> None:
@@ -387,27 +348,6 @@ def test_scripts_read_the_estimate_as_json(command: Run) -> None:
     assert found["price"] == "--price 1,10"
     expected = found["prompt"]["total"] + 10 * found["answers"]["expected"]
     assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
-
-
-def test_profiles_are_compared_on_the_same_rows(command: Run) -> None:
-    """In a table, and for scripts as one estimate a profile: each costs more than the last."""
-    code, out, err = command(EXAMPLES, "--model", "gpt-4o", "--each-profile")
-    assert (code, err) == (0, "")
-    lines = [line.split() for line in out.splitlines()]
-    named = {line[0]: line[1] for line in lines if line and line[0] in ("auto", *PROFILES)}
-    assert named == {"trace": "14", "claims": "14", "reference": "7", "auto": "14"}
-    assert "no_reference 7" in out
-    _, out, _ = command(EXAMPLES, "--model", "gpt-4o", "--each-profile", "--json")
-    found = json.loads(out)
-    cost = {name: Decimal(one["online"]["expected"]) for name, one in found.items()}
-    assert cost["trace"] < cost["claims"] < cost["auto"]
-
-
-def test_profiles_are_compared_by_their_own_prompts(command: Run) -> None:
-    """One prompt does not fit all."""
-    code, _, err = command(EXAMPLES, "--model", "m", "--each-profile", "--prompt", "trace/v1")
-    assert code == 2
-    assert "leave --prompt out" in err
 
 
 def test_an_unknown_price_is_asked_for(command: Run) -> None:

@@ -376,6 +376,17 @@ def test_rows_that_fit_two_presets_stop_with_both_names() -> None:
     assert late.content.reason == "ambiguous_columns"
 
 
+@pytest.mark.parametrize("other", ["model_answer", "prediction", "result", "response_a"])
+def test_an_answer_next_to_a_clearer_response_stops_with_both(other: str) -> None:
+    """In data sets it is the right one; either mapping reads the row."""
+    row = {"question": "Q?", "context": [{"text": "D."}], "answer": "Right.", other: "R."}
+    first, last = {"response": other, "reference": "answer"}, {"response": "answer"}
+    with pytest.raises(UsageError, match=f"columns={first} or columns={last}"):
+        list(open_rows([row]))
+    read = [only(row, **columns) for columns in (first, last)]
+    assert [(one.response, one.reference) for one in read] == [("R.", "Right."), ("Right.", None)]
+
+
 def test_rows_with_the_fields_own_names_need_no_preset() -> None:
     """Columns of other systems next to them stay metadata, in any order of the rows."""
     plain, other = PLAIN | SYSTEMS["deepeval"], SYSTEMS["ragas"]
@@ -392,6 +403,9 @@ def test_columns_that_are_named_count_more_than_a_preset(rows: Path) -> None:
     columns = {"question": "query", "documents": "docs", "response": "said"}
     (found,) = open_rows(rows, id_from="n", columns=columns)
     assert found.content.id == "1"
+    first, second = open_rows([PLAIN | {"n": 7}, PLAIN], columns={"id": "n"})
+    assert first.content.id == "7"
+    assert second.lacks == {"id"}  # a digest would name it without a word
 
 
 @pytest.mark.parametrize(

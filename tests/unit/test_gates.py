@@ -174,6 +174,7 @@ def test_labels_that_all_lack_the_fields_miss_the_gate() -> None:
             "needs"
         ),
     )
+    assert "(claim_f1) (3 needs_reference); labels of profile reference" in str(verdict)
     sides = zip(two_profiles(reference=1, trace=2), "xxy", strict=True)
     found = [relabeled(one, {"metadata": {"t": t}}) for one, t in sides]
     grouped = verdicts(found, "claim_f1", at_least=0.2, by="t")

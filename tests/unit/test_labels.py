@@ -19,6 +19,7 @@ from labeler.labels.answering import RunCost
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.sentences.characters import visible
 from support.labeled import record
+from support.scored import record as score_record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 HOSTILE = "\u202e\x1b[31m<img src=x onerror=alert(1)>\n" + "x" * 5_000
@@ -313,6 +314,8 @@ def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_p
     path = tmp_path / "mixed.jsonl"
     path.write_text(f"\ufeff{json.dumps(lines[0])}\n\n{score}\n{reordered}\n")
     assert labeler.load(path) == labels[:2]
+    path.write_text(f"{labels[0].model_dump_json()}\n{score_record().model_dump_json()}\n")
+    assert {row.metric.kind for row in labeler.load(path).summary()} == {"label"}
     path.write_text(f"{score}\n")
     with pytest.raises(UsageError, match="no labels; numbers of other records"):
         labeler.load(path)

@@ -14,7 +14,7 @@ from labeler.calculators.intervals import Intervals
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.version import __version__
 from support.command import Command
-from support.labeled import claims_output, record, says
+from support.labeled import claims_output, failure, record, says
 from support.records import sample_failure
 from support.samples import signature
 from support.scored import record as score_record
@@ -114,6 +114,12 @@ def test_scores_next_to_labels_are_printed_too(
         row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]
     }
     assert ("tone" in unreadable, "relevance" in unreadable) == (first != "label", first == "label")
+
+
+def test_failed_rows_have_their_reasons(labeler_command: Command, tmp_path: Path) -> None:
+    """Below the table, also where no row has a label."""
+    path = written(tmp_path / "l.jsonl", [failure("a"), failure("b")])
+    assert "\nfailed: 2 refusal\n" in labeler_command("metrics", path)[1]
 
 
 def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_path: Path) -> None:

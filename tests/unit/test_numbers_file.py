@@ -237,6 +237,21 @@ def test_an_edited_file_is_an_error(
 
 
 @pytest.mark.parametrize(
+    ("column", "cell"), [("key", {}), ("versions", 2.5), ("copies", [1]), ("id", ["a"])]
+)
+def test_a_cell_of_another_type_is_an_error(
+    column: str, cell: object, files: tuple[Path, dict[str, Path]], labeler_command: Command
+) -> None:
+    """JSON can hold in a cell what no numbers file has."""
+    lines = files[1]["jsonl"].read_text("utf-8").splitlines()
+    lines[0] = json.dumps(json.loads(lines[0]) | {column: cell})
+    path = Path("edited.jsonl")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    code, out, err = labeler_command("metrics", path)
+    assert (code, out, f"{path} is not a numbers file: column {column!r}" in err) == (2, "", True)
+
+
+@pytest.mark.parametrize(
     "lost", ["ator", "relevance.numerator", "question_group", "answered", "documents"]
 )
 def test_a_file_without_some_columns_is_an_error(

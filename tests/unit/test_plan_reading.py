@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +14,47 @@ from starlette.testclient import TestClient
 
 from labeler.errors import UsageError
 from labeler.evidence import plan_files
+from labeler.evidence.units import Units
+from labeler.labels.record import LabelRecord
 from labeler.review.access import PlanAnswer
 from labeler.review.app import review_app
-from labeler.review.session import PlanReading
+from labeler.review.plan_reading import PlanReading
+from labeler.sentences.characters import visible
+from support.labeled import record
 from support.payloads import PAYLOADS
 
 ROWS = [("r1", "a"), ("r1", "b"), ("r2", "a")]
+LABELS = [record(id="r1"), record(id="r2")]
+GOAL = {"metric": "adherence_fraction", "within": 0.1}
 
 
-def _plan(folder: Path, rows: list[dict[str, str]] | None = None, **facts: Any) -> Path:
+def _header(**facts: Any) -> str:
+    """A quoted cell of a plan."""
+    return json.dumps(json.dumps({"goal": GOAL | facts, "labels": ""})).replace('\\"', '""')
+
+
+def _plan(
+    folder: Path,
+    rows: list[dict[str, str]] | None = None,
+    labels: Sequence[LabelRecord] = LABELS,
+    **facts: Any,
+) -> Path:
     """Write a plan; by default of three sentences."""
     rows = rows or [{"id": one, "sentence": key, "text": f"{one}{key}"} for one, key in ROWS]
     path = folder / "plan.csv"
-    goal = {"metric": "adherence_fraction", "within": 0.1} | facts
-    header = json.dumps({"goal": goal, "labels": ""})
+    header = json.dumps({"goal": GOAL | facts, "labels": Units(labels, "relevance").digest()})
     with path.open("w", newline="") as file:
         names = dict.fromkeys([*(name for row in rows for name in row), "answer"])
         writer = csv.DictWriter(file, ["plan", *names])
         writer.writeheader()
         writer.writerows({"plan": header, "answer": ""} | row for row in rows)
     return path
+
+
+def _read(
+    plan: Path, annotator: str = "ann", labels: Sequence[LabelRecord] = LABELS
+) -> PlanReading:
+    return PlanReading(plan, labels, plan.parent / "answers.csv", annotator)
 
 
 def _answers(path: Path) -> list[tuple[str, ...]]:
@@ -60,11 +82,11 @@ def test_each_answer_is_in_the_file_at_once_and_the_next_open_sentence_follows(
 ) -> None:
     """Another session goes on where the first one ended; an answer can be taken back."""
     plan, path = _plan(tmp_path), tmp_path / "answers.csv"
-    first = PlanReading(plan, path, "ann")
+    first = _read(plan, "ann")
     after = _say(first, 1, "no")
     assert (after["left"], after["next_open"]) == (2, 2)
     assert _answers(path) == [("r1", "a", "", ""), ("r1", "b", "no", "ann"), ("r2", "a", "", "")]
-    again = PlanReading(plan, path, "ben")
+    again = _read(plan, "ben")
     assert again.overview()["next_open"] == 0
     _say(again, 0, "yes")
     _say(again, 2, "yes")
@@ -76,7 +98,7 @@ def test_each_answer_is_in_the_file_at_once_and_the_next_open_sentence_follows(
 def test_two_people_read_one_plan_at_once(tmp_path: Path) -> None:
     """Neither loses an answer, nor overwrites one unseen."""
     plan, path = _plan(tmp_path), tmp_path / "answers.csv"
-    ann, ben = (PlanReading(plan, path, name) for name in ("ann", "ben"))
+    ann, ben = (_read(plan, name) for name in ("ann", "ben"))
     late = _message(ben, 0, "no")
     _say(ann, 0, "yes")
     _say(ben, 1, "no")
@@ -97,7 +119,7 @@ def test_only_sentences_of_the_present_look_are_read(tmp_path: Path) -> None:
         {"look": "2", "reading": "1", "id": "r2", "sentence": "a", "text": "t"},
         {"look": "2", "reading": "2", "id": "r1", "sentence": "a", "text": "t"},
     ]
-    reading = PlanReading(_plan(tmp_path, rows), tmp_path / "answers.csv", "ann")
+    reading = _read(_plan(tmp_path, rows))
     assert [reading.show(place)["again"] for place in range(2)] == [False, True]
     _say(reading, 1, "no")
     given = [answer for _, _, answer, _ in _answers(tmp_path / "answers.csv")]
@@ -112,7 +134,7 @@ def test_the_answers_are_those_of_the_metric(
     tmp_path: Path, metric: str, choices: list[str]
 ) -> None:
     """Completeness is about relevant sentences only."""
-    reading = PlanReading(_plan(tmp_path, metric=metric), tmp_path / "answers.csv", "ann")
+    reading = _read(_plan(tmp_path, metric=metric))
     assert reading.choices == choices
     if "not relevant" not in choices:
         with pytest.raises(HTTPException, match="yes, no"):
@@ -124,7 +146,7 @@ def test_an_answer_that_cannot_be_written_is_not_shown_as_saved(
 ) -> None:
     """A full disk loses no earlier answer either."""
     path = tmp_path / "answers.csv"
-    reading = PlanReading(_plan(tmp_path), path, "ann")
+    reading = _read(_plan(tmp_path))
     _say(reading, 0, "yes")
 
     def full(_: object) -> None:
@@ -137,11 +159,31 @@ def test_an_answer_that_cannot_be_written_is_not_shown_as_saved(
     assert _answers(path)[0][2] == "yes"
 
 
+def test_texts_are_those_of_the_labels(tmp_path: Path) -> None:
+    """A stranger's plan shows no text of its own, and no sentence that the labels lack."""
+    rows = [{"id": "r1", "sentence": "a", "ask": "Is it blue?", "text": "x", "evidence": "y"}]
+    reading = _read(_plan(tmp_path, rows))
+    texts, example = reading.show(0)["texts"], LABELS[0].example
+    assert texts["ask"] == "Do the documents support the sentence?"
+    assert texts["text"] == example.response[0].text
+    assert texts["evidence"] == example.documents[0][0].text
+    every = [one.text for document in example.documents for one in document]
+    assert texts["documents"] == "\n".join(every)
+    _say(reading, 0, "yes")
+    assert example.response[0].text in (tmp_path / "answers.csv").read_text()
+    for strange in ({"id": "r9", "sentence": "a"}, {"id": "r1", "sentence": "z"}):
+        with pytest.raises(UsageError, match=r"plan\.csv:2: the labels have no sentence"):
+            _read(_plan(tmp_path, [strange]))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("id,sentence,text\nr1,a,t\n", "no column 'plan'"),
-        ("plan,id,sentence,text\n{},r1,a,t\n", "not a plan"),
+        ("plan,id,sentence,text\n{},r1,a,t\n", "plan.csv: not a plan: goal"),
+        (f"plan,id,sentence\n{_header(within=2)},r1,a\n", "plan.csv: not a plan: within and"),
+        (f"plan,id,sentence\n{_header(metric='x')},r1,a\n", "plan.csv: not a plan: .*'x'"),
+        (f"plan,id,sentence\n{_header(more=1)},r1,a\n", "plan.csv: not a plan: goal.more"),
         ("plan,id,sentence,text\n", "not a plan"),
         ("", "plan.csv"),
     ],
@@ -150,14 +192,14 @@ def test_what_is_no_plan_is_rejected(tmp_path: Path, text: str, message: str) ->
     """By file and what is missing."""
     (tmp_path / "plan.csv").write_text(text)
     with pytest.raises(UsageError, match=message):
-        PlanReading(tmp_path / "plan.csv", tmp_path / "answers.csv", "ann")
+        _read(tmp_path / "plan.csv")
 
 
 def test_a_plan_without_an_open_sentence_is_rejected(tmp_path: Path) -> None:
     """All its answers are of earlier looks."""
     rows = [{"look": "", "id": "r1", "sentence": "a", "text": "t", "answer": "yes"}]
     with pytest.raises(UsageError, match="no sentence to read; give the file that certify wrote"):
-        PlanReading(_plan(tmp_path, rows), tmp_path / "answers.csv", "ann")
+        _read(_plan(tmp_path, rows))
 
 
 def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
@@ -165,23 +207,26 @@ def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "answers.csv"
     path.write_text("id,sentence,answer\nr8,a,\nr9,a,yes\n")
     with pytest.raises(UsageError, match=r"has sentence 'a' of 'r9', which .*plan.csv does not"):
-        PlanReading(_plan(tmp_path), path, "ann")
+        _read(_plan(tmp_path))
     assert "r9" in path.read_text()
 
 
 def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: Path) -> None:
     """Texts come back as written, formulas stay inert in the file, foreign messages fail."""
-    rows = [{"id": f"={text}", "sentence": "a", "text": text} for text in PAYLOADS if text.strip()]
+    texts = [text for text in PAYLOADS if text.strip()][:3]
+    labels = [record(id=f"={text}", documents=[[text], [text]]) for text in texts]
+    rows = [{"id": one.id, "sentence": "0a"} for one in labels]
     path = tmp_path / "answers.csv"
-    reading = PlanReading(_plan(tmp_path, rows[:3]), path, "ann")
+    reading = _read(_plan(tmp_path, rows, labels, metric="relevance"), labels=labels)
     home, complaints = "http://127.0.0.1:8123", list[str]()
     app = review_app(reading, port=8123, token="t", on_error=complaints.append)  # noqa: S106
     client = TestClient(app, base_url=home)
     ours = {"Authorization": "Bearer t", "Origin": home, "Content-Type": "application/json"}
     assert client.get("/api/records/0").status_code == 401
     assert "default-src 'none'" in client.get("/").headers["content-security-policy"]
-    texts = client.get("/api/records/0", headers=ours).json()["texts"]
-    body = {"id": texts["id"], "sentence": "a", "answer": "yes", "before": ""}
+    shown = client.get("/api/records/0", headers=ours).json()["texts"]
+    assert shown["text"] == visible(texts[0])
+    body = {"id": shown["id"], "sentence": "0a", "answer": "yes", "before": ""}
     for wrong, status in (
         (body | {"answer": "maybe"}, 422),
         (body | {"id": "r9"}, 409),
@@ -193,5 +238,5 @@ def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: P
     assert client.post("/api/records/0", json=body, headers=ours).status_code == 200
     assert client.get("/api/records/9", headers=ours).status_code == 404
     assert _answers(path)[0][0].startswith("'=")
-    assert PlanReading(tmp_path / "plan.csv", path, "ann").show(0)["answer"] == "yes"
+    assert _read(tmp_path / "plan.csv", labels=labels).show(0)["answer"] == "yes"
     assert complaints == []

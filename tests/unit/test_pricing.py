@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,9 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.errors import UsageError
 from labeler.judges import tokens
-from labeler.judges.pricing import Price, Rates, file_price, find_price, given_price, price_of
+from labeler.judges.pricing import Price, Rates, find_price, given_price, price_of
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     REPLY_FRAME,
@@ -208,85 +206,11 @@ def test_a_price_can_be_stated(text: str, expected: tuple[str, str, str, str]) -
     assert given_price(text).tiers == (rates(*expected),)
 
 
-def price_file(folder: Path, content: object) -> Path:
-    """A file of prices."""
-    path = folder / "prices.json"
-    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    return path
-
-
-def test_a_file_can_price_models(tmp_path: Path) -> None:
-    """Prices as text or as numbers are exact; the source names the date, an error the file."""
-    entry = '{"input": "0.25", "output": 2.1, "cached_input": 0.025, "cache_write": null}'
-    path = price_file(tmp_path, '{"as_of": "2026-11-01", "models": {"m": ' + entry + "}}")
-    price = file_price(path, "m")
-    assert price.tiers == (rates("0.25", "2.1", "0.025", "0.25"),)
-    assert price.source == f"{path}, as of 2026-11-01"
-    with pytest.raises(UsageError, match=r"cannot read .*absent.json: No such file"):
-        file_price(tmp_path / "absent.json", "m")
-
-
-GOOD = {"input": "1", "output": "2"}
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        ("{", "was truncated"),
-        ("[" * 100_000, "Expected `object`"),
-        ("[]", "Expected `object`, got `array`; such a file is"),
-        ({"models": {"m": GOOD}}, "missing required field `as_of`"),
-        ({"as_of": "1 Nov 2026", "models": {"m": GOOD}}, r"date - at `\$.as_of`"),
-        ({"as_of": 20261101.5, "models": {"m": GOOD}}, "Expected `date`, got `float`"),
-        (
-            {"as_of": "2026-11-01", "models": ["m"]},
-            r"Expected `object`, got `array` - at `\$.models`",
-        ),
-        ({"as_of": "2026-11-01", "models": {"m": GOOD}, "x": 1}, "unknown field `x`"),
-        ({"as_of": "2026-11-01", "models": {"n": GOOD}}, "models has no 'm'; it has 'n'"),
-        ({"as_of": "2026-11-01", "models": {"m": 1}}, r"models\['m'\]: Expected `object`"),
-        ({"as_of": "2026-11-01", "models": {"m": {"input": 1}}}, "missing required field `output`"),
-        (
-            {"as_of": "2026-11-01", "models": {"m": {**GOOD, "cached_input": -1}}},
-            r"models\['m'\].cached_input must be .* got -1",
-        ),
-        ({"as_of": "2026-11-01", "models": {"m": {**GOOD, "inptu": 1}}}, "unknown field `inptu`"),
-        (
-            '{"as_of": "2026-11-01", "models": {"m": {"input": NaN, "output": 1}}}',
-            "JSON is malformed",
-        ),
-        (
-            '{"as_of": "2026-11-01", "models": {"m": {"input": true, "output": 1}}}',
-            r"got `bool` - at `\$.input`",
-        ),
-        ('{"as_of": "2026-11-01", "models": {"m": {"input": 1e999, "output": 1}}}', r"got 1E\+999"),
-    ],
-)
-def test_a_faulty_file_of_prices_is_refused_by_field(
-    tmp_path: Path, content: object, told: str
-) -> None:
-    """The file is named, and the field that is wrong."""
-    path = price_file(tmp_path, content)
-    with pytest.raises(UsageError, match=told) as refused:
-        file_price(path, "m")
-    assert str(path) in str(refused.value)
-
-
-def test_prices_come_from_one_place(tmp_path: Path) -> None:
-    """Stated, else from the file, else from the table; both at once are refused."""
-    path = str(price_file(tmp_path, {"as_of": "2026-11-01", "models": {"gpt-4o": GOOD}}))
-    found = [
-        find_price("gpt-4o", given="7,8"),
-        find_price("gpt-4o", file=path),
-        find_price("gpt-4o"),
-    ]
-    assert [price and price.source.split(" ")[0] for price in found] == [
-        "--price",
-        f"{path},",
-        "genai-prices",
-    ]
-    with pytest.raises(UsageError, match="give one of them"):
-        find_price("gpt-4o", given="7,8", file=path)
+def test_a_stated_price_comes_before_the_table() -> None:
+    """The source says which it is."""
+    found = [find_price("gpt-4o", given="7,8"), find_price("gpt-4o")]
+    sources = [price and price.source.split(" ")[0] for price in found]
+    assert sources == ["--price", "genai-prices"]
 
 
 GUESS = TokenCounter()

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from labeler.calculators.tables import worst_records
 from labeler.labels.answers import PROFILES, GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord
-from labeler.report.views import print_outcome
+from labeler.report.views import outcome_text, print_outcome
 from labeler.sentences.example import key_sentences
-from support.labeled import claims_output, compared, expects, record, reference_output, says
+from support.labeled import (
+    claims_output,
+    compared,
+    expects,
+    listing_sources,
+    record,
+    reference_output,
+    says,
+)
 from support.samples import keyed_example, pieces, request
 
 HOSTILE = "Paris.\x1b[31m \u202e[bold]red[/bold]"
@@ -94,6 +103,21 @@ def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
     assert "\x1b[31m" not in out
     assert "\u202e" not in out
     assert out.count("[bold]red[/bold]") == 3
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (record(support={"a": ["0a"], "b": []}, response=3), "1 of 3 sentences supported, 1 with"),
+        (listing_sources(record(support={"a": [], "b": ["0a"]})), "0 of 1 sentence supported"),
+        (record(support={}, response=1), "no verdict"),
+    ],
+)
+def test_the_heading_counts_sentences_as_metrics_do(made: LabelRecord, expected: str) -> None:
+    """Lists of sources count nowhere, and a sentence without a verdict is not supported."""
+    assert outcome_text(made).startswith(f"r1: {expected}")
+    worst = worst_records([made])
+    assert not worst or next(worst.lines()).startswith(f"r1: {expected}")
 
 
 def test_the_conversation_is_shown_before_the_question(capsys: pytest.CaptureFixture[str]) -> None:

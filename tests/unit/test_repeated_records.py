@@ -15,6 +15,7 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators.intervals import mean_interval
 from labeler.calculators.metrics_row import REPEATED, Identities, Identity
+from labeler.calculators.outcomes import Places
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
@@ -302,6 +303,16 @@ def test_many_identities_are_told_apart() -> None:
     assert not any(map(known.add, made))
     failed = {Identity.of(name, "judge", None).row for name in ("r1", "r500")}
     assert known.labeled(failed) == {Identity.of("r1", "judge", None).row}
+
+
+def test_origins_of_records_are_kept_in_runs() -> None:
+    """Lines one after the other, with gaps, of several files, of a store, and of a list."""
+    given = [*(f"a.jsonl:{n}" for n in (1, 2, 3, 7, 8)), *["store2"] * 3, "store2:4", "a.jsonl:4"]
+    given += [f"B: outcome {n}" for n in (1, 2, 2, 2, 3)]
+    places = Places()
+    for one in given:
+        places.append(one)
+    assert [places[n] for n in range(len(given))] == given
 
 
 @pytest.mark.parametrize(

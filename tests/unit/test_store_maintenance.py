@@ -20,8 +20,9 @@ from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.plugins.batch.folder import Results, batches
 from labeler.store import encode
+from labeler.store.database import Database
 from labeler.store.disk import DiskStore
-from labeler.store.maintenance import exclusive_file, merge_stores, stores_in
+from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
 from support.stored import failures_in
@@ -150,7 +151,7 @@ def test_a_store_in_use_is_refused(tmp_path: Path, labeler_command: Command, cre
     folder = filled(tmp_path / "s")
     with DiskStore(folder, create=create) as store:
         code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
-        assert (code, "is in use by a run" in err) == (2, True)
+        assert (code, "such as a run or a review: end it" in err) == (2, True)
         assert store.get(VICTIM.key) == VICTIM
 
 
@@ -272,7 +273,7 @@ def test_a_run_closes_the_store_that_it_made(tmp_path: Path) -> None:
     """Nothing waits for the garbage collector."""
     rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
     labels = labeler.label(rows, judge="embedded", store=tmp_path / "new", progress=False)
-    exclusive_file(tmp_path / "new").close()
+    Database(tmp_path / "new", "alone").close()
     assert len(labels) == 14
 
 
@@ -304,9 +305,9 @@ def test_a_merged_store_equals_one_that_all_was_saved_to(tmp_path: Path) -> None
     made(shards / "b", records[3:], failures)
     before = content(shards / "a")
     for new, present in ((6, 1), (0, 7)):
-        merged = merge_stores([shards], tmp_path / "all")
+        merged = merge_stores(stores_in(shards, shards), tmp_path / "all")
         assert content(tmp_path / "all") == content(one)
-        assert (merged.stores, merged.new, merged.present) == (2, new, present)
+        assert (merged.new, merged.present) == (new, present)
         assert merged.failures == bool(new)
         assert merged.differing == []
         assert merged.damaged == []

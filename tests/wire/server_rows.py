@@ -13,7 +13,7 @@ from wire.calls import Call
 from wire.connections import Wire
 from wire.damaged import label_text, sent, whole
 from wire.dialects import Fault, flat, google, minimax, nested
-from wire.fault_table import Row, answered, called, edited, responds
+from wire.fault_table import Row, answered, called, edited, raw_body, responds
 
 _AGAIN: dict[str, Any] = {"outcome": "transport", "requests": 3, "waits": (0, 0)}
 _FAILED, _NO_ANSWER = "the server failed", "the server sent a completion without an answer"
@@ -95,6 +95,7 @@ WAITS = {
         for words, seconds in {
             "retry after 26 seconds.": 26, "try again in 7.66s. Visit": 7.66,
             "try again in 0m59.5s": 59.5, "try again in 120ms.": 0.12, "try again in 5 minutes": 0,
+            "wait 36 seconds before retrying.": 36,
             "retry after 2026-12-01": 0,
         }.items()
     },
@@ -145,8 +146,24 @@ ACCOUNTS = {
         nested(412, "Account is suspended, possibly due to reaching the monthly spending limit"),
         "quota", _EMPTY,
     ),
-    "LiteLLM, budget": fails(
-        nested(400, "Budget has been exceeded!", "budget_exceeded"), "stop quota", _EMPTY
+    **{
+        f"{status}, {code}": fails(nested(status, "Exceeded", code), "stop quota", _EMPTY)
+        for status, code in (
+            (400, "budget_exceeded"), (403, "insufficient_user_quota"),  # LiteLLM, new-api
+            (403, "AccountOverdueError"),  # Volcengine
+        )
+    },
+    **{
+        f"401, {code}": fails(
+            nested(401, words, code), "permission", "the API key may not use this model"
+        )
+        for code, words in (
+            ("missing_scope", "Missing scopes: model.request"),
+            ("key_model_access_denied", "key not allowed to access model."),
+        )
+    },
+    "Portkey, 412": fails(
+        Fault(412, {"status": "failure", "message": "Usage limit exceeded"}), "quota", _EMPTY
     ),
     "Perplexity, 401": fails(
         nested(401, "You exceeded your quota", "insufficient_quota"), "stop quota", _EMPTY
@@ -182,6 +199,13 @@ ACCOUNTS = {
         Fault(400, {"code": "invalid-argument", "error": "Incorrect API key provided: xa***9."}),
         "authentication", _KEY,
     ),
+    **{
+        f"{name}, no model in words": fails(Fault(400, body), "not_found", "no such model")
+        for name, body in {
+            "llama.cpp": {"error": {"code": 400, "message": "model 'm' not found"}},
+            "Xinference": {"detail": "[address=0.0.0.0:1] Model not found, uid: m"},
+        }.items()
+    },
     "xAI, blocked key": fails(
         Fault(403, {"error": "API key is currently blocked: xai-…"}), "authentication", _KEY
     ),
@@ -300,6 +324,10 @@ RECORDS = {
             "Fireworks": (400, {"error": {"message": "The prompt is too long: 140000"}}),
             "xAI": (400, {"error": "This model's maximum prompt length is 131072"}),
             "Databricks": (400, {"message": "Input tokens exceeded the limit of 65536"}),
+            "vLLM": (400, {"error": {
+                "message": "max_tokens must be at least 1, got -4677.", "param": "max_tokens",
+            }}),
+            "SiliconFlow": (400, {"message": "tokens (9) must be less than max_seq_len (8)"}),
             "Together": (422, {"error": {"message": "`inputs` tokens + `max_new_tokens` must be"}}),
             "llama.cpp, 500": (500, {"error": {"message": "Context size has been exceeded."}}),
             "OpenRouter": (400, {"error": {
@@ -321,6 +349,9 @@ RECORDS = {
                     (400, "The prompt was blocked due to prohibited contents"),
                     (446, "Guardrail check failed"),
                     (451, "Content filter"),
+                    (400, "prompt pattern is blocked"),
+                    (400, "the input text may contain sensitive information."),
+                    (403, "Request failed content safety check."),
                 )
             ),
             *(
@@ -341,8 +372,26 @@ RECORDS = {
                     (403, "You have insufficient funds"),
                     (403, "Your organization has exceeded its monthly spend limit"),
                     (429, "You have run out of credits"),
+                    (429, "Budget has been exceeded! Current cost: 5.0, Max budget: 1.0"),
+                    (403, "not enough balance"),
+                    (401, "该令牌额度已用尽"),
                 )
             ),
+        )
+    },
+    "Cloudflare, guardrail": fails(
+        Fault(424, {"success": False, "error": [
+            {"code": 2016, "message": "Prompt blocked due to security configurations"},
+        ]}),
+        "content_filter", _FILTERED,
+    ),
+    **{
+        f"no message, {end}": Row(
+            edited(partial(chosen, message=None, finish_reason=end)), outcome, 1, text
+        )
+        for end, outcome, text in (
+            ("content_filter", "content_filter", "the provider's filter blocked the answer"),
+            ("length", "truncated", "the answer was cut off"),
         )
     },
     **{
@@ -411,6 +460,19 @@ PASSING = {
         )
         for status in (200, 202, 204)
     },
+    "Bedrock, throttled": fails_for_a_while(nested(500, "Too many tokens, please wait")),
+    "an error within data": Row(
+        Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}).behave(),
+        **_LIMITED,
+    ),
+    "an error in a text": fails(
+        Fault(200, {"statusCode": 401, "body": '{"error": {"message": "wrong key"}}'}),
+        "stop authentication", _KEY,
+    ),
+    "an answer within a failure": Row(
+        raw_body(lambda b: json.dumps({"statusCode": 502, "body": b.decode()}).encode()),
+        says=_FAILED, **_AGAIN,
+    ),
     "a flat error in a 200": Row(flat(200, "too many").behave(), says=_FAILED, **_AGAIN),
     "a code in a 200": fails(
         Fault(200, {"code": 401, "msg": "token invalid", "success": False}),
@@ -429,6 +491,7 @@ PASSING = {
         f"ended by {reason}": Row(ended(reason), says=_NO_ANSWER, **_AGAIN)
         for reason in (
             *("abort", "insufficient_system_resource", "network_error", "timeout", "time_limit"),
+            "load",
         )
     },
     **{
@@ -457,7 +520,7 @@ PASSING = {
     ),
     **{
         f"ended by {reason}": Row(ended(reason), "truncated", 1, "the answer was cut off")
-        for reason in ("max_output_tokens", "token_limit", "ERROR_LIMIT")
+        for reason in ("max_output_tokens", "token_limit", "ERROR_LIMIT", "repetition")
     },
     "events that break off": Row(streamed(_piece("HEAD")), **_CUT_OFF),
     "events that break off in one": Row(

@@ -269,6 +269,16 @@ def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> N
     assert caps == [100, 200]
 
 
+def test_an_error_next_to_a_response_is_read(tmp_path: Path) -> None:
+    """The row fails for the reason that it states."""
+    with Provider(["400-context", "ok"]) as provider:
+        submit(provider, tmp_path, rows(2))
+        _ended(provider, tmp_path)
+        _rewritten(provider, lambda lines: [*map(_bare, lines)])
+        results = collect(provider, tmp_path).results
+    assert (results.labeled, results.failed) == (1, {"context_length": 1})
+
+
 def _ended(provider: Provider, store: Path, count: int = 0, **settings: Any) -> str | None:
     """Submit rows, if any, and let every batch end; return the name of the new one."""
     name = submit(provider, store, rows(count), **settings).batch if count else None
@@ -316,6 +326,15 @@ def _with_text(line: bytes) -> bytes:
     """Return a line whose body is a text."""
     value = json.loads(line)
     value["response"]["body"] = json.dumps(value["response"]["body"])
+    return json.dumps(value).encode() + b"\n"
+
+
+def _bare(line: bytes) -> bytes:
+    """Return a line with the body in place of the response, or the error next to it, as vLLM."""
+    value = json.loads(line)
+    response = value["response"]
+    body = response.pop("body")
+    value |= {"response": body} if "choices" in body else {"error": body}
     return json.dumps(value).encode() + b"\n"
 
 
@@ -419,6 +438,7 @@ _CASES = [
     *[Case({}, _LABELED, change=_stating(status))
       for status in (b"", b'"status_code": null, ', b'"status_code": 201, ')],
     Case({}, _LABELED, change=lambda lines: [*map(_with_text, lines)]),
+    Case({}, _LABELED, change=lambda lines: [*map(_bare, lines)]),
     Case({"script": ["400"]}, _AGAIN, 2,
          change=lambda lines: [one for one in lines if b'"status_code": 400' not in one]),
     # A server may count failed requests as completed, and name the file of answers late.

@@ -316,16 +316,17 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON: NaN as null, times in ISO 8601, durations in seconds, arrays listed.
+    """Return a value as JSON: NaN and Infinity as null, times in ISO 8601, durations in seconds.
 
-    A value that JSON cannot hold, such as bytes, is returned unchanged; the row's checks reject it.
+    Arrays become lists. A value that JSON cannot hold, such as bytes, is returned unchanged; the
+    row's checks reject it.
     """
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):
-        return None if math.isnan(value) else float(value)
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

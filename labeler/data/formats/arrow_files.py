@@ -176,8 +176,8 @@ def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - p
     if batch.num_rows == 1 and row_bytes(batch) > LARGEST_ROW:
         return [_TOO_LONG]
     try:
-        return list(batch.to_pylist())
-    except (ValueError, OverflowError, pa.ArrowException) as error:
+        return list(batch.to_pylist(maps_as_pydicts="strict"))
+    except (ValueError, OverflowError, KeyError, pa.ArrowException) as error:
         if batch.num_rows <= 1:
             return [error]
         return [row for n in range(batch.num_rows) for row in _values(batch.slice(n, 1))]
@@ -192,7 +192,7 @@ def _unreadable(where: str, error: Exception) -> BadRow:
             "the file again from texts",
             reason="not_utf8",
         )
-    return BadRow(f"{where}: its values cannot be read: {str(error)[:200]}", reason="wrong_type")
+    return BadRow(f"{where}: its values cannot be read: {str(error)[:200]}")
 
 
 def _in_microseconds(batch: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -310,12 +310,12 @@ def _value_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
     # Lists of a view may overlap: then they refer to more values than there are.
     apart = isinstance(array, _VIEWS) and (pc.sum(array.sizes).as_py() or 0) <= len(array.values)
     if isinstance(array, _NESTED) or apart:
-        return sum(map(_bytes, _inner(array)))
+        return sum(map(_bytes, inner_arrays(array)))
     shares = not (_is_text(kind) or pa.types.is_primitive(kind))
     return int(array.nbytes) * (max(1, len(array)) if shares else 1)
 
 
-def _inner(array: Any) -> list[Any]:  # noqa: ANN401 - pyarrow has no types
+def inner_arrays(array: Any) -> list[Any]:  # noqa: ANN401 - pyarrow has no types
     """Return the arrays of the values in a nested one."""
     if isinstance(array, pa.StructArray):
         return list(array.flatten())

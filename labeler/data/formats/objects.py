@@ -115,12 +115,8 @@ def _held(source: Mapping[str, Any], columns: Columns | None) -> list[Any]:
 
 def _is_record(value: object) -> bool:
     """Return True for an object whose fields are declared to be data."""
-    if isinstance(value, type):
-        return False
-    is_declared = dataclasses.is_dataclass(value) or hasattr(value, "__attrs_attrs__")
-    is_tuple = isinstance(value, tuple) and isinstance(getattr(value, "_fields", None), tuple)
-    is_model = callable(getattr(value, "model_dump", None))
-    return is_declared or is_tuple or is_model or isinstance(value, SimpleNamespace)
+    is_model = callable(getattr(value, "model_dump", None)) or isinstance(value, SimpleNamespace)
+    return not isinstance(value, type) and (is_model or bool(_declared(value)))
 
 
 def own_fields(value: object) -> list[str]:
@@ -152,7 +148,6 @@ def row_of(row: Any, where: str) -> Any:  # noqa: ANN401 - of any package
         raise BadRow(
             f"{where}: a response of LlamaIndex does not hold its question; pass "
             "{'query': question, 'response': response}",
-            reason="wrong_type",
             lacks=["question"],
         )
     return {name: value for name, value in found.items() if value is not None}
@@ -210,8 +205,7 @@ class _Parts:
         except Exception as error:  # of the other package
             raise BadRow(
                 f"{self._where}: the fields of a {type(value).__name__} cannot be read: "
-                f"{type(error).__name__}: {error!s:.300}; pass the row as a mapping",
-                reason="wrong_type",
+                f"{type(error).__name__}: {error!s:.300}; pass the row as a mapping"
             ) from error
         return {str(name): part for name, part in found.items() if name not in _VECTORS}
 
@@ -355,7 +349,8 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     ``{"columns": [...], "data": [[...]]}``.
     """
     names, data = table.get("columns"), table.get("data")
-    if isinstance(names, list) and isinstance(data, list) and set(table) <= _SPLIT:
+    has_text = any(isinstance(part, str) for part in table.values())  # as a row has
+    if isinstance(names, list) and isinstance(data, list) and not has_text:
         named = list(dict.fromkeys(map(str, names)))
         whole = all(isinstance(row, list) and len(row) == len(named) for row in data)
         rows = [dict(zip(named, row, strict=True)) for row in data] if whole else None
@@ -373,9 +368,6 @@ def rows_of_columns(table: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     labels = None if all(str(key).isdecimal() for key in positions) else _text_labels(positions)
     rows = [{name: column[key] for name, column in columns.items()} for key in positions]
     return _labeled(rows, labels) if labels is None or all(map(has_fields, rows)) else None
-
-
-_SPLIT = {"columns", "index", "data", "index_names", "column_names"}
 
 
 def _column(value: object) -> dict[Any, Any]:

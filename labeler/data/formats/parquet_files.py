@@ -26,7 +26,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeler.data.formats import Raw
-from labeler.data.formats.arrow_files import BATCH, arrow_errors, check_schema, raw_rows
+from labeler.data.formats.arrow_files import (
+    BATCH,
+    arrow_errors,
+    check_schema,
+    inner_arrays,
+    raw_rows,
+)
 from labeler.data.lines import Line, checksum, open_bytes, replacing
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
@@ -162,11 +168,7 @@ def _dictionary_bytes(array: Any) -> int:  # noqa: ANN401 - pyarrow has no types
         return int(array.dictionary.nbytes)
     if isinstance(array, pa.ExtensionArray):
         return _dictionary_bytes(array.storage)
-    if isinstance(array, pa.StructArray):
-        return sum(map(_dictionary_bytes, array.flatten()))
-    if isinstance(array, pa.MapArray):
-        return _dictionary_bytes(array.keys) + _dictionary_bytes(array.items)
-    return _dictionary_bytes(array.values) if hasattr(array, "values") else 0
+    return sum(map(_dictionary_bytes, inner_arrays(array))) if hasattr(array, "flatten") else 0
 
 
 class ParquetColumns:

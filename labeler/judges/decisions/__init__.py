@@ -33,14 +33,14 @@ from labeler.judges.openai.completion import (
     Completion,
     counts_of,
     fact_of,
-    stated_error,
-    stated_fault,
+    opened,
     unreadable,
 )
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.reading import at, json_of, list_of, parse_object
 from labeler.judges.openai.request import Form, Request
+from labeler.judges.openai.server_errors import error_in
 from labeler.judges.task import JudgeReply, Messages, Task
 from labeler.sentences.example import Frozen
 
@@ -86,16 +86,17 @@ class QuestionForm:
     def read(self, body: bytes, request: Request) -> Completion:
         """Read an answer."""
         values, has_twins = parse_object(body.decode("utf-8-sig", "replace"), ends=False)
-        if values is None:
-            other = ObservedError("undecided", facts="the body is not an object")
-            return Completion(error=unreadable(body) if json_of(body) is None else other)
+        if values is None or "answers" not in values:
+            given = json_of(body)
+            _, text, error = opened(given, body, "answers")
+            values, has_twins = parse_object(text.decode("utf-8-sig", "replace"), ends=False)
+            if given is not None and values is None:
+                error = ObservedError("undecided", facts="the body is not an object")
+            if error or values is None:
+                return Completion(error=error or unreadable(body))
         asked = _questions(request)
         error, decisions = self._decided(values, asked, has_twins=has_twins)
-        usage = {
-            "prompt_tokens": at(values, "usage", "input_tokens"),
-            "completion_tokens": at(values, "usage", "output_tokens"),
-        }
-        counted, read = counts_of(usage, is_empty=True)
+        counted, read = counts_of(values.get("usage"), is_empty=True)
         texts = [request.task.messages[0]["content"], *(one.instructions for one in asked)]
         return Completion(
             # Checked here: a request holds some of a task's questions.
@@ -109,8 +110,8 @@ class QuestionForm:
         self, values: Mapping[str, Any], asked: Sequence[Question], *, has_twins: bool
     ) -> tuple[ObservedError | None, Mapping[str, Decision]]:
         """Return why there is no answer to all questions, or the answers."""
-        if stated := stated_fault(values, "answers"):
-            return stated_error(stated), {}
+        if error := error_in(values, "answers"):
+            return error, {}
         if "answers" not in values:
             return ObservedError("undecided", facts="the body has no answers"), {}
         if has_twins:

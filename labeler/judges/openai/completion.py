@@ -7,14 +7,13 @@ on its own here, once, so that a tokens count is kept although the answer next t
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Mapping
-from http import HTTPStatus
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from labeler.judges.limits import LONGEST_WAIT, number_of, reset_after, seconds_of
 from labeler.judges.openai.address import masked, masked_json
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.reading import (
@@ -24,11 +23,14 @@ from labeler.judges.openai.reading import (
     find_object,
     json_of,
     list_of,
+    object_of,
     parse_object,
+    text_of,
     unquoted,
     unwrapped,
     verbatim,
 )
+from labeler.judges.openai.server_errors import error_in, stated_error, status_in
 from labeler.judges.task import Token
 from labeler.labels.record import Usage
 
@@ -47,11 +49,12 @@ _UNFINISHED: dict[str, ErrorKind] = {
     **dict.fromkeys((
         *("length", "max_tokens", "model_length", "max_length", "model_context_window_exceeded"),
         *("max_output_tokens", "token_limit", "error_limit"),  # watsonx, Cohere
+        *("repetition", "repetition_truncation"),  # vLLM, Xiaomi
     ), "truncated"),
     **dict.fromkeys((
         *("abort", "aborted", "cancelled"),  # vLLM, SGLang
         *("insufficient_system_resource", "network_error"),  # DeepSeek, Zhipu
-        *("time_limit", "timeout", "server_error"),
+        *("time_limit", "timeout", "server_error", "load"),  # the last one is Ollama's
     ), "no_choices"),
     **dict.fromkeys((
         *("other", "malformed_function_call", "unexpected_tool_call", "too_many_tool_calls"),
@@ -91,7 +94,7 @@ class Completion(NamedTuple):
     neither text, nor a list of text parts, nor a tool call."""
     repairs: tuple[str, ...] = ()
     """What had to be done to find the object, see :func:`find_object` and :func:`content_of`; also
-    the field of the thoughts, if it stood there, and ``other_choices`` that were left out."""
+    the field of the thoughts, if it stood there."""
     error: ObservedError | None = None
     """Why there is no answer; ``None`` if there is one."""
     thought: str = ""
@@ -131,12 +134,26 @@ def unreadable(body: bytes) -> ObservedError:
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
-    values, text = json_of(body), body
-    if not at(values, "choices"):
-        values, text = unwrapped(values, body)
-    if not isinstance(values, dict):
-        return Completion(error=unreadable(body))
-    return read_completion(values, text)
+    values, text, error = opened(json_of(body), body)
+    return Completion(error=error) if error else read_completion(values, text)
+
+
+def opened(
+    values: object, body: bytes, answers: str = "choices"
+) -> tuple[Mapping[str, Any], bytes, ObservedError | None]:
+    """Return what gateways put something around, its JSON, and the error that they state there.
+
+    Args:
+        values: the value of a body.
+        body: the body.
+        answers: field of the answers.
+    """
+    text, around = body, list[object]()
+    if at(values, answers) is None:
+        values, text, around = unwrapped(values, body, answers)
+    failed = next(filter(None, map(status_in, around)), 0)
+    error = stated_error(at(values, "error"), failed) if failed else None
+    return object_of(values), text, error if isinstance(values, dict) else unreadable(body)
 
 
 def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
@@ -146,15 +163,16 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         values: the values.
         body: their text, if there is one.
     """
-    listed = list_of(values.get("choices"))
-    place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
-    choice = object_of(at(listed, place))
+    one = object_of(values.get("choices"))  # or choices by number, in place of a list
+    is_one = not one.keys().isdisjoint(("message", "delta", "text"))
+    place: list[str | int] = ["choices"] if is_one else ["choices", next(iter(one), 0)]
+    choice = object_of(at(values, *place))
     message, is_parsed = _message(choice), False
 
     def spelled(value: object, *path: str | int) -> str:
         nonlocal is_parsed
         is_parsed = True
-        return verbatim(body, "choices", place, "message", *path) or json.dumps(value)
+        return verbatim(body, *place, "message", *path) or json.dumps(value)
 
     text, repairs = content_of(message or {}, spelled)
     plain = unquoted(text)
@@ -166,9 +184,8 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         inner, kinds = find_object(masked_json(text))
         if parse_object(inner)[0] is not None and "postscript" not in kinds:
             content, found, thought = inner, (thought, *kinds), ""
-    if len(listed) > 1:
-        found = (*found, "other_choices")
-    usage, read = counts_of(values.get("usage"), is_empty=not (content or thought))
+    counts = values.get("usage") or values.get("usageMetadata")
+    usage, read = counts_of(counts, is_empty=not (content or thought))
     error = _error(values, choice, message, content, is_parsed=is_parsed)
     logprobs = object_of(choice.get("logprobs"))
     if message is None and usage and error == ObservedError("no_choices"):
@@ -208,15 +225,14 @@ def _error(
 
     The server has closed an object that it parsed, also one that was cut off.
     """
-    if stated := stated_fault(values, "choices") or choice.get("error"):
+    if error := error_in(values, "choices"):
+        return error
+    if stated := choice.get("error"):
         return stated_error(stated)
-    if failed := count_of(at(values, "base_resp", "status_code")):
-        stated = {"message": at(values, "base_resp", "status_msg")}
-        return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
     finish = text_of(choice.get("finish_reason"))
     if message is None or finish.lower() == "error":
         native = text_of(choice.get("native_finish_reason"))  # OpenRouter's provider's
-        return ObservedError(unfinished(native) or "no_choices")
+        return ObservedError(unfinished(native) or unfinished(finish) or "no_choices")
     if len(content) > _LONGEST_ANSWER:
         return ObservedError("oversized")
     kind = "refusal" if _is_refused(message) else unfinished(finish)
@@ -234,123 +250,30 @@ def _is_refused(message: Mapping[str, Any]) -> bool:
     return bool(message.get("refusal")) or any(at(part, "type") == "refusal" for part in parts)
 
 
-def stated_fault(values: Mapping[str, Any], answers: str) -> object:
-    """Return the error in a body of status 200, which some servers state without a name for it.
-
-    Args:
-        values: the body.
-        answers: field of the answers.
-    """
-    error: object = values.get("error")
-    if isinstance(error, dict) and not any(error.values()):  # the fields of an error without one
-        error = None
-    if error or values.get(answers):
-        return error
-    return any(text_of(values.get(name)) for name in _WORDS) and values
-
-
-def response_error(body: bytes, status: int, wait: float | None = None) -> ObservedError:
-    """Describe a response with an error status, whatever its body is; see :func:`stated_error`."""
-    try:
-        stated: object = json.loads(body)
-    except (ValueError, RecursionError):
-        stated = body[:_LONGEST_MESSAGE].decode(errors="replace")
-    return stated_error(stated, status, wait)
-
-
-def stated_error(
-    body: object, status: int | None = None, wait: float | None = None
-) -> ObservedError:
-    """Describe the error in a response's body.
-
-    Args:
-        body: the error, or a list that holds it.
-        status: HTTP status; ``None`` for a 200, whose body states the status or a code.
-        wait: seconds to wait, as the headers ask.
-    """
-    if isinstance(body, list) and body:  # as Gemini sends it
-        body = body[0]
-    body = object_of(at(body, "detail")) or body  # as FastAPI wraps it
-    fields = object_of(at(body, "error")) or object_of(body)
-    if status is None:
-        stated = (number_of(str(fields.get(name))) for name in ("code", "status"))
-        status = next((int(n) for n in stated if n and n in _ERROR_STATUSES), _UNKNOWN_STATUS)
-    words = next(filter(None, (text_of(fields.get(name)) for name in _WORDS)), "")
-    raw = at(fields, "metadata", "raw")  # the words of OpenRouter's provider
-    words += f" {raw}"[:_LONGEST_MESSAGE] if raw else ""
-    return ObservedError(
-        "status",
-        status=status,
-        code=next(filter(None, (_word(fields.get(name)) for name in _CODES)), ""),
-        param=_word(fields.get("param")),
-        message=masked_json(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
-            " expected one of "  # a list of all fields names more than the wrong one
-        )[0],
-        retry_after=wait if wait is not None else _stated_wait(fields, status, words),
-    )
-
-
-def _word(value: object) -> str:
-    """Return a code; "" for what LiteLLM's proxy sends without one: a status, or "None"."""
-    text = masked(text_of(value))
-    return "" if text == "None" or text.isdigit() else text
-
-
-_WORDS = ("message", "Message", "detail", "msg")
-_CODES = ("code", "type", "status", "error_code", "error_type")
-_ERROR_STATUSES = range(300, 1000)
-_UNKNOWN_STATUS = 500
-_MINIMAX = {
-    1002: 429, 1004: 401, 1008: 402, 1026: 400, 1027: 400, 1039: 429, 2013: 400, 2049: 401,
-}  # fmt: skip
-"""HTTP statuses of the codes that MiniMax states in a 200."""
-_LONGEST_MESSAGE = 1000
-
-
-def _stated_wait(fields: Mapping[str, Any], status: int, words: str) -> float | None:
-    """Return the seconds to wait in an error.
-
-    They stand in Google's ``RetryInfo``; of a rate limit also in headers that OpenRouter passes
-    on, or in words, such as "try again in 7.66s" and "retry after 26 seconds".
-    """
-    delays = (text_of(at(one, "retryDelay")) for one in list_of(fields.get("details")))
-    stated = next((seconds_of(delay) for delay in delays if delay), None)
-    if stated is None and status == HTTPStatus.TOO_MANY_REQUESTS:
-        passed = object_of(at(fields, "metadata", "headers"))
-        stated = reset_after({name.lower(): text_of(text) for name, text in passed.items()})
-        if stated is None and (found := _AGAIN_IN.search(words)):
-            stated = seconds_of(found[1].rstrip("."))
-    return None if stated is None else min(LONGEST_WAIT, stated)
-
-
-_AGAIN_IN = re.compile(
-    r"(?:try again|retry) (?:in|after) ([\d.hms]++)(?![-:/]| ?(?:min|hour|day))",
-    re.IGNORECASE | re.ASCII,
-)
-
-
 def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, int]:
     """Return the tokens charged, ``None`` if a server reports none, and the tokens of the input.
 
     No prompt has 0 tokens, and no answer that holds something: such counts are placeholders.
     Thoughts that only the total counts, as xAI has it, are charged as an answer is. Cached tokens
-    of the details are part of the prompt's, unless they are more than it.
+    of the details are part of the prompt's, unless they are more than it; those that Anthropic and
+    Bedrock count apart are added to it.
 
     Args:
         found: what the server reports.
         is_empty: True if the answer may have had no tokens.
     """
-    prompt, answer, total, *apart = (count_of(at(found, name)) for name in _COUNTERS)
-    details = at(found, "prompt_tokens_details")
-    cached = count_of(at(details, "cached_tokens"))
-    # Moonshot, DeepSeek
-    cached = cached or count_of(at(found, "cached_tokens"))
-    cached = cached or count_of(at(found, "prompt_cache_hit_tokens"))
-    written = count_of(at(details, "cache_write_tokens"))
+    if not isinstance(found, dict):
+        return None, 0
+    prompt, answer, total, *apart = (_count_in(found, names) for names in _COUNTERS)
+    details = found.get("prompt_tokens_details") or found.get("input_tokens_details")
+    cached = _count_in(details, ("cached_tokens",)) or _count_in(found, _CACHED)
+    written = _count_in(details, ("cache_write_tokens",))
     if not prompt:
         return None, 0
     read = prompt + sum(apart) + (cached + written if cached + written > prompt else 0)
-    answer = max(answer, total - read)
+    if not count_of(found.get(_COUNTERS[0][0])):
+        prompt, cached, written = read, cached or apart[0], written or apart[1]
+    answer = max(answer + count_of(found.get("thoughtsTokenCount")), total - read)
     if not (answer or is_empty):
         return None, read
     usage = Usage(
@@ -362,15 +285,28 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
     return usage, read
 
 
+# The names of OpenAI, Anthropic, Bedrock and Gemini, in this order.
 _COUNTERS = (
-    *("prompt_tokens", "completion_tokens", "total_tokens"),
-    *("cache_read_input_tokens", "cache_creation_input_tokens"),  # never part of the prompt's
+    ("prompt_tokens", "input_tokens", "inputTokens", "promptTokenCount"),
+    ("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount"),
+    ("total_tokens", "totalTokens", "totalTokenCount"),
+    ("cache_read_input_tokens", "cacheReadInputTokens"),
+    ("cache_creation_input_tokens", "cacheWriteInputTokens"),
 )
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount")
+"""Where Moonshot, DeepSeek and Gemini count cached tokens."""
+
+
+def _count_in(found: object, names: Sequence[str]) -> int:
+    """Return the first count of those names; 0 if there is none."""
+    return next(filter(None, (count_of(at(found, name)) for name in names)), 0)
 
 
 def count_of(value: object) -> int:
     """Return a server-supplied count of tokens; 0 if it is none."""
-    return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return 0
+    return math.ceil(value) if 0 < value <= _MOST_TOKENS else 0
 
 
 def fact_of(value: object) -> str | None:
@@ -485,13 +421,3 @@ def _text_in(part: object) -> str | None:
     text: object = part.get("text", part.get("content"))
     text = at(text, "value") if isinstance(text, dict) else text
     return text if isinstance(text, str) else None
-
-
-def text_of(value: object) -> str:
-    """Return an external value if it is a string, else an empty string."""
-    return value if isinstance(value, str) else ""
-
-
-def object_of(value: object) -> Mapping[str, Any]:
-    """Return an external value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}

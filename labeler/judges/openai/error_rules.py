@@ -16,6 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
+from labeler.judges.openai import error_words as words
 from labeler.judges.openai.address import plain_code
 from labeler.judges.options import ModelOptions, is_in_key
 
@@ -144,79 +145,6 @@ OPTION_OF_PARAMETER: dict[str, str] = {
 """Judge option by request parameter."""
 
 
-def _any_of(*texts: str) -> re.Pattern[str]:
-    return re.compile("|".join(texts), re.IGNORECASE)
-
-
-_QUOTA = _any_of(
-    "insufficient_quota", "billing_(hard_limit|not_active)",
-    "exceeded_current_quota", "arrearage", "FreeTierOnly", "budget_exceeded",
-)  # fmt: skip
-_NO_BALANCE = _any_of(
-    "insufficient (balance|credits|funds)", "balance is (insufficient|too low)", "no credit",
-    "(doesn't have any|used all available|run out of) credits", "key limit exceeded",
-    "reached your specified API usage limits", "monthly spend(ing)? limit", "余额不足",  # Zhipu
-    "billing to be enabled", "api calls / month", "service quota",  # Vertex, Cohere, Bedrock
-)  # fmt: skip
-_BURST = _any_of("request too large")
-_LIMITED = _any_of("rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota")
-_TOO_LONG = _any_of(
-    "string_above_max_length", "context.?(length|size|window)", "input token count", "input length",
-    "(prompt|input)( is too (long|large)|.{0,40} exceed.{0,30}(max|limit))", "too many tokens",
-    "maximum (model|prompt|(supported )?sequence) length", "model token limit", "prompt 超长",
-    "reduce the length of the (messages|prompt)", "tokens_limit_reached",  # Groq, GitHub
-    "max(imum)? (input tokens|token limit)", "total (number of )?tokens .{0,30}exceed",
-    r"\binputs\W{1,3}(tokens \+ |must have less than )",  # text-generation-inference
-)  # fmt: skip
-_WRONG_KEY = _any_of(
-    "api.?key (is )?(not valid|invalid)", "(api.?key|bearer token) (has )?expired",
-    "(invalid|incorrect) api.?key", "api.?key is .{0,20}blocked", "authentication failed",
-    "security token .{0,30}is (invalid|expired)",
-    "reported as leaked", "unregistered callers", "organization_restricted",  # Gemini, Groq
-    "authentication error", r"invalid access token|invalid token\W*$",  # Cloudflare, Databricks
-    "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
-)  # fmt: skip
-_UNKNOWN_FIELD = (
-    r"(unknown (name|field|parameter)|unrecognized request argument supplied|not permitted, field"
-    r"|does not support parameters|'extra_forbidden', 'loc': \['body',)\W{0,9}"
-)
-_UNKNOWN_CAP = _any_of(f"{_UNKNOWN_FIELD}max_completion_tokens")
-_UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
-"""What servers write that do not know a field of the request."""
-_FILTERED = _any_of(
-    "content.?(filter|policy|management policy)", "invalid_prompt", "Responsible ?AI",
-    "data_?inspection_?failed", "violat(es|ing) (our )?usage (guidelines|policy)",  # DashScope
-    "content exists risk", "new_sensitive", "input was flagged",  # DeepSeek, MiniMax, OpenRouter
-    "(unsafe or sensitive|inappropriate|prohibited) content", "不安全或敏感内容",  # Zhipu
-    "guardrail", "moderation policy", "considered high risk",  # LiteLLM, OpenAI, Moonshot
-)  # fmt: skip
-_SLIPPED = _any_of("json_validate_failed", "(tool_use|output_parse)_failed", "failed_generation")
-_HIGH_CAP = _any_of(r"max_tokens: \d+ >", "tokens you requested exceeds", "maxOutputTokens value")
-_PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
-_GRAMMARS = (
-    "grammar", "guided.?(json|decoding|generation)", "constrained (decoding|generation)",
-    "json.?schema", "unsupported (schema )?keyword", "unimplemented keys", "too many states",
-    "required for format",
-)  # fmt: skip
-"""What servers write that cannot make a grammar of a schema, also with status 500."""
-FORMAT_NAMES = _any_of(
-    "(response|output).?(format|schema)", "json.?(schema|object|mode)", "tool.?(choice|calling)",
-    "support.{0,40} tool", "function.?(call|declaration)", "structured.?output",
-    "handle the requested parameters", *_GRAMMARS,
-    "(invalid|unsupported|complex|convert|compil|pars).{0,40} schema",
-    "schema.{0,60}(invalid|support|complex|too |convert|compil|pars)",
-)  # fmt: skip
-"""What servers write that do not know an output mode, or cannot keep to the schema in it."""
-_NO_MODEL = _any_of("model_not_found", "model .*does not exist", r"invalid.model( name)?\b",
-    "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
-    "DeploymentNotFound", "model_(decommissioned|not_available)",  # Azure; Groq, Together
-)  # fmt: skip
-_FAILING = _any_of(
-    "no healthy deployments", "model (has crashed|unloaded)",  # LiteLLM, LM Studio
-    r"<title>just a moment\.",  # Cloudflare checks the client
-)  # fmt: skip
-"""What servers write that fail and call it the request's fault."""
-
 _P = RetryPolicy  # for the table below
 _NO_CREDIT = (
     "the account has no credit left",
@@ -236,6 +164,7 @@ _REFUSED_KEY = (
     "the API key was not accepted",
     "check the key and that it belongs to this host",
 )
+_NO_ACCESS = ("the API key may not use this model", "use a key with access, or another model")
 _PROXY_ACCESS = (
     "the proxy asks for a user and a password",
     "put http://USER:PASSWORD@HOST:PORT into a variable, and give --proxy @VARIABLE",
@@ -252,21 +181,24 @@ RULES: tuple[Rule, ...] = (
     # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
     # certainly concerns every record, because a filter may answer one document with any status.
     # Only codes show that an account is empty: ordinary rate limits use the same words.
-    Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 401, 403, 429, 500}, codes=_QUOTA),
-    Rule("quota", _P.RECORD, *_NO_CREDIT, status={400, 403, 412, 429}, marks=_NO_BALANCE),
-    Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422, 424, 500}, marks=_TOO_LONG),
+    Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 401, 403, 429, 500}, codes=words.QUOTA),
+    Rule("quota", _P.RECORD, *_NO_CREDIT, status={400, 401, 403, 429}, marks=words.NO_BALANCE),
+    Rule(
+        "context_length", _P.RECORD, *_LONG_RECORD,
+        status={400, 422, 424, 500}, marks=words.TOO_LONG,
+    ),
     Rule(
         "context_length", _P.RECORD, "the record alone exceeds the limit of tokens per minute",
-        "raise the account's limit, or retrieve less", status={413, 429}, marks=_BURST,
+        "raise the account's limit, or retrieve less", status={413, 429}, marks=words.BURST,
     ),
     Rule(
         "content_filter", _P.RECORD, "the provider's filter blocked the request",
         "read the record; another provider may label it",
-        status={400, 403, 446, 451}, marks=_FILTERED,
+        status={400, 403, 424, 446, 451}, marks=words.FILTERED,
     ),
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
-        status={400, 500}, marks=_SLIPPED,
+        status={400, 500}, marks=words.SLIPPED,
     ),
     Rule(
         "parameter", _P.FATAL, *_OTHER_MODE,
@@ -274,15 +206,15 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "parameter", _P.RECORD, *_OTHER_MODE,
-        status={400, 404, 422, 501}, marks=FORMAT_NAMES, names_format=True,
+        status={400, 404, 422, 501}, marks=words.FORMAT_NAMES, names_format=True,
     ),
     Rule(
         "parameter", _P.RECORD, *_OTHER_MODE,
-        status={500}, marks=_any_of(*_GRAMMARS), names_format=True,
+        status={500}, marks=words.any_of(*words.GRAMMARS), names_format=True,
     ),
-    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
+    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=words.NO_MODEL),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
-    Rule("not_found", _P.RECORD, *_WRONG_MODEL, status={400}, marks=_NO_MODEL),
+    Rule("not_found", _P.RECORD, *_WRONG_MODEL, status={400}, marks=words.NO_MODEL),
     Rule(
         # A doubled cap, after a truncated answer, may exceed the model's limit for this record.
         "parameter", _P.RECORD, *_REFUSED_OPTION,
@@ -290,42 +222,41 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "parameter", _P.RECORD, "the server does not know max_completion_tokens",
-        "give --cap-field max_tokens", status={400, 422}, marks=_UNKNOWN_CAP,
+        "give --cap-field max_tokens", status={400, 422}, marks=words.UNKNOWN_CAP,
     ),
     Rule(
         "parameter", _P.RECORD, "the model does not write as many tokens as the cap allows",
-        "give a lower --max-output-tokens", status={400}, marks=_HIGH_CAP,
+        "give a lower --max-output-tokens", status={400}, marks=words.HIGH_CAP,
     ),
     Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTION_OF_PARAMETER),
     Rule(
         "parameter", _P.RECORD, "the model does not accept a parameter of the request",
-        "send fewer options, or use another model", status={400, 422}, marks=_PARAMETER,
+        "send fewer options, or use another model", status={400, 422}, marks=words.PARAMETER,
     ),
     Rule(
         "parameter", _P.RECORD, "the server does not know a field of the request",
         "drop the option or the field of --extra-body that sends it",
-        status={400, 422}, marks=_UNKNOWN,
+        status={400, 422}, marks=words.UNKNOWN,
     ),
-    Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=_FAILING),
-    Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=_WRONG_KEY),
+    Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=words.FAILING),
+    Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=words.WRONG_KEY),
     # Unambiguous statuses.
     Rule(
         "redirect", _P.RECORD, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={401}, marks=words.NO_ACCESS),
     Rule("authentication", _P.FATAL, *_REFUSED_KEY, status={401}),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
-    Rule("rate_limit", _P.RATE, *_RATE, status={403, 500}, marks=_LIMITED),
+    Rule("quota", _P.RECORD, *_NO_CREDIT, status={412}),  # Fireworks, Portkey
+    Rule("rate_limit", _P.RATE, *_RATE, status={403, 500}, marks=words.LIMITED),
     Rule(
         "permission", _P.RECORD, "a firewall before the server rejected the request",
         "read the record, which may look like an attack; if all rows fail so, check the network",
-        status={403}, marks=_any_of(r"^\s*<(!doctype )?html"),
+        status={403}, marks=words.any_of(r"^\s*<(!doctype )?html"),
     ),
-    Rule(
-        "permission", _P.RECORD, "the API key may not use this model",
-        "use a key with access, or another model", status={403},
-    ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={403}),
     Rule(
         "not_found", _P.RECORD, "no such model or address",
         "check the model's name and base_url (for chat completions, it ends in /v1)",
@@ -486,7 +417,7 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     rule = find_rule(observed)
     option = OPTION_OF_PARAMETER.get(_root(observed.param), "a parameter")
     values = {"option": option, "timeout": timeout, "longer": 2 * timeout}
-    unknown = _UNKNOWN.search(observed.message) if rule.reason == "parameter" else None
+    unknown = words.UNKNOWN.search(observed.message) if rule.reason == "parameter" else None
     param = plain_code(observed.param or (unknown["field"] if unknown else ""))
     codes = {"status": observed.status, "code": plain_code(observed.code), "parameter": param}
     named = ", ".join(f"{name} {value}" for name, value in codes.items() if value)

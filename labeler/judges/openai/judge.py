@@ -25,7 +25,8 @@ from labeler.judges.limits import Size
 from labeler.judges.openai.address import environment_key, require_named_server
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog
 from labeler.judges.openai.completion import Completion
-from labeler.judges.openai.error_rules import FORMAT_NAMES, AttemptFailed
+from labeler.judges.openai.error_rules import AttemptFailed
+from labeler.judges.openai.error_words import FORMAT_NAMES
 from labeler.judges.openai.request import CHAT, Form, Request, rejects_caching, spec_of
 from labeler.judges.openai.retries import (
     concluded,

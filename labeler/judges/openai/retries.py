@@ -18,7 +18,6 @@ from tenacity.wait import wait_random_exponential
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import plain_code
-from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -27,7 +26,7 @@ from labeler.judges.openai.error_rules import (
     Rule,
     explain,
 )
-from labeler.judges.openai.reading import at, json_of
+from labeler.judges.openai.reading import at, json_of, text_of
 from labeler.judges.openai.sender import Sender
 from labeler.judges.openai.server import Server, quote
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped

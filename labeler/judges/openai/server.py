@@ -34,8 +34,8 @@ from labeler.judges.openai.address import (
     safe_url,
     usable_key,
 )
-from labeler.judges.openai.completion import response_error
 from labeler.judges.openai.error_rules import ObservedError, find_rule
+from labeler.judges.openai.server_errors import response_error
 from labeler.judges.options import PROVIDERS, ServerOptions
 from labeler.sentences.characters import visible
 

@@ -6,7 +6,7 @@ The requests are those of the online judge. Every response of the server is vali
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +25,6 @@ from labeler.errors import (
 from labeler.judges.limits import number_of
 from labeler.judges.openai.address import MaskedBytes
 from labeler.judges.openai.client import open_client
-from labeler.judges.openai.completion import object_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -33,7 +32,7 @@ from labeler.judges.openai.error_rules import (
     explain,
     find_rule,
 )
-from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.reading import at, json_of, object_of
 from labeler.judges.openai.retries import LONGEST_PAUSE, retrying
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
@@ -270,14 +269,15 @@ class AnswerLine(NamedTuple):
     text: str
     key: str
     status: int
-    body: Mapping[str, Any] | None
+    body: object
+    """The completion; of another status, what states the error."""
     is_sent: bool = True
     """False if the request was not even sent, such as in a batch that expired."""
 
     @property
     def is_answer(self) -> bool:
         """True if it holds the model's answer, of whatever use."""
-        return self.status == OK and bool(self.body and self.body.get("choices"))
+        return self.status == OK and bool(at(self.body, "choices"))
 
 
 def answer_lines(path: Path, start: int = 0) -> Iterator[tuple[int, AnswerLine | None]]:
@@ -306,16 +306,17 @@ def parse_line(text: str) -> AnswerLine | None:
     """Return what a line of an answer file holds; ``None`` if it cannot be read."""
     line = object_of(json_of(text.encode()))
     key, response = line.get("custom_id"), object_of(line.get("response"))
-    body = response.get("body")
+    body: object = response if "choices" in response else response.get("body")  # vLLM
     if isinstance(body, str):  # as some servers write it
         body = json_of(body.encode("utf-8", "replace"))
-    body = object_of(body) or None
+    body = object_of(body)
     # Some servers leave it out.
     status = number_of(str(response.get("status_code") or (OK if body else ""))) or 0
     if not isinstance(key, str):
         return None
     if status in _STATUSES:
-        return AnswerLine(text, key, OK if status in _SUCCESSES else int(status), body)
+        stated = body or line.get("error")  # vLLM
+        return AnswerLine(text, key, OK if status in _SUCCESSES else int(status), stated)
     is_error = isinstance(line.get("error"), dict)
     return AnswerLine(text, key, 0, None, is_sent=False) if is_error else None
 

@@ -29,10 +29,12 @@ from labeler.errors import (
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import AttemptLog
-from labeler.judges.openai.completion import Completion, read_completion, stated_error
+from labeler.judges.openai.completion import Completion, read_completion
 from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, find_rule
+from labeler.judges.openai.reading import object_of
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.openai.retries import Once, final_error, settle_end
+from labeler.judges.openai.server_errors import stated_error
 from labeler.judges.pace import Pace
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Messages, Task
@@ -489,4 +491,4 @@ def judge(request: BatchRequest, spec: OpenAISpec) -> Judged:
 def _completion(line: AnswerLine | None) -> Completion:
     if line is None or line.status != OK:
         return Completion(error=stated_error(line and line.body, line.status if line else 0))
-    return read_completion(line.body or {})
+    return read_completion(object_of(line.body))

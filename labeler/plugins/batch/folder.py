@@ -55,8 +55,7 @@ from labeler.errors import (
     path_in,
 )
 from labeler.judges.openai.address import OFFICIAL_URL, plain_code
-from labeler.judges.openai.completion import object_of, text_of
-from labeler.judges.openai.reading import list_of
+from labeler.judges.openai.reading import list_of, object_of, text_of
 from labeler.judges.openai.request import OpenAISpec, Request, request_body, spec_of
 from labeler.judges.options import ServerOptions
 from labeler.judges.prompting import OWN, Prompt, load_prompt

@@ -27,7 +27,7 @@ from labeler.labels.answers import VerbatimLabel, VerbatimSupport
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.signature import Signature, label_key, load_schema
-from labeler.sentences.example import KeyedExample, document_key, response_key
+from labeler.sentences.example import KeyedExample, document_key, letters
 from labeler.sentences.splitting import SPLITTERS, key_example
 
 JUDGE = "ragbench"
@@ -139,11 +139,10 @@ def _check_keys(row: Mapping[str, Any], where: str) -> None:
         response = [key for key, _ in row["response_sentences"]]
     except (KeyError, TypeError, ValueError) as error:
         raise BadRow(
-            f"{where}: documents_sentences and response_sentences must hold [key, text] pairs",
-            reason="wrong_type",
+            f"{where}: documents_sentences and response_sentences must hold [key, text] pairs"
         ) from error
     expected = [[document_key(d, s) for s in range(len(keys))] for d, keys in enumerate(documents)]
-    if documents != expected or response != [response_key(s) for s in range(len(response))]:
+    if documents != expected or response != [letters(s) for s in range(len(response))]:
         raise BadRow(f"{where}: sentence keys do not follow their positions", reason="wrong_keys")
 
 
@@ -174,8 +173,7 @@ def _verbatim(row: Mapping[str, Any], where: str) -> VerbatimLabel:
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise BadRow(
             f"{where}: its label cannot be read ({type(error).__name__}); "
-            "needed: the columns of the RAGBench data set",
-            reason="wrong_type",
+            "needed: the columns of the RAGBench data set"
         ) from error
 
 

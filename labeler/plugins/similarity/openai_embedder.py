@@ -21,13 +21,7 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import most_tokens
 from labeler.judges.openai.client import open_client
-from labeler.judges.openai.completion import (
-    count_of,
-    fact_of,
-    stated_error,
-    stated_fault,
-    unreadable,
-)
+from labeler.judges.openai.completion import count_of, fact_of, unreadable
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
 from labeler.judges.openai.reading import at, json_of
 from labeler.judges.openai.retries import (
@@ -39,6 +33,7 @@ from labeler.judges.openai.retries import (
 )
 from labeler.judges.openai.sender import WIRE_ERRORS, failed_request
 from labeler.judges.openai.server import KeySource, read_server
+from labeler.judges.openai.server_errors import error_in
 from labeler.judges.pace import BudgetSpent, Pace, SentRequest, Stopped, current
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.tokens import TokenCounter
@@ -213,8 +208,8 @@ class OpenAIEmbedder:
         answer = json_of(body)
         if not isinstance(answer, dict):
             raise AttemptFailed(unreadable(body))
-        if stated := stated_fault(answer, "data"):
-            raise AttemptFailed(stated_error(stated))
+        if error := error_in(answer, "data"):
+            raise AttemptFailed(error)
         counts = (at(answer, "usage", name) for name in ("prompt_tokens", "total_tokens"))
         tokens = next(filter(None, map(count_of, counts)), 0)
         usage = Usage(prompt_tokens=tokens) if 0 < tokens <= most_tokens(texts) else None

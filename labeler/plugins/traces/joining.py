@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from labeler.data.documents import documents_of
 from labeler.data.inputs_outputs import Talk, answer_of, conversation, parsed
+from labeler.plugins.traces.retrievals import documents_of
 from labeler.plugins.traces.spans import (
     MODEL,
     RESPONSE_ID,

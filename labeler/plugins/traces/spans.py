@@ -26,7 +26,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from labeler.catalog import snake_case
-from labeler.data.documents import Found, documents_of, found_in, read_document
 from labeler.data.inputs_outputs import parsed
 from labeler.data.lines import load_json
 from labeler.data.written_values import HIDDEN
@@ -42,6 +41,7 @@ from labeler.plugins.traces.attributes import (
     short_ones,
     written_list,
 )
+from labeler.plugins.traces.retrievals import Found, documents_of, found_in
 
 Kind = Literal["other", "llm", "retriever", "reranker", "tool", "aside"]
 """What a span did. The texts of an ``aside``, such as an evaluator, and of all below it are not
@@ -423,7 +423,7 @@ def span_of(
     found = Found()
     if kind in {"retriever", "reranker"}:
         found = _documents(attributes, outputs)
-        given = found_in(map(read_document, items(attributes, "reranker.input_documents"))).texts
+        given = found_in(items(attributes, "reranker.input_documents")).texts
         inputs = list(given) if kind == "reranker" else inputs
         outputs = None
     if not all(ids[:2]):
@@ -460,7 +460,7 @@ def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
     """Return the documents of a retrieval; of its output if those listed have no texts."""
     other = documents_of(outputs)
     listed = next(filter(None, (items(attributes, key) for key in _DOCUMENTS)), [])
-    found = found_in(map(read_document, listed))
+    found = found_in(listed)
     if found.texts or (listed and not other.texts):
         return found
     values = [lookup(attributes, key) for key in (*_DOCUMENTS, *_OUTPUT)]

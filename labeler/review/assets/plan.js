@@ -54,7 +54,8 @@ function show(item) {
       el("p", { class: "small muted" }, `Sentence ${item.position + 1} of ${grouped(item.size)}`, item.again && ", read again", " · record ", el("code", { dir: "auto" }, shownText(texts.id))),
       part("Question", texts.question),
       part(texts.ask || "Does the evidence support this sentence?", texts.text, "read"),
-      part("Best evidence", texts.evidence),
+      part("Compare with", texts.evidence),
+      texts.documents && el("details", {}, el("summary", {}, "All documents"), el("p", { dir: "auto" }, shownText(texts.documents))),
     ].flat(Infinity).filter(isShown),
   );
   $("#work").focus({ preventScroll: true });

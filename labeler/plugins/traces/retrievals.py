@@ -1,0 +1,52 @@
+"""The documents in the output of a retrieval, as spans record it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from labeler.data.documents import Document, listed_in, read_document, read_documents
+from labeler.data.written_values import Unreadable, written_value
+
+
+class Found(NamedTuple):
+    """The documents in a value.
+
+    Attributes:
+        texts: the text of each document that has one.
+        textless: number of the others; 1 for a value of an unknown shape.
+    """
+
+    texts: tuple[str, ...] = ()
+    textless: int = 0
+
+
+def documents_of(value: object, *, named: bool = False) -> Found:
+    """Return the documents in the output of a retrieval.
+
+    Args:
+        value: a list of documents, an object that holds one, or a single document.
+        named: True to accept only a list under a known name, as the answer of a chain may have.
+    """
+    try:
+        value = written_value(value)
+    except Unreadable:
+        return Found((), 1)
+    if value in (None, "", [], {}):
+        return Found()
+    if named:
+        listed = listed_in(value, named=True) if isinstance(value, Mapping) else None
+        return found_in(listed or ())
+    found = [read_document(value)] if isinstance(value, str) else read_documents(value)
+    return Found((), 1) if found is None else _counted(found)
+
+
+def found_in(values: Iterable[object]) -> Found:
+    """Return the documents that some values are."""
+    return _counted(map(read_document, values))
+
+
+def _counted(documents: Iterable[Document | None]) -> Found:
+    every = list(documents)
+    known = tuple(one.text for one in every if one is not None)
+    return Found(known, len(every) - len(known))
