@@ -120,6 +120,7 @@ class _Header(Frozen):
     version: Literal[1]
     records: PositiveInt
     free: NonNegativeInt
+    made: NonNegativeInt
 
 
 @dataclass(repr=False, eq=False)
@@ -130,11 +131,14 @@ class Anchors(Displayed):
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
         free: number of records, the first ones, that would have been chosen with any verdicts.
+        made: milliseconds since 1970 when they were chosen; trials count from it, so a round that
+            was interrupted finds its stored answers, and no other run has them.
         path: file to keep them in; see :meth:`save`.
     """
 
     rounds: list[list[Outcome]]
     free: int
+    made: int
     path: str | Path | None = None
 
     @property
@@ -174,8 +178,7 @@ class Anchors(Displayed):
         self._require_same(expected, unknown=MODE_FACTS)  # before anything is paid
         asked, ask = vars(given) | vars(JudgeOptions()) | {"judge": judge}, Asking(given.budget)
         for _ in range(self.due):
-            # Asked under no other run; of a round that is interrupted, nothing counts.
-            found = ask(rows, asked | {"trial": time.time_ns() // 1_000_000})
+            found = ask(rows, asked | {"trial": self.made + len(self.rounds)})
             for one in found:
                 if isinstance(one, LabelRecord):
                     self._require_same(one.signature)
@@ -300,7 +303,8 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self.path is not None:
             size = len(self.records)
-            header = _Header(kind="anchors", version=1, records=size, free=self.free)
+            facts = {"records": size, "free": self.free, "made": self.made}
+            header = _Header(kind="anchors", version=1, **facts)
             texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
             lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
@@ -335,7 +339,7 @@ class Anchors(Displayed):
                     f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
-        return cls(rounds, header.free, path)
+        return cls(rounds, header.free, header.made, path)
 
     def _display(self) -> Display:
         size, checks = len(self.records), plural(self.looks, "check")
@@ -373,7 +377,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
             f"no judge can be asked for these labels again: {changed}; give the labels as a judge "
             "made them"
         )
-    return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
+    free = sum(key < least for key, _ in turns[:n])
+    return Anchors([[*chosen]], free, time.time_ns() // 1_000_000)
 
 
 def answers_of(outcome: Outcome) -> _Answer:

@@ -59,7 +59,7 @@ class PlanReading:
         annotator: str,
     ) -> None:
         self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
-        units = read_header(plan).units(plan, outcomes)
+        self._units = units = read_header(plan).units(plan, outcomes)
         self._texts_of = cache(partial(texts_of, units))
         self.choices = [
             one for key, one in WORDS.items() if key is not None or units.metric == COMPLETENESS
@@ -121,6 +121,10 @@ class PlanReading:
             HTTPException: the position does not exist.
         """
         row = self._row(position)
+        documents = ""
+        if self._units.how.kind == "support":  # the judge may have named the wrong ones
+            every = self._units.records[row["id"]].example.evidence_sentences()
+            documents = "\n".join(one.text for one in every)
         return {
             "position": position,
             "size": len(self._open),
@@ -128,7 +132,7 @@ class PlanReading:
             "next_open": self._next_open(position),
             "again": row.get("reading") == "2",
             "answer": visible(row["answer"]),
-            "texts": safe({name: row.get(name, "") for name in _SHOWN}),
+            "texts": safe({name: row.get(name, "") for name in _SHOWN} | {"documents": documents}),
         }
 
     def save(self, position: int, message: PlanAnswer) -> View:

@@ -96,18 +96,6 @@ def test_a_stream_of_any_pieces_is_read(deltas: list[object]) -> None:
     assert isinstance(parse_completion(body.encode()).content, str)
 
 
-def test_other_choices_are_counted() -> None:
-    """The first choice is the answer; that others were left out is a repair."""
-    made = completion('{"a": 1}')
-    made["choices"].append({"index": 1, "message": {"content": "Another one."}})
-    read = parse_completion(json.dumps(made).encode())
-    assert (read.content, read.repairs) == ('{"a": 1}', ("other_choices",))
-    chunks = ({"index": n, "delta": {"content": f'{{"a": {n}}}'}} for n in (1, 0))
-    lines = (f"data: {json.dumps({'choices': [chunk]})}\n\n" for chunk in chunks)
-    read = parse_completion("".join(lines).encode())
-    assert (read.content, read.repairs) == ('{"a": 0}', ("other_choices",))
-
-
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 

@@ -412,6 +412,28 @@ def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:
     assert again.check(judge=noisy(seed=3), store=labeler.MemoryStore()).look == 2
 
 
+def test_interrupted_check_asks_under_the_same_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers before the interruption are found in the store."""
+    calls: list[str] = []
+    asked = {"judge": noisy(calls=calls), "store": labeler.MemoryStore()}
+    labels_of(noisy(), 20).anchors(n=20).save(tmp_path / "anchors.jsonl")
+
+    label = labeler.label
+
+    def interrupted(rows_of_anchors: list[labeler.Example], **options: Any) -> None:
+        label(rows_of_anchors[:5], **options)
+        raise UsageError("the judge broke")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(labeler, "label", interrupted)
+        with pytest.raises(UsageError, match="the judge broke"):
+            Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
+    Anchors.load(tmp_path / "anchors.jsonl").check(**asked)
+    assert len(calls) == 2 * 20
+
+
 def test_runs_share_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one run spent is missing in the next; of unknown usage nothing is left."""
     budgets: list[float] = []

@@ -167,6 +167,8 @@ def test_texts_are_those_of_the_labels(tmp_path: Path) -> None:
     assert texts["ask"] == "Do the documents support the sentence?"
     assert texts["text"] == example.response[0].text
     assert texts["evidence"] == example.documents[0][0].text
+    every = [one.text for document in example.documents for one in document]
+    assert texts["documents"] == "\n".join(every)
     _say(reading, 0, "yes")
     assert example.response[0].text in (tmp_path / "answers.csv").read_text()
     for strange in ({"id": "r9", "sentence": "a"}, {"id": "r1", "sentence": "z"}):

@@ -153,6 +153,15 @@ ACCOUNTS = {
             (403, "AccountOverdueError"),  # Volcengine
         )
     },
+    **{
+        f"401, {code}": fails(
+            nested(401, words, code), "permission", "the API key may not use this model"
+        )
+        for code, words in (
+            ("missing_scope", "Missing scopes: model.request"),
+            ("key_model_access_denied", "key not allowed to access model."),
+        )
+    },
     "Portkey, 412": fails(
         Fault(412, {"status": "failure", "message": "Usage limit exceeded"}), "quota", _EMPTY
     ),

@@ -164,6 +164,7 @@ _REFUSED_KEY = (
     "the API key was not accepted",
     "check the key and that it belongs to this host",
 )
+_NO_ACCESS = ("the API key may not use this model", "use a key with access, or another model")
 _PROXY_ACCESS = (
     "the proxy asks for a user and a password",
     "put http://USER:PASSWORD@HOST:PORT into a variable, and give --proxy @VARIABLE",
@@ -244,6 +245,7 @@ RULES: tuple[Rule, ...] = (
         "redirect", _P.RECORD, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={401}, marks=words.NO_ACCESS),
     Rule("authentication", _P.FATAL, *_REFUSED_KEY, status={401}),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
@@ -254,10 +256,7 @@ RULES: tuple[Rule, ...] = (
         "read the record, which may look like an attack; if all rows fail so, check the network",
         status={403}, marks=words.any_of(r"^\s*<(!doctype )?html"),
     ),
-    Rule(
-        "permission", _P.RECORD, "the API key may not use this model",
-        "use a key with access, or another model", status={403},
-    ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={403}),
     Rule(
         "not_found", _P.RECORD, "no such model or address",
         "check the model's name and base_url (for chat completions, it ends in /v1)",

@@ -45,6 +45,7 @@ WRONG_KEY = any_of(
     "authentication error", r"invalid access token|invalid token\W*$",  # Cloudflare, Databricks
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
+NO_ACCESS = any_of("missing.scope", "key_model_access_denied")  # OpenAI, LiteLLM
 UNKNOWN_FIELD = (
     r"(unknown (name|field|parameter)|unrecognized request argument supplied|not permitted, field"
     r"|does not support parameters|'extra_forbidden', 'loc': \['body',)\W{0,9}"

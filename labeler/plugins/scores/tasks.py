@@ -355,7 +355,7 @@ def score_rows(
     stream = run.read(rows, [one for plan in plans for one in plan])
     for plan in plans:
         first = _first_tasks(plan, stream.first)
-        choose_mode(plan[0].judge, first, run.cache.store, run.cache.is_known)
+        choose_mode(plan[0].judge, first, run.cache)
     ready = [_with_steps(plan, run) for plan in plans]
     for number, plan in enumerate(ready, start=1):
         if len(plans) > 1:
