@@ -377,10 +377,10 @@ def test_an_error_names_file_criterion_field_and_what_is_allowed(
             b'[[criterion]]\nname = "t"\nshows = ["response"]\nsteps = []\n',
             r"criterion 1 \(t\): criteria or steps are needed",
         ),
-        (b"a = ", "is not a TOML file"),
-        (b"a = 1" + b"0" * 5000, "is not a TOML file"),
-        (b"\xff\xfe", "is not a TOML file"),
-        (None, r"cannot read criteria from .*mine\.toml"),
+        (b"a = ", "cannot be read as TOML"),
+        (b"a = 1" + b"0" * 5000, "cannot be read as TOML"),
+        (b"\xff\xfe", "cannot be read as TOML"),
+        (None, r"cannot read .*mine\.toml"),
     ],
 )
 def test_a_file_of_another_form_is_refused(
