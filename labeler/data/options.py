@@ -310,9 +310,9 @@ class RowsOptions:
     def _rows(self, sources: "Iterable[Source]", **how: Any) -> "Rows":  # noqa: ANN401 - of Rows
         from labeler.data.rows import Rows  # noqa: PLC0415 - loads pydantic
 
-        columns = self.chosen_columns()
-        how |= {"columns": columns, "keep_thinking": self.keep_thinking}
-        return Rows(sources, **how)
+        if columns := self.chosen_columns():
+            how["columns"] = columns
+        return Rows(list(sources), keep_thinking=self.keep_thinking, **how)
 
 
 def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:

@@ -150,16 +150,17 @@ ACCOUNTS = {
         f"{status}, {code}": fails(nested(status, "Exceeded", code), "stop quota", _EMPTY)
         for status, code in (
             (400, "budget_exceeded"), (403, "insufficient_user_quota"),  # LiteLLM, new-api
-            (403, "AccountOverdueError"),  # Volcengine
+            (403, "AccountOverdueError"), (403, "token_quota_reached"),  # Volcengine, watsonx
         )
     },
     **{
-        f"401, {code}": fails(
-            nested(401, words, code), "permission", "the API key may not use this model"
+        f"{status}, {code}": fails(
+            nested(status, words, code), "permission", "the API key may not use this model"
         )
-        for code, words in (
-            ("missing_scope", "Missing scopes: model.request"),
-            ("key_model_access_denied", "key not allowed to access model."),
+        for status, code, words in (
+            (401, "missing_scope", "Missing scopes: model.request"),
+            (401, "key_model_access_denied", "key not allowed to access model."),
+            (400, "model_terms_required", "The model m requires terms acceptance."),
         )
     },
     "Portkey, 412": fails(
@@ -246,6 +247,7 @@ ACCOUNTS = {
             "Groq": nested(400, "The model has been decommissioned", "model_decommissioned"),
             "Together": nested(400, "Unable to access model m", "model_not_available"),
             "Perplexity": nested(400, "Invalid model 'm'.", "invalid_model"),
+            "Hugging Face": nested(400, "Not supported.", "model_not_supported", param="model"),
             "LM Studio": nested(404, "No models loaded", "model_not_found"),
         }.items()
     },
@@ -274,10 +276,13 @@ RECORDS = {
         says("", finish="content_filter: PROHIBITED_CONTENT"), "content_filter", 1,
         "the provider's filter blocked the answer",
     ),
-    "a page of a firewall": Row(
-        responds(_FIREWALL, 403, content_type="text/html"), "permission", 1,
-        "a firewall before the server rejected the request",
-    ),
+    **{
+        f"{name} of a firewall": Row(
+            responds(content, 403, content_type="text/html"), "permission", 1,
+            "a firewall before the server rejected the request",
+        )
+        for name, content in (("a page", _FIREWALL), ("a code", b"error code: 1010"))
+    },
     "Groq, tokens per minute": fails(
         nested(413, _TPM, "rate_limit_exceeded"), "context_length", _BURST
     ),
@@ -508,6 +513,10 @@ PASSING = {
         )
         for code, status in (("failed_generation", 400), ("output_parse_failed", 200))
     },
+    "Cloudflare, an answer with errors": Row(
+        raw_body(lambda b: b'{"errors": [{"message": "JSON Mode couldn\'t be met"}], "a": %s}' % b),
+        "malformed", 3, "the model wrote no valid JSON", (0.0, 0.0),
+    ),
     "OpenRouter, a provider's slip": Row(
         changes(partial(chosen, finish_reason="error", native_finish_reason="MALFORMED_RESPONSE")),
         "malformed", 2, "the model wrote nothing that its provider passes on", (0.0,),

@@ -70,7 +70,7 @@ def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | in
     if at(value, name):
         return ()
     inner: list[tuple[Any, object]] = []
-    if not depth or at(value, "error"):
+    if not depth or at(value, "error") or at(value, "errors"):
         return None
     if isinstance(value, dict):
         inner = [*value.items()]
