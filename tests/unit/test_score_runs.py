@@ -278,11 +278,17 @@ def test_scores_are_one_object_with_table_and_gates(tmp_path: Path) -> None:
     assert found.check({name: 4}).passed
     assert found.check({name: 4}, against=found, max_drop=1).passed
     assert found.to_polars(name)[name].to_list() == [4.0] * len(ROWS)
-    assert list(read_scores(found.save(tmp_path / "scores.jsonl"))) == found
+    path = found.save(tmp_path / "scores.jsonl")
+    assert list(read_scores(path)) == found
+    assert [row[name].value for row in labeler.metrics(path, name)] == [4.0] * len(ROWS)
+    assert [(row.metric.id, row.mean) for row in labeler.summary(path)] == [
+        (name, 4.0),
+        (f"{name}:pass", 1.0),
+    ]
     assert f"{len(ROWS)} scores by" in repr(found)
     (page,) = found.report(tmp_path / "scores.html")
     assert "<h1>" in page.read_text(encoding="utf-8")
-    with pytest.raises(UnknownName, match=f"unknown criterion 'tome'; did you mean '{name}'"):
+    with pytest.raises(UnknownName, match=r"metric .tome.; .*of these records: tone, tone:pass"):
         found.metrics("tome")
     assert repr(found[:0]) == "0 scores, 0 failed"
     assert found[:0].to_polars().columns == ["id", "failed"]
