@@ -88,9 +88,10 @@ class AnchorCheck(Displayed):
             head = f"No sign that the judge has changed (check {self.look})"
             counts = ((one.differing, one.verdicts) for one in self.changes.values())
             parts = ["{} of {} verdicts".format(*map(sum, zip(*counts, strict=True)))]
+        lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
-            f"it differed in {self.noise}."
+            f"it differed in {self.noise}.{lost}"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -122,9 +122,11 @@ class Exam(Displayed):
         if not copies:
             return f"{self.judge} called no sentence supported that an error could be planted in."
         few = [one.kind for one in self.rates if one.copies < _SLIGHT]
-        none = "none found" if len(few) < len(self.rates) else "unknown"
-        spots = ", ".join(self.blind_spots) or none
-        untold = f" Too few copies to tell, {_SLIGHT} are needed: {', '.join(few)}." if few else ""
+        spots, untold = ", ".join(self.blind_spots) or "none found", ""
+        if len(few) == len(self.rates):
+            spots = f"unknown, as {_SLIGHT} copies of a kind are needed to tell"
+        elif few:
+            untold = f" Too few copies to tell, {_SLIGHT} are needed: {', '.join(few)}."
         return (
             f"{self.judge} caught {right} of {copies} planted errors ({percent(right / copies)}). "
             f"Blind spots: {spots}.{untold}"
