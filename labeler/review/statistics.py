@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
+from typing import get_args
 
 from labeler.calculators import measure
 from labeler.calculators.bias_correction import Corrected
@@ -279,9 +280,8 @@ def _defined(values: Sequence[float | None]) -> list[float]:
 def _annotators(corrections: Sequence[Correction]) -> list[dict[str, str | int]]:
     """Count each annotator's opinions."""
     counts = Counter((one.annotator, one.opinion) for one in corrections)
-    opinions: tuple[Opinion, ...] = ("agree", "disagree", "unsure")
     return [
-        {"annotator": visible(name), **{opinion: counts[name, opinion] for opinion in opinions}}
+        {"annotator": visible(name), **{one: counts[name, one] for one in get_args(Opinion)}}
         for name in sorted({name for name, _ in counts})
     ]
 
