@@ -90,8 +90,8 @@ class Exam(Displayed):
         rates: one for each kind.
         against: name of the other judge; empty without one.
         against_rates: its rates, on the same copies.
-        differences: how much more often the first judge is right, for each kind; ``None`` without
-            copies that both labeled.
+        differences: how much more often the first judge is right, for each kind; ``None`` for
+            fewer than 2 copies that both labeled.
     """
 
     judge: str
@@ -167,12 +167,10 @@ _LIMITS = (
 
 def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str]:
     """Return a share and its interval as cells."""
-    value, ends = (None, None) if found is None else (found.value, found.interval)
-    share = "-" if value is None else percent(value, signed=signed)
-    if ends is None:
-        return [share, "-"]
-    low, high = (in_percent(end, signed=signed) for end in ends)
-    return [share, f"{low} to {high} %"]
+    if found is None or found.value is None or found.interval is None:
+        return ["-", "-"]
+    low, high = (in_percent(end, signed=signed) for end in found.interval)
+    return [percent(found.value, signed=signed), f"{low} to {high} %"]
 
 
 def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
