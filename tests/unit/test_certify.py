@@ -21,10 +21,12 @@ from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 from labeler.evidence.units import CERTIFIABLE, Answer, Item
 from labeler.labels.record import LabelRecord
+from labeler.labels.signature import label_key
 from labeler.labels_object import Labels
 from support.command import Command
 from support.judged import correction, judgment
 from support.labeled import record, with_question
+from support.samples import keyed_example
 
 WEIGHTS = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
 TOPS = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
@@ -520,3 +522,30 @@ def test_answers_of_a_spreadsheet_are_explained(tmp_path: Path) -> None:
         plan.certificate({1: True})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="as which a spreadsheet can be saved"):
         read_answers(tmp_path / "answers.xlsx", plan)
+
+
+def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
+    """A plan of other responses, or that a stranger altered, was read for another sentence."""
+    path, said = tmp_path / "plan.csv", "Paris is in the north of France."
+    own = [labeled([said, "Yes."], name) for name in ("r1", "r2")]
+    other = [labeled(["Paris is the capital of Spain.", "No."], name) for name in ("r1", "r2")]
+    plan = make_plan(own, Goal("adherence_fraction", within=0.1))
+    for read, message in ((own, ""), (other, r"answers\.csv:\d: the answer is about 'Paris")):
+        write_plan(make_plan(read, plan.goal), path)
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        with (tmp_path / "answers.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(row | {"answer": "yes", "text": row["text"] + " "} for row in rows)
+        if message:
+            with pytest.raises(UsageError, match=message):
+                read_answers(tmp_path / "answers.csv", plan)
+        else:
+            assert len(read_answers(tmp_path / "answers.csv", plan).answers) == 4
+
+
+def labeled(response: list[str], name: str) -> LabelRecord:
+    """A label of a response."""
+    one = record(id=name)
+    example = keyed_example(id=name, response=response)
+    return one.model_copy(update={"example": example, "key": label_key(example, one.signature)})
