@@ -310,9 +310,9 @@ class RowsOptions:
     def _rows(self, sources: "Iterable[Source]", **how: Any) -> "Rows":  # noqa: ANN401 - of Rows
         from labeler.data.rows import Rows  # noqa: PLC0415 - loads pydantic
 
-        columns = self.chosen_columns()
-        how |= {"columns": columns, "keep_thinking": self.keep_thinking}
-        return Rows(sources, **how)
+        if columns := self.chosen_columns():
+            how["columns"] = columns
+        return Rows(list(sources), keep_thinking=self.keep_thinking, **how)
 
 
 def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:
@@ -332,3 +332,26 @@ class ExampleOptions(RowsOptions):
     """How rows are read and split into sentences."""
 
     splitter: Annotated[str, Option("Sentence splitter: general, ragbench or given.")] = "general"
+
+
+_MAX_BYTES = 1_000_000
+
+
+def read_toml(file: str | Path) -> dict[str, Any]:
+    """Read a TOML file of people's settings; it may begin with a byte order mark.
+
+    Raises:
+        UsageError: the file cannot be read, is very long, or is not TOML in UTF-8.
+    """
+    import tomllib  # noqa: PLC0415 - most runs read none
+
+    try:
+        with Path(file).open("rb") as opened:
+            text = opened.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
+            raise UsageError(f"{file}: more than {_MAX_BYTES:,} bytes; is it the right file?")
+        return tomllib.loads(text.decode("utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
+    except (ValueError, RecursionError) as error:  # of the decoder, too
+        raise UsageError(f"{file}: cannot be read as TOML: {error}") from error

@@ -14,6 +14,7 @@ import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -65,35 +66,27 @@ class Row(NamedTuple):
         return memory_of(self.content) if isinstance(self.content, Example) else 0
 
 
+@dataclass(eq=False)
 class Rows:
     """Input rows; each iteration reads their sources again.
 
-    Args:
+    Attributes:
         sources: where the rows stand, in order.
         names: the files, as they were given.
         is_part: True if other rows may have a column that these lack.
         columns: the column of each field; by default the field's own name, or as a preset says
             that is the only one to fit.
         keep_thinking: True to keep thoughts in responses.
-
-    Attributes:
         notices: messages for people about how rows were read, once they were.
     """
 
-    def __init__(
-        self,
-        sources: Iterable[Source],
-        *,
-        names: Sequence[str] = (),
-        is_part: bool = False,
-        columns: Columns | None = None,
-        keep_thinking: bool = False,
-    ) -> None:
-        self.names, self.is_part = names, is_part
-        self.columns = columns or Columns({})
-        self.keep_thinking = keep_thinking
-        self.notices: dict[str, str] = {}
-        self._sources = list(sources)
+    sources: Sequence[Source]
+    _: KW_ONLY
+    names: Sequence[str] = ()
+    is_part: bool = False
+    columns: Columns = field(default_factory=lambda: Columns({}))
+    keep_thinking: bool = False
+    notices: dict[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; one that is not an example becomes a failure in its place.
@@ -103,7 +96,7 @@ class Rows:
                 first rows.
         """
         noted, read = Counter[str](), 0
-        for source in self._sources:
+        for source in self.sources:
             # Later rows cost money before a column can be missed.
             required = not self.is_part and read < FIRST_ROWS
             converter = _RowConverter(self, noted, columns_required=required)
@@ -113,7 +106,7 @@ class Rows:
 
     def total(self) -> int | None:
         """Return the number of rows where it can be counted exactly without reading them."""
-        counts = [source.total() for source in self._sources]
+        counts = [source.total() for source in self.sources]
         return None if None in counts else sum(filter(None, counts))
 
 
@@ -150,10 +143,10 @@ class _RowConverter:
 
     def _require_columns(self) -> None:
         if self._first and self._unseen:
-            path, field = next(iter(self._unseen.items()))
+            path, name = next(iter(self._unseen.items()))
             where, row = self._first
             raise UsageError(
-                f"no row has {path.text!r}, named as the column of {field!r}; at {where} "
+                f"no row has {path.text!r}, named as the column of {name!r}; at {where} "
                 f"{path.fault(row)}"
             )
 
@@ -171,7 +164,7 @@ class _RowConverter:
                 given = fields = _without_blanks(given, columns)
             if columns.choices:
                 self._first = self._first or (where, given)
-                self._unseen = {p: field for p, field in self._unseen.items() if p.fault(given)}
+                self._unseen = {p: name for p, name in self._unseen.items() if p.fault(given)}
                 fields = columns.with_id(given, where)
                 fields = columns.apply(given, where)
             fields, found = read_values(fields, where, columns.split), fields

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
-from labeler.calculators.outcomes import metrics
+from labeler.calculators.measuring import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import headline_metrics, plain_name, select_metrics
 from labeler.comparing.calibration import FIELDS

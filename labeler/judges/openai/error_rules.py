@@ -138,7 +138,6 @@ class Rule:
 
 OPTION_OF_PARAMETER: dict[str, str] = {
     **{option.name: option.name for option in fields(ModelOptions) if is_in_key(option)},
-    "model": "model",
     "max_completion_tokens": "max_output_tokens or cap_field",
     "max_tokens": "max_output_tokens or cap_field",
 }
@@ -164,6 +163,7 @@ _REFUSED_KEY = (
     "the API key was not accepted",
     "check the key and that it belongs to this host",
 )
+_NO_ACCESS = ("the API key may not use this model", "use a key with access, or another model")
 _PROXY_ACCESS = (
     "the proxy asks for a user and a password",
     "put http://USER:PASSWORD@HOST:PORT into a variable, and give --proxy @VARIABLE",
@@ -212,7 +212,7 @@ RULES: tuple[Rule, ...] = (
         status={500}, marks=words.any_of(*words.GRAMMARS), names_format=True,
     ),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=words.NO_MODEL),
-    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
+    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, params={"model"}),
     Rule("not_found", _P.RECORD, *_WRONG_MODEL, status={400}, marks=words.NO_MODEL),
     Rule(
         # A doubled cap, after a truncated answer, may exceed the model's limit for this record.
@@ -244,6 +244,7 @@ RULES: tuple[Rule, ...] = (
         "redirect", _P.RECORD, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={400, 401}, marks=words.NO_ACCESS),
     Rule("authentication", _P.FATAL, *_REFUSED_KEY, status={401}),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
@@ -252,12 +253,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "permission", _P.RECORD, "a firewall before the server rejected the request",
         "read the record, which may look like an attack; if all rows fail so, check the network",
-        status={403}, marks=words.any_of(r"^\s*<(!doctype )?html"),
+        status={403}, marks=words.any_of(r"^\s*(<(!doctype )?html|error code: 1\d{3})"),
     ),
-    Rule(
-        "permission", _P.RECORD, "the API key may not use this model",
-        "use a key with access, or another model", status={403},
-    ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={403}),
     Rule(
         "not_found", _P.RECORD, "no such model or address",
         "check the model's name and base_url (for chat completions, it ends in /v1)",
