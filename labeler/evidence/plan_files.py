@@ -211,21 +211,22 @@ def _of_labels(rows: Iterable[Row], units: Units) -> Iterator[Row]:
     known = {*chain.from_iterable(units.units)}
     for where, row in rows:
         if row["answer"] and (item := (row["id"], row["sentence"])) in known:
-            require_text(where, row, texts_of(units, item)["text"])
+            require_texts(where, row, texts_of(units, item))
         yield where, row
 
 
-def require_text(where: str, row: Mapping[str, str], own: str) -> None:
-    """Reject a row that shows another text than the label's own, where it shows one.
+def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Reject a row that shows another text than the label's own; in a plan, all that was read.
 
     Few words are not compared: a spreadsheet may have taken them for a number or a date.
     """
-    shown = surface_words(row.get("text", ""))
-    if len(shown) >= _TELLING and shown != surface_words(own):
-        raise UsageError(
-            f"{where}: the answer is about {row['text']!r:.80}, and the labels have {own!r:.80} "
-            "there; give the answers to this plan, as certify wrote it"
-        )
+    for column in ("text", "question", "evidence") if "plan" in row else ("text",):
+        shown = surface_words(row.get(column, ""))
+        if len(shown) >= _TELLING and shown != surface_words(own[column]):
+            raise UsageError(
+                f"{where}: {column} is {row[column]!r:.80}, and the labels have {own[column]!r:.80}"
+                " there; give the answers to this plan, as certify wrote it"
+            )
 
 
 def _collected(rows: Iterable[Row], metric: str) -> Readings:

@@ -22,7 +22,7 @@ from labeler.evidence.plan_files import (
     WORDS,
     read_header,
     read_rows,
-    require_text,
+    require_texts,
     texts_of,
     write_rows,
 )
@@ -89,7 +89,7 @@ class PlanReading:
                 )
             if row["answer"]:
                 own = self._rows[_item(row)]
-                require_text(where, row, own["text"])
+                require_texts(where, row, own)
                 own |= {"answer": row["answer"], "annotator": row.get("annotator", "")}
         # Sentences of earlier looks have their answers already.
         self._open = [row for row in self._rows.values() if row.get("look", "2")]

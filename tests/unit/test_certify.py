@@ -524,28 +524,34 @@ def test_answers_of_a_spreadsheet_are_explained(tmp_path: Path) -> None:
         read_answers(tmp_path / "answers.xlsx", plan)
 
 
-def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, None),
+        ({"text": "  paris is in the NORTH of France. "}, None),
+        ({"text": "Paris is the capital of Spain."}, r"answers\.csv:2: text is 'Paris is the cap"),
+        ({"evidence": "Nobody knows where it is."}, r"answers\.csv:2: evidence is 'Nobody"),
+        ({"question": "1"}, None),
+    ],
+)
+def test_answers_to_other_texts_are_refused(
+    tmp_path: Path, changes: dict[str, str], message: str | None
+) -> None:
     """A plan of other responses, or that a stranger altered, was read for another sentence."""
-    path, said = tmp_path / "plan.csv", "Paris is in the north of France."
-    own = [labeled([said, "Yes."], name) for name in ("r1", "r2")]
-    other = [labeled(["Paris is the capital of Spain.", "No."], name) for name in ("r1", "r2")]
+    answers, said = tmp_path / "answers.csv", "Paris is in the north of France."
+    one, example = record(), keyed_example(response=[said, "Yes."])
+    key = label_key(example, one.signature)
+    own = [one.model_copy(update={"example": example, "key": key})]
     plan = make_plan(own, Goal("adherence_fraction", within=0.1))
-    for read, message in ((own, ""), (other, r"answers\.csv:\d: the answer is about 'Paris")):
-        write_plan(make_plan(read, plan.goal), path)
-        rows = list(csv.DictReader(path.read_text().splitlines()))
-        with (tmp_path / "answers.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(row | {"answer": "yes", "text": row["text"] + " "} for row in rows)
-        if message:
-            with pytest.raises(UsageError, match=message):
-                read_answers(tmp_path / "answers.csv", plan)
-        else:
-            assert len(read_answers(tmp_path / "answers.csv", plan).answers) == 4
-
-
-def labeled(response: list[str], name: str) -> LabelRecord:
-    """A label of a response."""
-    one = record(id=name)
-    example = keyed_example(id=name, response=response)
-    return one.model_copy(update={"example": example, "key": label_key(example, one.signature)})
+    write_plan(plan, tmp_path / "plan.csv")
+    rows = list(csv.DictReader((tmp_path / "plan.csv").read_text().splitlines()))
+    rows.sort(key=lambda row: row["sentence"])
+    with answers.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "answer": "yes", **changes} for row in rows[:1])
+    if message is None:
+        assert read_answers(answers, plan).answers == {("r1", "a"): True}
+    else:
+        with pytest.raises(UsageError, match=message):
+            read_answers(answers, plan)

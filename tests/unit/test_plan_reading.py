@@ -210,7 +210,7 @@ def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
         _read(_plan(tmp_path))
     assert "r9" in path.read_text()
     path.write_text("id,sentence,text,answer\nr1,a,It is in the north.,yes\n")
-    with pytest.raises(UsageError, match=r"answers\.csv:2: the answer is about 'It is in the no"):
+    with pytest.raises(UsageError, match=r"answers\.csv:2: text is 'It is in the no"):
         _read(_plan(tmp_path))
 
 
