@@ -181,6 +181,7 @@ _REFUSED = (
         "Databricks": Fault(404, {"error_code": "ENDPOINT_NOT_FOUND", "message": "No endpoint"}),
         "OpenRouter": nested(404, "No endpoints found matching …", 404),
         "Ollama": nested(404, "model 'm' not found"),
+        "LM Studio": Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
         "410": Fault(410, {"error": "The model is deprecated"}),
     }),
     ("content_filter", _FILTERED, {
@@ -308,9 +309,6 @@ PASSING = {
         nested(400, "There are no healthy deployments for this model.")
     ),
     "LM Studio, crashed": fails_for_a_while(flat(400, "The model has crashed (Exit code: 6)")),
-    "LM Studio, another address": fails_for_a_while(
-        Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"})
-    ),
     "OpenRouter, an error in a choice": Row(
         changes(lambda v: v["choices"][0].update(error={"code": 502, "message": "Upstream"})),
         says=_FAILED, **_AGAIN,
