@@ -81,7 +81,7 @@ def ended(reason: str) -> Behavior:
 _BURST = "the record alone exceeds the limit of tokens per minute"
 _TPM = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000"
 _FIREWALL = b"<!DOCTYPE html>\n<html><title>Attention Required! | Cloudflare</title></html>"
-_HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final<|message|>"
+_HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final"
 _REDACTED = {"type": "redacted_thinking", "data": "x"}
 
 WAITS = {
@@ -401,7 +401,12 @@ PASSING = {
 }  # fmt: skip
 
 FORMS = {
-    "thoughts of gpt-oss": Row(answered(content=lambda text: f"{_HARMONY}{text}<|return|>")),
+    **{
+        f"thoughts of gpt-oss{form}": Row(
+            answered(content=lambda text, f=form: f"{_HARMONY}{f}<|message|>{text}<|return|>")
+        )
+        for form in ("", " <|constrain|>json")
+    },
     **{
         f"thoughts, {first}": Row(
             answered(content=lambda t, a=first, z=last: f"{a}Is {{0a}} it?{z}{t}")

@@ -191,7 +191,8 @@ _THOUGHTS = (
       for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),  # Kimi
-    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),  # gpt-oss
+    *(("<|channel|>analysis<|message|>", f"<|channel|>final{form}<|message|>")
+      for form in ("", " <|constrain|>json")),  # gpt-oss
 )  # fmt: skip
 _MOST_THOUGHTS = 8
 _SPACE = " \t\r\n"
