@@ -246,6 +246,7 @@ LIMITED = {
         "Databricks": Fault(429, {"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Exceeded"}),
         "in a 200": Fault(200, {"error": {"status": 429}}),
         "in a 200, without a status": nested(200, "Too many", "rate_limit_exceeded"),
+        "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
         "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
     }.items()
 }  # fmt: skip

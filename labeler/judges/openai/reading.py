@@ -74,7 +74,7 @@ def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | in
         return None
     if isinstance(value, dict):
         inner = [*value.items()]
-    elif isinstance(value, str):
+    elif isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
         inner = [(0, json_of(value.encode("utf-8", "replace")))]
     elif len(list_of(value)) == 1:
         inner = [(0, list_of(value)[0])]
