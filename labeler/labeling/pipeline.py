@@ -70,11 +70,7 @@ def opened(
 
 
 def submit_rows(
-    run: Run,
-    rows: Iterable[Row],
-    factories: Sequence[TaskFactory],
-    *,
-    with_unreadable: bool = True,
+    run: Run, rows: Iterable[Row], factories: Sequence[TaskFactory]
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row of a stream.
 
@@ -82,7 +78,6 @@ def submit_rows(
         run: the run.
         rows: rows with ids of their own.
         factories: build the tasks of each row.
-        with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
     relevance = blind_relevance(run, factories)
     judged = partial(judge_row, run, factories, relevance)
@@ -90,9 +85,8 @@ def submit_rows(
     for found in run.in_order(rows, judged, len(factories)):
         count += 1
         for outcome, origin in found:
-            if with_unreadable or origin != "row" or outcome.signature:
-                run.events.result(outcome, origin)
-                yield outcome
+            run.events.result(outcome, origin)
+            yield outcome
     if relevance:
         relevance.report(count)
 

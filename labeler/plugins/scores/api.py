@@ -102,7 +102,7 @@ def _parts(outcome: AnyOutcome) -> tuple[str, list[tuple[str, list[str]]]]:
 
 @keywords(ScoreOptions)
 def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcome, None, None]:
-    """Score rows by criteria, in input order; each row's criteria one after the other.
+    """Score rows by criteria, in input order; within a row by judge, criterion and trial.
 
     A stored score costs nothing, whatever its row's id and whatever changed in fields that the
     criterion does not show. Evaluation steps that a criterion lacks are written by the judge once,
@@ -112,12 +112,12 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         rows: as for :func:`open_rows`.
         options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
             several names may stand in one text, separated by commas (see
-            :mod:`labeler.plugins.scores.criteria`). Each of several ``judges`` scores all
-            rows, one after the other; :func:`~labeler.plugins.scores.collected.compare_raters`
-            measures their agreement. Each of ``samples`` is an outcome of its own.
+            :mod:`labeler.plugins.scores.criteria`). Each of several ``judges`` scores every row;
+            :func:`~labeler.plugins.scores.collected.compare_raters` measures their agreement.
+            Each of ``samples`` is an outcome of its own.
 
     Yields:
-        A score record or a failure for each row, criterion and trial.
+        A score record or a failure for each row, judge, criterion and trial.
 
     Raises:
         UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the

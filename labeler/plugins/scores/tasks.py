@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
-from labeler.data.rows import Row, Rows, RowStream
+from labeler.data.rows import Row, Rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.options import provider_of
@@ -335,13 +335,13 @@ def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
 def score_rows(
     run: Run, rows: Rows, plans: Sequence[Sequence[ScoreTasks]]
 ) -> Generator[ScoreOutcome, None, None]:
-    """Score rows in order, judge by judge; each score is durable in the store before it is yielded.
+    """Score rows in order; each score is durable in the store before it is yielded.
 
     Each judge writes the steps that a criterion lacks once, before any row.
 
     Args:
         run: the run, which the caller ends; all judges together keep to its budget.
-        rows: read once for each judge.
+        rows: read once.
         plans: the tasks of each judge. A row that cannot be read fails once, not once for each.
 
     Raises:
@@ -356,14 +356,10 @@ def score_rows(
     for plan in plans:
         first = _first_tasks(plan, stream.first)
         choose_mode(plan[0].judge, first, run.cache)
-    ready = [_with_steps(plan, run) for plan in plans]
-    for number, plan in enumerate(ready, start=1):
-        if len(plans) > 1:
-            run.notice(f"judge {number} of {len(plans)}: {plan[0].judge.spec}")
-        read = stream if number == 1 else RowStream(rows)
-        for outcome in submit_rows(run, read, plan, with_unreadable=number == 1):
-            if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
-                yield outcome
+    ready = [one for plan in plans for one in _with_steps(plan, run)]
+    for outcome in submit_rows(run, stream, ready):
+        if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
+            yield outcome
 
 
 def _require_judges(plans: Sequence[Sequence[ScoreTasks]]) -> None:
