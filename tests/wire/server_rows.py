@@ -81,7 +81,7 @@ def ended(reason: str) -> Behavior:
 _BURST = "the record alone exceeds the limit of tokens per minute"
 _TPM = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000"
 _FIREWALL = b"<!DOCTYPE html>\n<html><title>Attention Required! | Cloudflare</title></html>"
-_HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final<|message|>"
+_HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final"
 _REDACTED = {"type": "redacted_thinking", "data": "x"}
 
 WAITS = {
@@ -181,6 +181,7 @@ _REFUSED = (
         "Databricks": Fault(404, {"error_code": "ENDPOINT_NOT_FOUND", "message": "No endpoint"}),
         "OpenRouter": nested(404, "No endpoints found matching …", 404),
         "Ollama": nested(404, "model 'm' not found"),
+        "LM Studio": Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
         "410": Fault(410, {"error": "The model is deprecated"}),
     }),
     ("content_filter", _FILTERED, {
@@ -245,6 +246,7 @@ LIMITED = {
         "Databricks": Fault(429, {"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Exceeded"}),
         "in a 200": Fault(200, {"error": {"status": 429}}),
         "in a 200, without a status": nested(200, "Too many", "rate_limit_exceeded"),
+        "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
         "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
     }.items()
 }  # fmt: skip
@@ -308,9 +310,6 @@ PASSING = {
         nested(400, "There are no healthy deployments for this model.")
     ),
     "LM Studio, crashed": fails_for_a_while(flat(400, "The model has crashed (Exit code: 6)")),
-    "LM Studio, another address": fails_for_a_while(
-        Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"})
-    ),
     "OpenRouter, an error in a choice": Row(
         changes(lambda v: v["choices"][0].update(error={"code": 502, "message": "Upstream"})),
         says=_FAILED, **_AGAIN,
@@ -403,7 +402,12 @@ PASSING = {
 }  # fmt: skip
 
 FORMS = {
-    "thoughts of gpt-oss": Row(answered(content=lambda text: f"{_HARMONY}{text}<|return|>")),
+    **{
+        f"thoughts of gpt-oss{form}": Row(
+            answered(content=lambda text, f=form: f"{_HARMONY}{f}<|message|>{text}<|return|>")
+        )
+        for form in ("", " <|constrain|>json")
+    },
     **{
         f"thoughts, {first}": Row(
             answered(content=lambda t, a=first, z=last: f"{a}Is {{0a}} it?{z}{t}")

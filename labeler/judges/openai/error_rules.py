@@ -154,6 +154,10 @@ _LONG_RECORD = (
     "give it fewer documents, or choose a model with more context",
 )
 _WRONG_MODEL = ("no such model", "check the model's name")
+_WRONG_ADDRESS = (
+    "no such model or address",
+    "check the model's name and base_url (for chat completions, it ends in /v1)",
+)
 _REFUSED_OPTION = ("the model does not accept {option}", "drop or change {option}")
 _OTHER_MODE = (
     "the server does not accept the response schema in this output mode",
@@ -237,6 +241,7 @@ RULES: tuple[Rule, ...] = (
         "drop the option or the field of --extra-body that sends it",
         status={400, 422}, marks=words.UNKNOWN,
     ),
+    Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={500}, marks=words.NO_ADDRESS),
     Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=words.FAILING),
     Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=words.WRONG_KEY),
     # Unambiguous statuses.
@@ -256,11 +261,7 @@ RULES: tuple[Rule, ...] = (
         status={403}, marks=words.any_of(r"^\s*(<(!doctype )?html|error code: 1\d{3})"),
     ),
     Rule("permission", _P.RECORD, *_NO_ACCESS, status={403}),
-    Rule(
-        "not_found", _P.RECORD, "no such model or address",
-        "check the model's name and base_url (for chat completions, it ends in /v1)",
-        status={404, 405, 410},
-    ),
+    Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={404, 405, 410}),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule("rate_limit", _P.RATE, *_RATE, status={429}),
     Rule("transport", _P.RETRY, *_DOWN, status={408, 409, 421, 423, 424, 425, *range(498, 1000)}),

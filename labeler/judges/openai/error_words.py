@@ -90,6 +90,7 @@ NO_MODEL = any_of(
     "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
     "DeploymentNotFound", "model_(decommissioned|not_available)",  # Azure; Groq, Together
 )  # fmt: skip
+NO_ADDRESS = any_of("unexpected endpoint or method")  # LM Studio, in a 200
 FAILING = any_of(
     "no healthy deployments", "model (has crashed|unloaded)",  # LiteLLM, LM Studio
     r"<title>just a moment\.",  # Cloudflare checks the client

@@ -338,7 +338,7 @@ class _Comparison:
             return vector
         try:
             return as_vector(vector)
-        except (TypeError, ValueError):
+        except ValueError:
             return self._fault("returned something other than lists of finite numbers")
 
     def _fault(self, bug: str) -> JudgeError:

@@ -121,6 +121,11 @@ def open_embedder(
         return embedder
     kind, _, model = embedder.partition(":")
     if kind != "openai":
+        if model and provider_of(kind) is not None:
+            raise UsageError(
+                f"no embedder {embedder}: name its model as openai:{model}, and the address of a "
+                "server that speaks OpenAI's API by --embedder-url"
+            )
         if dimensions is not None or price is not None:
             raise UsageError(
                 f"embedder {embedder} takes no --dimensions or --embedding-price; only openai does"
@@ -182,11 +187,11 @@ FREE = flat_price(Decimal(0), "made on this machine")
 """Price of local embedders."""
 
 
-def as_vector(given: str | Sequence[object]) -> Vector:
+def as_vector(given: Any) -> Vector:  # noqa: ANN401 - a server's or a user's code gives it
     """Return a vector in single precision.
 
     Args:
-        given: numbers, or base64 of little-endian single-precision numbers.
+        given: a sequence of numbers, or base64 of little-endian single-precision numbers.
 
     Raises:
         ValueError: it is neither, there are none or too many, or one is not finite.
@@ -197,7 +202,7 @@ def as_vector(given: str | Sequence[object]) -> Vector:
         else:
             numbers = () if isinstance(given, bytes | set | dict) else given  # unlike lists
             data = struct.pack(f"<{len(numbers)}f", *numbers)
-    except (ValueError, struct.error, OverflowError) as error:
+    except (TypeError, ValueError, struct.error, OverflowError) as error:
         raise ValueError("it is neither base64 nor numbers in single precision") from error
     count, rest = divmod(len(data), _BYTES)
     if rest or not 1 <= count <= MOST_DIMENSIONS:
@@ -236,7 +241,16 @@ _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
 
 
-class LexicalEmbedder:
+class _LocalEmbedder:
+    """An embedder of this machine: free, and without connections."""
+
+    price = FREE
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class LexicalEmbedder(_LocalEmbedder):
     """A baseline that compares spelling, the same on every machine.
 
     Each n-gram of three to five letters of a word is hashed to one of 1,024 dimensions and a sign.
@@ -247,17 +261,9 @@ class LexicalEmbedder:
     def __init__(self) -> None:
         self.spec = EmbedderSpec(embedder="lexical", model="letters-1", dimensions=DIMENSIONS)
 
-    @property
-    def price(self) -> Price:
-        """Free."""
-        return FREE
-
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts; a text without words has a vector of zeros."""
         return Embedded(tuple(map(_vector, texts)), ReplyFacts(attempts=0))
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
 
 def _vector(text: str) -> Vector:
@@ -284,7 +290,7 @@ def _place(run: str) -> tuple[int, int]:
     return (number >> 1) % DIMENSIONS, 1 if number & 1 else -1
 
 
-class WordLlamaEmbedder:
+class WordLlamaEmbedder(_LocalEmbedder):
     """Embeds with the table of the package wordllama: 256 dimensions.
 
     The package contains one vector for each of 32,000 word pieces, 16 MB in all, and their
@@ -311,19 +317,11 @@ class WordLlamaEmbedder:
             dimensions=int(self._table.shape[1]),
         )
 
-    @property
-    def price(self) -> Price:
-        """Free."""
-        return FREE
-
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts; a text without a known piece has a vector of zeros."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         vectors = tuple(self._mean(pieces.ids) for pieces in found)
         return Embedded(vectors, ReplyFacts(attempts=0))
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
     def _mean(self, pieces: Sequence[int]) -> Vector:
         known = [piece for piece in pieces if piece < len(self._table)]
