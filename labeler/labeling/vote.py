@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
 from labeler.labeling.cache import Settled
-from labeler.labeling.pipeline import blind_relevance, build_task, judge_row, opened
+from labeler.labeling.pipeline import (
+    blind_relevance,
+    build_task,
+    judge_row,
+    opened,
+    require_different,
+)
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.answers import (
@@ -75,7 +81,7 @@ def vote_rows(
     if not voters:
         raise UsageError("an ensemble needs a voter")
     stream = opened(run, rows, voters, outcomes=1)
-    _require_voters(stream.first, voters)
+    require_different(stream.first, voters)
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
@@ -166,25 +172,6 @@ def _undecided(
         signature=signature,
         metadata=last.metadata,
     )
-
-
-def _require_voters(rows: Sequence[Row], voters: Sequence[LabelTasks]) -> None:
-    """Check, before any spend, that the voters differ about the first row that has tasks."""
-    for row in rows:
-        if isinstance(row.content, Example):
-            with suppress(BadRow):
-                tasks = [voter.task(row.content) for voter in voters]
-                break
-    else:
-        return
-    asked: dict[str, str] = {}
-    for number, task in enumerate(tasks, start=1):
-        if task.key in asked:
-            raise UsageError(
-                f"vote {number} would be {asked[task.key]}'s again: a judge that is named twice "
-                "has one vote; let it vote several times by repeating it"
-            )
-        asked[task.key] = f"{task.signature.judge}/{task.signature.model}"
 
 
 _BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."

@@ -243,7 +243,7 @@ def test_voters_run_side_by_side_within_the_concurrency() -> None:
 def test_one_judge_has_one_vote_and_nobody_none() -> None:
     """However often, and under whatever name, it is among the voters; nothing is asked."""
     judge = CountingJudge()
-    with pytest.raises(UsageError, match="fake/fake-1's again"):
+    with pytest.raises(UsageError, match="fake/fake-1 is named twice"):
         list(iter_labels(rows(3), judges=[judge, judge], store=MemoryStore()))
     assert (judge.asked, judge.closed) == ([], 1)
     with pytest.raises(UsageError, match="needs a voter"):
