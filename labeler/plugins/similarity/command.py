@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,7 +44,8 @@ def similarity(
     ] = None,
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
-    from labeler.judges.opening import open_judge, price_of_run
+    from labeler.judges.opening import price_of_run
+    from labeler.labeling.starting import judges_of
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
     from labeler.plugins.similarity.embedders import (
         key_of_embedder,
@@ -53,7 +53,7 @@ def similarity(
         server_of_embedder,
     )
 
-    judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
+    [judge] = judges_of(given, default="openai")
     check_label_target(rows, output)
     server = server_of_embedder(given, embedder_url)
     price, key = _price(embedding_price), key_of_embedder(server, given)
