@@ -119,7 +119,7 @@ _TWO_DIGITS = range(10, 100)
 _OF_SEVERAL = {word for word, value in _SMALL.items() if value in _TWO_DIGITS}.union(
     *((word, f"{word}th") for word in _LARGE)
 )
-"""Words of which a number of several words has one."""
+"""Words that show a number of several words."""
 _SMALL_WORD, _LARGE_WORD = rf"(?:{'|'.join(_SMALL)})\b", rf"(?:{'|'.join(_LARGE)})(?:th)?\b"
 _IN_WORDS = re.compile(
     rf"\b(?:{_SMALL_WORD}|a(?=[\s-]+{_LARGE_WORD}))"
