@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, o
 from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
-from labeler.calculators.registry import COLLECTED, LABEL, METRICS, Collected, Metric
+from labeler.calculators.registry import LABEL, METRICS, Metric
 from labeler.calculators.tally import RowFacts, outcome_profile, tally
 from labeler.catalog import (
     check_key,
@@ -294,45 +294,6 @@ def _all_missing(metrics: tuple[Metric, ...], reason: str) -> dict[str, Ratio]:
 def printed_versions(metrics: Sequence[Metric]) -> str:
     """Return the metrics part of a signature."""
     return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
-
-
-# Records that are measured together, because several of them make one number.
-
-
-def split_collected(
-    outcomes: Iterable[AnyOutcome], found: dict[str, Collected]
-) -> Iterator[AnyOutcome]:
-    """Yield outcomes that are measured one by one, and collect the others by kind in ``found``.
-
-    An unreadable row counts as the same kind as the first readable one.
-    """
-    unread: list[AnyOutcome] = []
-    first, known = "", dict[str, Collected | None]({LABEL: None})
-    for outcome in outcomes:
-        kind = requested_kind(outcome)
-        if kind is None:
-            unread.append(outcome)
-            continue
-        first = first or kind
-        if kind not in known:
-            known[kind] = COLLECTED[kind]() if kind in COLLECTED else None
-        if collected := known[kind]:
-            found[kind] = collected
-            collected.add(outcome)
-        else:
-            yield outcome
-    if first in found:
-        for outcome in unread:
-            found[first].add(outcome)
-    else:
-        yield from unread
-
-
-def collected_rows(found: dict[str, Collected], metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
-    """Yield the rows of all collections, with those of some metrics that are of their kinds."""
-    for kind, collected in found.items():
-        if own := [metric for metric in metrics if metric.kind == kind]:
-            yield from collected.rows(own)
 
 
 QUESTION = "question"

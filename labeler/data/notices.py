@@ -45,10 +45,10 @@ def notices_of(
     rests = () if "documents" in columns.named else columns.rests(given, read)
     if other := further_text(rests):
         yield "further", f"documents with another text ({other}), which is not judged"
-    first = documents[:1] if all(map(str.strip, documents)) else [""]
-    for text in first:
-        path = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
-        yield from _of_text("document", text, path)
+    if not all(map(str.strip, documents)):
+        yield "empty document", "an empty document"
+    path = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
+    yield from _of_text("document", next(iter(documents), None), path)
     for field in ("question", "response", "reference"):
         yield from _of_text(field, read.get(field), f"{field}=COLUMN.FIELD")
     shown = (read.get("question"), *documents, read.get("response"))
@@ -81,10 +81,8 @@ def _is_name(text: str) -> bool:
 
 
 def _of_text(name: str, text: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield that a text is empty, or a value written as text, which a path reads."""
-    if isinstance(text, str) and not text.strip():
-        yield f"empty {name}", f"an empty {name}"
-    elif isinstance(text, str) and is_printed(text):
+    """Yield that a text is a value written as text, which a path reads."""
+    if isinstance(text, str) and is_printed(text):
         how = f"which is judged as it is; a path reads its texts: --map {path}"
         yield f"printed {name}", f"a {name} that is a list or object written as text, {how}"
 

@@ -354,4 +354,4 @@ def read_toml(file: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
     except (ValueError, RecursionError) as error:  # of the decoder, too
-        raise UsageError(f"{file}: cannot be read as TOML in UTF-8: {error}") from error
+        raise UsageError(f"{file}: cannot be read as TOML: {error}") from error

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
-from labeler.calculators.outcomes import metrics
+from labeler.calculators.measuring import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import headline_metrics, plain_name, select_metrics
 from labeler.comparing.calibration import FIELDS
@@ -88,9 +88,10 @@ class AnchorCheck(Displayed):
             head = f"No sign that the judge has changed (check {self.look})"
             counts = ((one.differing, one.verdicts) for one in self.changes.values())
             parts = ["{} of {} verdicts".format(*map(sum, zip(*counts, strict=True)))]
+        lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
-            f"it differed in {self.noise}."
+            f"it differed in {self.noise}.{lost}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -245,7 +246,7 @@ class Anchors(Displayed):
 
         Returns:
             Mean difference of the last answers from the first ones, over the :attr:`free` records;
-            ``None`` if none of them has the metric in both.
+            ``None`` if fewer than 2 of them have the metric in both.
 
         Raises:
             UnknownName: there is no such metric.
@@ -267,17 +268,13 @@ class Anchors(Displayed):
 
         The ids come from a comparison; by default they are the metrics to show first.
         """
-        chosen = select_metrics(ids)
-        shifts = {
-            name: (shift.value, *shift.interval)
-            for name, shift in self._shifts([one.id for one in chosen]).items()
-            if shift and shift.interval
-        }
-        measured = [one for one in chosen if one.id in shifts]
-        moved = []
+        chosen, moved = select_metrics(ids), []
+        shifts = self._shifts([one.id for one in chosen])
+        measured = [one for one in chosen if shifts[one.id]]
         for metric in headline_metrics(measured) if ids is None else measured:
-            ends = (figure(one, signed=True) for one in shifts[metric.id])
-            moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
+            if found := shifts[metric.id]:
+                ends = (figure(one, signed=True) for one in (found.value, *found.interval))
+                moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
         effect = f"On {self.free} anchors the judge alone moved {', '.join(moved)}."
         return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 

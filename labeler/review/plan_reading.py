@@ -22,6 +22,7 @@ from labeler.evidence.plan_files import (
     WORDS,
     read_header,
     read_rows,
+    require_texts,
     texts_of,
     write_rows,
 )
@@ -87,8 +88,9 @@ class PlanReading:
                     f"{self.plan} does not ask for; give the answers to this plan, or another file"
                 )
             if row["answer"]:
-                given = {"answer": row["answer"], "annotator": row.get("annotator", "")}
-                self._rows[_item(row)] |= given
+                own = self._rows[_item(row)]
+                require_texts(where, row, own)
+                own |= {"answer": row["answer"], "annotator": row.get("annotator", "")}
         # Sentences of earlier looks have their answers already.
         self._open = [row for row in self._rows.values() if row.get("look", "2")]
         if not self._open:

@@ -54,7 +54,7 @@ NOTED: list[tuple[dict[str, Any], str]] = [
     ({"documents": [{"page_content": "D.", "metadata": {"text": "E."}, "id": "7"}]}, ""),
     ({"documents": [{"title": "Quay", "text": "D.", "text_template": "{x}"}]}, ""),
     # texts
-    ({"response": " "}, "an empty response"),
+    ({"response": " "}, ""),
     ({"question": '{"text": "Q?"}'}, "a question that is a list or object written as text"),
     ({"response": "AIMessage(content='R.', additional_kwargs={})"}, WRITTEN),
     ({"response": "content='R.' additional_kwargs={}"}, WRITTEN),

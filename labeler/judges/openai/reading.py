@@ -70,11 +70,11 @@ def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | in
     if at(value, name):
         return ()
     inner: list[tuple[Any, object]] = []
-    if not depth or at(value, "error"):
+    if not depth or at(value, "error") or at(value, "errors"):
         return None
     if isinstance(value, dict):
         inner = [*value.items()]
-    elif isinstance(value, str):
+    elif isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
         inner = [(0, json_of(value.encode("utf-8", "replace")))]
     elif len(list_of(value)) == 1:
         inner = [(0, list_of(value)[0])]
@@ -191,7 +191,8 @@ _THOUGHTS = (
       for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),  # Kimi
-    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),  # gpt-oss
+    *(("<|channel|>analysis<|message|>", f"<|channel|>final{form}<|message|>")
+      for form in ("", " <|constrain|>json")),  # gpt-oss
 )  # fmt: skip
 _MOST_THOUGHTS = 8
 _SPACE = " \t\r\n"
