@@ -45,7 +45,7 @@ def notices_of(
     rests = () if "documents" in columns.named else columns.rests(given, read)
     if other := further_text(rests):
         yield "further", f"documents with another text ({other}), which is not judged"
-    if any(not text.strip() for text in documents):
+    if not all(map(str.strip, documents)):
         yield "empty document", "an empty document"
     path = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
     yield from _of_text("document", next(iter(documents), None), path)
@@ -53,15 +53,17 @@ def notices_of(
         yield from _of_text(field, read.get(field), f"{field}=COLUMN.FIELD")
     shown = (read.get("question"), *documents, read.get("response"))
     texts = [text for text in shown if isinstance(text, str)]
-    if mark := next((mark for text in texts for mark in _GARBLED if mark in text), ""):
+    marks = ((text, _MARKS if text.isascii() else _GARBLED) for text in texts)
+    if mark := next((mark for text, own in marks for mark in own if mark in text), ""):
         text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
         yield "garbled", text
 
 
-_GARBLED = (
-    *("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", "<|im_end|>", "<|eot_id|>"),
-    *("<|assistant|>", "<end_of_turn>", "[/INST]", "_x000D_", "&quot;", "&#39;", "&nbsp;"),
+_MARKS = (
+    *("<|im_end|>", "<|eot_id|>", "<|assistant|>", "<end_of_turn>", "[/INST]"),
+    *("_x000D_", "&quot;", "&#39;", "&nbsp;"),
 )
+_GARBLED = ("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", *_MARKS)
 """Marks of a wrong encoding, of a tokenizer's pieces, a chat template, a spreadsheet or a page."""
 _ALTERED = re.compile(r'\d+\.0|\d[.,]\d+E\+\d+|="\d+"')
 """A number as data frames write whole ones next to missing ones, or as Excel shows long ones."""
@@ -96,13 +98,14 @@ def _of_messages(turns: object, read: _Fields) -> Iterator[tuple[str, str]]:
 
     if kinds := media_of(given):
         yield "media", f"messages with parts that no judge is shown ({kinds[0]})"
-    earlier, response = messages_of(history)[0], read.get("response")
-    if earlier and earlier[-1].text == response:
+    ends = (one[-1:] if isinstance(one, list) else None for one in (history, turns))
+    earlier, last = (messages_of(end)[0] for end in ends)
+    if earlier and earlier[-1].text == read.get("response"):
         yield "history", "a history that ends with the response, as if it were known"
-    texts = [read.get("question"), response, *(one.text for one in earlier)]
-    for last in messages_of(turns)[0][-1:]:
-        if last.role != "tool" and last.text not in texts:
-            yield "turns", f"a last turn ({last.role}) that no judge is shown"
+    for one in last:
+        is_asked = one.role == "tool" or one.text in (read.get("response"), read.get("question"))
+        if not is_asked and all(turn.text != one.text for turn in messages_of(history)[0]):
+            yield "turns", f"a last turn ({one.role}) that no judge is shown"
 
 
 def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
