@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from typing_extensions import TypedDict
@@ -219,7 +220,7 @@ class Measurer:
         facts = RowFacts.of(position, outcome, kind, sets) if self._facts else None
         return MetricsRow(
             id_,
-            {name: metric.ratio(counted, id_) for name, metric in chosen.named},
+            {metric.id: metric.ratio(counted, id_) for metric in chosen.metrics},
             label,
             chosen.versions,
             metadata=example.metadata,
@@ -234,14 +235,13 @@ class Measurer:
         key = profile.name if profile else kind
         if key not in self._known:  # once, not for each row
             own = self._default(kind) if self._asked is None else self._asked
-            self._known[key] = _Chosen.of(
-                [
-                    metric
-                    for metric in own
-                    if metric.kind == kind
-                    and (profile is None or issubclass(profile.output, metric.profile.output))
-                ]
+            metrics = tuple(
+                metric
+                for metric in own
+                if metric.kind == kind
+                and (profile is None or issubclass(profile.output, metric.profile.output))
             )
+            self._known[key] = _Chosen(metrics, printed_versions(metrics))
         return self._known[key]
 
     def _default(self, kind: str) -> Iterable[Metric]:
@@ -250,17 +250,10 @@ class Measurer:
 
 
 class _Chosen(NamedTuple):
-    """Metrics, with their ids, and their printed versions."""
+    """Metrics, and their printed versions."""
 
     metrics: tuple[Metric, ...]
-    named: tuple[tuple[str, Metric], ...]
     versions: str
-
-    @classmethod
-    def of(cls, metrics: Sequence[Metric]) -> _Chosen:
-        """Return the metrics with what rows show of them."""
-        named = tuple((metric.id, metric) for metric in metrics)
-        return cls(tuple(metrics), named, printed_versions(metrics))
 
 
 def failed_row(
@@ -299,21 +292,27 @@ def printed_versions(metrics: Sequence[Metric]) -> str:
 # Records that are measured together, because several of them make one number.
 
 
+def with_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, str]]:
+    """Yield each outcome with the kind that was asked for.
+
+    An unreadable row has the kind of the first readable one; if there is none it has no kind.
+    """
+    left, first = iter(outcomes), ""
+    unread: list[AnyOutcome] = []
+    for outcome in left:
+        unread.append(outcome)
+        if first := requested_kind(outcome) or "":
+            break
+    for outcome in chain(unread, left):
+        yield outcome, requested_kind(outcome) or first
+
+
 def split_collected(
     outcomes: Iterable[AnyOutcome], found: dict[str, Collected]
 ) -> Iterator[AnyOutcome]:
-    """Yield outcomes that are measured one by one, and collect the others by kind in ``found``.
-
-    An unreadable row counts as the same kind as the first readable one.
-    """
-    unread: list[AnyOutcome] = []
-    first, known = "", dict[str, Collected | None]({LABEL: None})
-    for outcome in outcomes:
-        kind = requested_kind(outcome)
-        if kind is None:
-            unread.append(outcome)
-            continue
-        first = first or kind
+    """Yield outcomes that are measured one by one, and collect the others by kind in ``found``."""
+    known = dict[str, Collected | None]()
+    for outcome, kind in with_kinds(outcomes):
         if kind not in known:
             known[kind] = COLLECTED[kind]() if kind in COLLECTED else None
         if collected := known[kind]:
@@ -321,11 +320,6 @@ def split_collected(
             collected.add(outcome)
         else:
             yield outcome
-    if first in found:
-        for outcome in unread:
-            found[first].add(outcome)
-    else:
-        yield from unread
 
 
 def collected_rows(found: dict[str, Collected], metrics: Sequence[Metric]) -> Iterator[MetricsRow]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.intervals import LEVEL, check_level
-from labeler.calculators.ratio import NOT_FINITE, MetricSum, difference
+from labeler.calculators.ratio import MetricSum, difference
 from labeler.calculators.significance import (
     Undefined,
     error_rate,
@@ -45,8 +45,6 @@ from labeler.errors import UsageError, count_of
 from labeler.labels.answers import in_order
 from labeler.labels.record import AnyOutcome
 
-_LISTED = 5
-"""Records without a finite value that are named at most."""
 TOP = 3
 """Records that are named for each metric."""
 _RANKED = "context_precision"
@@ -331,9 +329,6 @@ def _compared(
             frozenset((one[0].id, change) for one, change in changed if change),
         ),
         judge_inconsistency=_inconsistency(equal),
-        not_finite=tuple(
-            one.pair.id for one in found if NOT_FINITE in {one.a.undefined, one.b.undefined}
-        )[:_LISTED],
         verdict="not tested",
         moved=_moved(valued, differences, top),
     )
@@ -364,16 +359,11 @@ def _clusters(found: Sequence[_Values]) -> tuple[int | None, Sequence[int | None
 
 def _moved(valued: Sequence[_Values], differences: Sequence[float], top: int) -> tuple[Moved, ...]:
     """Return the records whose values differ most; of equal differences by id."""
-    changed = [(-abs(one), place) for place, one in enumerate(differences) if one]
-    changed.sort(key=lambda one: (one[0], valued[one[1]].pair.id))
+    moved = [both for both in zip(differences, valued, strict=True) if both[0]]
+    moved.sort(key=lambda both: (-abs(both[0]), both[1].pair.id))
     return tuple(
-        Moved(
-            pair.id,
-            float(a),
-            float(b),
-            None if pair.differing else pair.a.value.flips(pair.b.value),
-        )
-        for pair, a, b in (valued[place] for _, place in changed[:top])
+        Moved(p.id, float(a), float(b), None if p.differing else p.a.value.flips(p.b.value))
+        for _, (p, a, b) in moved[:top]
     )
 
 

@@ -262,7 +262,7 @@ def test_scores_are_told_from_the_rest() -> None:
     unread = failed("bad", read=False)
     cases: list[tuple[list[AnyOutcome], list[AnyOutcome]]] = [
         ([unread, *given(4), label_record()], [label_record()]),
-        ([unread, label_record(), *given(4)], [label_record(), unread]),
+        ([unread, label_record(), *given(4)], [unread, label_record()]),
     ]
     for outcomes, kept in cases:
         found: dict[str, Collected] = {}
