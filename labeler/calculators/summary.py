@@ -15,7 +15,6 @@ from typing_extensions import TypedDict
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
 from labeler.calculators.metrics_row import (
     QUESTION,
-    DigestMap,
     Identities,
     MetricsRow,
     row_digest,
@@ -347,6 +346,9 @@ def check_unit(name: str | None, columns: Collection[str]) -> None:
         check_column(name, columns, "to draw records by")
 
 
+_PARTS = 4
+
+
 def observations(
     units: Sequence[int | None],
 ) -> tuple[int | None, Sequence[int | None] | None]:
@@ -356,13 +358,9 @@ def observations(
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
     fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
     """
-    alone, named = 0, DigestMap()
-    for unit in units:
-        if unit:
-            named.add(unit, 1)
-        else:
-            alone += 1
-    different = len(named) + alone
+    different = sum(not unit for unit in units)
+    for part in range(_PARTS):  # a set of all would be large
+        different += len({unit for unit in units if unit and unit % _PARTS == part})
     return (different, units) if 1 < different < len(units) else (None, None)
 
 

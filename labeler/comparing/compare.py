@@ -239,8 +239,8 @@ class _Asked(NamedTuple):
         """Return a metric with its span over all pairs."""
         found = [kept.value.ratios[place] for pair in joined for kept in (pair.a, pair.b)]
         valued = [ratio for ratio in found if not ratio.undefined]
-        most = float(difference(min(valued), max(valued))) if valued else 0.0
-        return cls(metric, place, max(1.0, most))
+        least, most = (pick(valued, key=float, default=Ratio(0)) for pick in (min, max))
+        return cls(metric, place, max(1.0, float(difference(least, most))))
 
 
 def _family(
@@ -386,7 +386,7 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
     """Describe the differences of pairs with equal retrieval; ``None`` without pairs."""
     if not equal:
         return None
-    apart = _mean(difference(*sorted((one.a, one.b))) for one in _valued(equal))
+    apart = _mean(difference(*sorted((one.a, one.b), key=float)) for one in _valued(equal))
     sentences = flipped = same = other = 0
     for pair in (one.pair for one in equal if _same_documents(one.pair)):
         a, b = (dict(kept.value.counted) for kept in (pair.a, pair.b))
