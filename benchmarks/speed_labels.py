@@ -18,7 +18,7 @@ from labeler.data.lines import with_checksum
 from labeler.labels.answers import PROFILES
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.signature import Artifact, Signature, digest
-from labeler.sentences.example import document_key, response_key
+from labeler.sentences.example import document_key, letters
 from ragbench_data import ragbench_rows
 
 STATED = (
@@ -132,7 +132,7 @@ class Labels:
             [self._sentence(document_key(d, s), size) for s, size in enumerate(sizes)]
             for d, sizes in enumerate(shape.documents)
         ]
-        response = [self._sentence(response_key(s), size) for s, size in enumerate(shape.response)]
+        response = [self._sentence(letters(s), size) for s, size in enumerate(shape.response)]
         shown = {
             "question": question,
             "documents": [[[s["key"], s["text"]] for s in part] for part in documents],

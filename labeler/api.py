@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typing_extensions import TypedDict, Unpack
 
+from labeler.calculators.measuring import metrics, summary
 from labeler.calculators.outcomes import (
     checked_outcomes,
     measure_outcomes,
-    metrics,
     read_labels,
     stored_outcomes,
-    summary,
 )
 from labeler.catalog import named_keywords
 from labeler.data.label_files import write_outcomes

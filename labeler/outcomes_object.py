@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.frame import UNKNOWN, Framed, Given
-from labeler.calculators.outcomes import as_outcomes, checked, metrics, summary
+from labeler.calculators.measuring import metrics, summary
+from labeler.calculators.outcomes import as_outcomes, checked
 from labeler.catalog import (
     Positions,
     check_key,

@@ -6,7 +6,7 @@ from labeler.audit import audit_labels, select_checks
 from labeler.calculators.tally import unsupported_as_published
 from labeler.comparing.compare import compare
 from labeler.labels.record import LabelRecord
-from labeler.sentences.example import document_key, response_key
+from labeler.sentences.example import document_key, letters
 from labeler.sentences.splitting import SPLITTERS
 from support.real_data import needs_ragbench, published_labels, ragbench_rows
 
@@ -26,7 +26,7 @@ def test_the_published_sentences_and_keys_are_reproduced() -> None:
         for d, (document, pairs) in enumerate(published):
             assert [[document_key(d, s), t] for s, t in enumerate(texts(document))] == pairs
             documents += 1
-        ours = [[response_key(s), t] for s, t in enumerate(texts(row["response"]))]
+        ours = [[letters(s), t] for s, t in enumerate(texts(row["response"]))]
         assert ours == row["response_sentences"]
         responses += 1
     assert (documents, responses) == (13_864, 3_017)

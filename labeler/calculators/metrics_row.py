@@ -9,13 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
 from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
-from labeler.calculators.registry import COLLECTED, LABEL, METRICS, Collected, Metric
+from labeler.calculators.registry import LABEL, METRICS, Metric
 from labeler.calculators.tally import RowFacts, outcome_profile, tally
 from labeler.catalog import (
     check_key,
@@ -287,46 +286,6 @@ def _all_missing(metrics: tuple[Metric, ...], reason: str) -> dict[str, Ratio]:
 def printed_versions(metrics: Sequence[Metric]) -> str:
     """Return the metrics part of a signature."""
     return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
-
-
-# Records that are measured together, because several of them make one number.
-
-
-def with_kinds(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, str]]:
-    """Yield each outcome with the kind that was asked for.
-
-    An unreadable row has the kind of the first readable one; if there is none it has no kind.
-    """
-    left, first = iter(outcomes), ""
-    unread: list[AnyOutcome] = []
-    for outcome in left:
-        unread.append(outcome)
-        if first := requested_kind(outcome) or "":
-            break
-    for outcome in chain(unread, left):
-        yield outcome, requested_kind(outcome) or first
-
-
-def split_collected(
-    outcomes: Iterable[AnyOutcome], found: dict[str, Collected]
-) -> Iterator[AnyOutcome]:
-    """Yield outcomes that are measured one by one, and collect the others by kind in ``found``."""
-    known = dict[str, Collected | None]()
-    for outcome, kind in with_kinds(outcomes):
-        if kind not in known:
-            known[kind] = COLLECTED[kind]() if kind in COLLECTED else None
-        if collected := known[kind]:
-            found[kind] = collected
-            collected.add(outcome)
-        else:
-            yield outcome
-
-
-def collected_rows(found: dict[str, Collected], metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
-    """Yield the rows of all collections, with those of some metrics that are of their kinds."""
-    for kind, collected in found.items():
-        if own := [metric for metric in metrics if metric.kind == kind]:
-            yield from collected.rows(own)
 
 
 QUESTION = "question"

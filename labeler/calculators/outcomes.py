@@ -18,14 +18,11 @@ from pydantic import BaseModel
 from labeler.calculators.metrics_row import (
     QUESTION,
     DigestMap,
-    DistinctRows,
     Measurer,
     MetricsRow,
-    MetricsTable,
     row_digest,
-    with_kinds,
 )
-from labeler.calculators.registry import LABEL, Metric, select_metrics
+from labeler.calculators.registry import LABEL, Metric
 from labeler.calculators.tally import COMPARED, other_texts
 from labeler.catalog import named_keywords
 from labeler.data.label_files import (
@@ -52,9 +49,7 @@ from labeler.sentences.display import plural
 from labeler.sentences.example import KeyedExample
 
 if TYPE_CHECKING:
-    from labeler.calculators.intervals import Intervals
     from labeler.calculators.numbers_file import NumbersFile
-    from labeler.calculators.tables import SummaryTable
 
 
 class Located(NamedTuple):
@@ -314,9 +309,7 @@ def measure_outcomes(
         others: default metrics of other kinds than labels are added here as their records occur.
     """
     measurer, known = Measurer(metrics, facts=facts, aliases=aliases), {LABEL}
-    for position, (outcome, asked) in enumerate(with_kinds(outcomes)):
-        # An unreadable row counts as a label if rows of the kind have no metrics.
-        kind = asked if requested_kind(outcome) or measurer.measured(asked) else LABEL
+    for position, (outcome, kind) in enumerate(with_kinds(outcomes, measurer.measured)):
         if not (measured := measurer.measured(kind)):
             continue
         if others is not None and metrics is None and kind not in known:
@@ -328,79 +321,24 @@ def measure_outcomes(
         yield row
 
 
-@named_keywords
-def metrics(
-    outcomes: str | Path | Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
-) -> MetricsTable:
-    """Compute metrics of stored labels: no judge, no network, no key.
+def with_kinds(
+    outcomes: Iterable[AnyOutcome], is_measured: Callable[[str], object]
+) -> Iterator[tuple[AnyOutcome, str]]:
+    """Yield each outcome with the kind that was asked for.
 
-    Args:
-        outcomes: labels, generated questions and failures, or the file or store with them, or a
-            numbers file.
-        ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; by default
-            each metric once, in its default definition, if the row's profile has its fields.
-
-    Returns:
-        One row an outcome, in their order; each metric is a :class:`~labeler.calculators.Ratio`.
-        Labels that repeat an id and label key, failures that repeat an id and signature, and
-        failures of rows that have a label by that signature have no row.
-
-    Example:
-        >>> row = labeler.metrics(labels)["pilot-boat-half"]
-        >>> row["adherence_fraction"].numerator, row["adherence_fraction"].denominator
-        (2, 3)
+    An unreadable row counts as the kind of the first readable one if that is measured, else as a
+    label; unreadable rows before it are yielded after it is known.
     """
-    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
-        rows = list(numbers.chosen(ids).own_rows())
-    else:
-        chosen = None if ids is None else select_metrics(ids, kind=None)
-        rows = list(measure_outcomes(as_outcomes(outcomes), chosen))
-    distinct = set(map(id, DistinctRows(rows)))
-    return MetricsTable(row for row in rows if id(row) in distinct)
-
-
-@named_keywords
-def summary(
-    outcomes: str | Path | Iterable[AnyOutcome],
-    ids: str | Iterable[str] | None = None,
-    *,
-    by: str | None = None,
-    intervals: Intervals | None = None,
-) -> SummaryTable:
-    """Summarize metrics over all outcomes, or over each group of a metadata column.
-
-    Labels of different judge configurations are never averaged; see
-    :func:`labeler.calculators.summarize`. A store holds judgments, not rows: summarize the label
-    file of a run for numbers over its rows.
-
-    Args:
-        outcomes: labels, generated questions and failures, or the file or store with them, or a
-            numbers file.
-        ids: as for :func:`metrics`.
-        by: name of a metadata column.
-        intervals: ``Intervals()`` gives each mean a confidence interval, which takes records of
-            equal questions as one observation; ``Intervals(group="topic")`` those of a column.
-
-    Returns:
-        A row for each group, configuration and metric: mean, interval, and how many rows are
-        defined, undefined and failed.
-
-    Example:
-        >>> round(labeler.summary(labels)["adherence"].mean, 4)
-        0.6429
-    """
-    from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows are measured without
-    from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - the same
-
-    if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
-        numbers = numbers.chosen(ids)
-        return SummaryTable(summarize(numbers, numbers.metrics, by, intervals=intervals), intervals)
-    chosen = [*select_metrics(ids, kind=None)]
-    column = (intervals.group if intervals else None) or ""
-    asked = None if ids is None else chosen
-    every = as_outcomes(outcomes)
-    rows = measure_outcomes(every, asked, column=column, aliases=False, others=chosen)
-    return SummaryTable(summarize(rows, chosen, by, intervals=intervals), intervals)
+    left = iter(outcomes)
+    unread: list[AnyOutcome] = []
+    of_unread = LABEL
+    for outcome in left:
+        unread.append(outcome)
+        if kind := requested_kind(outcome):
+            of_unread = kind if is_measured(kind) else LABEL
+            break
+    for outcome in chain(unread, left):
+        yield outcome, requested_kind(outcome) or of_unread
 
 
 # The texts of each id: in one set of labels, an id names one row.

@@ -21,9 +21,7 @@ from labeler.labels.record import AnyOutcome
 from labeler.sentences.display import percent, plural
 
 if TYPE_CHECKING:
-    from labeler.calculators.intervals import Intervals
     from labeler.calculators.metrics_row import MetricsRow
-    from labeler.calculators.summary import SummaryRow
 
 Compute = Callable[[Any], Ratio]
 C = TypeVar("C", bound=Compute)
@@ -317,11 +315,6 @@ class Collected(Protocol):
 
     def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
         """Yield the rows of the outcomes, with these metrics only."""
-
-    def summaries(
-        self, metrics: Sequence[Metric], by: str | None, intervals: Intervals | None
-    ) -> list[SummaryRow]:
-        """Summarize these metrics, as :func:`labeler.calculators.summarize` does."""
 
     def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
         """Print what else the outcomes say below their summaries, such as agreement."""

@@ -18,6 +18,7 @@ import typer
 
 from labeler.catalog import near
 from labeler.cli.terminal import notify
+from labeler.data.options import read_toml
 from labeler.errors import UsageError
 from labeler.extensions import offered
 
@@ -48,7 +49,6 @@ _FREE = {"model", "map", "id", "by", "group"}
 """Options whose values are names of models and columns, and never imported."""
 _JUDGES = {"judge", "judges", "embedder"}
 _GATES = {"min", "max", "max_drop"}
-_MAX_BYTES = 1_000_000
 
 
 def use_file(context: typer.Context, file: str, *, explicit: bool) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ def use_file(context: typer.Context, file: str, *, explicit: bool) -> Mapping[st
     }
     if given:
         notify(f"defaults from {name}")
-        context.default_map, context.meta[__name__] = {**given}, name
+        context.default_map, context.meta[__name__] = given, name
     return given
 
 
@@ -146,12 +146,11 @@ def _model(judge: str | None, values: Mapping[str, Any]) -> tuple[str, str]:
 
 def show_config(context: typer.Context) -> None:
     """Print a command's settings as a configuration file, with the origin of each."""
-    options: dict[str, list[TyperOption]] = {}
-    for option in _options(context.command):
-        options.setdefault(_table(context.command, option), []).append(option)
     for table in TABLES[:3]:
         print(f"[{table}]")  # noqa: T201 - what was asked for
-        for option in options[table]:
+        for option in _options(context.command):
+            if _table(context.command, option) != table:
+                continue
             value, source = context.params[option.name], context.get_parameter_source(option.name)
             origin = source.name.lower().replace("default_map", "file") if source else "default"
             setting = f"{_key(option)} = {json.dumps(value)}"
@@ -160,60 +159,71 @@ def show_config(context: typer.Context) -> None:
 
 def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
     """Return the name of a file for people, and its tables."""
-    import tomllib
-
-    try:
-        with file.open("rb") as opened:
-            text = opened.read(_MAX_BYTES + 1)
-        if len(text) > _MAX_BYTES:
-            raise UsageError(f"{file}: more than {_MAX_BYTES:,} bytes; is it a configuration?")
-        tables = tomllib.loads(text.decode())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
-    except (ValueError, RecursionError) as error:  # of the decoder, too
-        raise UsageError(f"{file}: cannot be read as TOML: {error}") from error
+    tables = read_toml(file)
     if file.name != "pyproject.toml":
         return str(file), tables
-    return f"{file} [tool.labeler]", tables.get("tool", {}).get("labeler", {})
+    tools = tables.get("tool")
+    own = tools.get("labeler", {}) if isinstance(tools, dict) else {}
+    if not isinstance(own, dict):
+        raise UsageError(f"{file}: [tool.labeler] must be a table, got {own!r:.80}")
+    return f"{file} [tool.labeler]", own
 
 
 def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, explicit: bool) -> None:
-    """Check every table and key, whatever the command, and what a file may set.
+    """Check every table and value, whatever the command, and what a file may set.
 
     Raises:
-        UsageError: a table or key is unknown, or needs ``--config``.
+        UsageError: a table or key is unknown, a value has another type, or needs ``--config``.
     """
     known = _known(context, tables)
     for table, settings in tables.items():
-        if table not in known:
-            raise UsageError(f"{name}: unknown table [{table}]{_known_as(table, known)}")
         if not isinstance(settings, Mapping):
-            raise UsageError(f"{name}: {table!r} must be a table: write [{table}]")
+            what = f"{table!r} must be a table: write [{table}]"
+            if table not in known:
+                what = f"{table!r} stands outside of all tables{_hint(table, known, known)}"
+            raise UsageError(f"{name}: {what}")
+        if table not in known:
+            raise UsageError(f"{name}: unknown table [{table}]{_hint(table, known)}")
         for key, value in settings.items():
             if key not in known[table]:
-                at = next((other for other in known if key in known[other]), "")
-                hint = f"; it belongs to [{at}]" if at else _known_as(key, known[table])
+                hint = _hint(key, known[table], known)
                 if key in _WRITTEN:
                     hint = ": files to write are named on the command line alone"
                 raise UsageError(f"{name}: unknown key {key!r} in [{table}]{hint}")
+            shown = f"{name}: {key} = {json.dumps(value, default=str):.80}"
+            if wanted := _other_type(known[table][key], value):
+                raise UsageError(f"{shown} must be {wanted}")
             if not explicit and (why := _danger(key, value)):
-                file = name.partition(" ")[0]
-                raise UsageError(
-                    f"{name}: {key} = {json.dumps(value, default=str):.80} takes effect only with "
-                    f"--config {file}, because it {why}"
-                )
+                how = f"--config {name.partition(' ')[0]}"
+                raise UsageError(f"{shown} takes effect only with {how}, because it {why}")
 
 
-def _known(context: typer.Context, tables: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the keys of each table, at least of the commands whose keys a file sets."""
-    known: dict[str, set[str]] = {table: set() for table in TABLES}
-    wanted = {
-        (name, key) for name, keys in tables.items() if isinstance(keys, Mapping) for key in keys
-    }
+def _other_type(option: TyperOption, value: object) -> str:
+    """Return the type that an option takes instead of a value's; "" if it takes the value."""
+    types, wanted = {str, int, float}, "a text or a number"
+    if option.is_flag:
+        types, wanted = {bool}, "true or false"
+    elif option.multiple:
+        types, wanted = {list}, "a list of texts"
+    return "" if type(value) in types else wanted
+
+
+def _hint(name: str, names: Iterable[str], known: Mapping[str, Iterable[str]] | None = None) -> str:
+    """Return the table that an unknown name belongs to, else near names, else all."""
+    for table, keys in (known or {}).items():
+        if name in keys:
+            return f"; it belongs to [{table}]"
+    return near(name, names) or f"; have: {', '.join(sorted(names))}"
+
+
+def _known(context: typer.Context, tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the options by table and key, at least of the commands whose keys a file sets."""
+    known: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
+    wanted = [(at, key) for at, keys in tables.items() if isinstance(keys, dict) for key in keys]
     for command in _reading_files(context):
         for option in _options(command):
-            known[_table(command, option)].add(_key(option))
-        if wanted <= {(name, key) for name, keys in known.items() for key in keys}:
+            known[_table(command, option)].setdefault(_key(option), option)
+        if all(key in known.get(table, ()) for table, key in wanted):
             break
     return known
 
@@ -251,22 +261,15 @@ def _table(command: Any, option: TyperOption) -> str:  # noqa: ANN401 - a comman
     return heading if heading in TABLES else "run"
 
 
-def _danger(key: str, value: object) -> str:
+def _danger(key: str, value: Any) -> str:  # noqa: ANN401 - a text, a number or a list of these
     """Return what a setting of a file that nobody named could do; "" if it is harmless."""
-    if key in _EXPLICIT_ONLY or any(_imports(key, text) for text in _texts(value)):
+    values = value if isinstance(value, list) else [value]
+    texts = (text.strip() for one in values for text in str(one).split(","))
+    if key in _EXPLICIT_ONLY or any(_imports(key, text) for text in texts):
         return "sends documents elsewhere or runs code"
     if key == "store" and not Path(str(value)).resolve().is_relative_to(Path.cwd().resolve()):
         return "writes outside this folder"
     return ""
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Yield all texts in a value; a text with commas gives several."""
-    if isinstance(value, list | dict):
-        for one in [*value, *value.values()] if isinstance(value, dict) else value:
-            yield from _texts(one)
-    else:
-        yield from map(str.strip, str(value).split(","))
 
 
 def _imports(key: str, text: str) -> bool:
@@ -283,7 +286,3 @@ def _imports(key: str, text: str) -> bool:
     if key in _GATES:
         return module not in METRICS
     return True
-
-
-def _known_as(name: str, names: Iterable[str]) -> str:
-    return near(name, names) or f"; have: {', '.join(sorted(names))}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics, summarize
-from labeler.calculators.metrics_row import DistinctRows, split_collected
-from labeler.calculators.outcomes import checked_outcomes, measure_outcomes, numbers_of
-from labeler.calculators.registry import ALL, LABEL, Collected
+from labeler.calculators.measuring import MeasuredOutcomes
+from labeler.calculators.metrics_row import DistinctRows
+from labeler.calculators.outcomes import checked_outcomes, numbers_of
+from labeler.calculators.registry import ALL, LABEL
 from labeler.calculators.summary_text import (
     View,
     WorstIds,
@@ -52,7 +52,7 @@ from labeler.cli.terminal import (
     print_sections,
 )
 from labeler.data.lines import STDIO
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, AnsweringModels
 from labeler.sentences.display import arrow, plural
 from labeler.version import __version__
@@ -174,23 +174,20 @@ class _Request:
         threshold: Sequence[str] | None = None,
     ) -> None:
         self.sources, self.ids, self.by, self.worst = sources, ids, by, WorstIds()
-        self.collected: dict[str, Collected] = {}
-        """Scores and such among the outcomes read so far, by kind."""
-        numbers = numbers_of(*sources)
-        self._numbers = numbers.chosen(ids) if numbers else None
+        self._numbers = numbers_of(*sources)
         if self._numbers:
             reject_thresholds(self._numbers.name, threshold)
+            self._numbers = self._numbers.chosen(ids)
+            self.measured = MeasuredOutcomes(())
             self.chosen = self._numbers.metrics if ids else select_metrics()
-            return
-        self.chosen, self._unknown = _known(ids)
-        outcomes = at_threshold(checked_outcomes(*sources), threshold)
-        self._outcomes = split_collected(outcomes, self.collected)
+        else:
+            outcomes = at_threshold(checked_outcomes(*sources), threshold)
+            self.measured = MeasuredOutcomes(outcomes, ids)
+            self.chosen = self.measured.chosen
 
     def rows(self, *, facts: bool) -> Iterator[MetricsRow]:
         """Yield the metrics of each outcome, with the facts of a numbers file if asked for."""
-        if self._numbers:
-            return self._numbers.own_rows()
-        return chain(self._measured("", facts=facts), self._collected_rows())
+        return self._numbers.own_rows() if self._numbers else self.measured.rows(facts=facts)
 
     def summaries(self, intervals: Intervals | None) -> tuple[list[SummaryRow], list[SummaryRow]]:
         """Return summaries of records that are measured one by one, and of collected ones.
@@ -201,71 +198,13 @@ class _Request:
         if self._numbers:
             metrics = self._numbers.metrics
             return summarize(self._numbers, metrics, self.by, intervals=intervals), []
-        measured = [*self.chosen]
-        rows = self._measured(
-            (intervals.group if intervals else None) or "", aliases=False, others=measured
-        )
-        first = list(islice(rows, 1))
-        summary = summarize(chain(first, rows), measured, self.by, intervals=intervals)
-        collected = [
-            row
-            for kind, one in self.collected.items()
-            for row in one.summaries(self.metrics_of(kind), self.by, intervals)
-        ]
-        if not first and collected and not self._asks_for_others(measured):
-            return [], collected
-        return summary, collected
-
-    def metrics_of(self, kind: str) -> list[Metric]:
-        """Return the metrics of collected outcomes of a kind, restricted to the ids if given."""
-        return self.collected[kind].metrics(self.ids and _ids(self.ids))
-
-    def _collected_rows(self) -> Iterator[MetricsRow]:
-        for kind, one in self.collected.items():
-            yield from one.rows(self.metrics_of(kind))
-
-    def _asks_for_others(self, measured: Sequence[Metric]) -> bool:
-        """Return True if the ids name a metric that no collected outcome has."""
-        own = {metric.id for kind in self.collected for metric in self.metrics_of(kind)}
-        named = self.ids is not None and self.ids.strip() != ALL
-        return named and bool({metric.id for metric in measured} - own)
-
-    def _measured(
-        self,
-        column: str,
-        *,
-        facts: bool = False,
-        aliases: bool = True,
-        others: list[Metric] | None = None,
-    ) -> Iterator[MetricsRow]:
-        if self._unknown:  # metrics of collected outcomes are known once all are read
-            self._outcomes = iter(list(self._outcomes))
-            self._check_unknown()
-        rows = measure_outcomes(
-            self._outcomes,
-            None if self.ids is None else self.chosen,
-            column=column,
-            facts=facts,
-            aliases=aliases,
-            others=others,
-        )
-        return self.worst.watch(rows)
+        return self.measured.summaries(self.by, intervals, self.worst.watch)
 
     @property
     def reportable(self) -> str:
         """The source that ``labeler report`` reads; empty if it cannot read all of them."""
         alone = len(self.sources) == 1 and self.sources != [STDIO] and not self._numbers
         return self.sources[0] if alone else ""
-
-    def _check_unknown(self) -> None:
-        """Require each unknown name to be a metric of collected outcomes."""
-        every = [metric for one in self.collected.values() for metric in one.metrics()]
-        known = {name for metric in every for name in metric.names}
-        for name, error in self._unknown.items():
-            if name not in known:
-                have = f"; of records in {', '.join(self.sources)}: "
-                have += ", ".join(metric.id for metric in every)
-                raise UnknownName(f"{error}{have if every else ''}") from error
 
 
 def _print_summaries(
@@ -282,8 +221,8 @@ def _print_summaries(
     view = View(intervals, request.by, every, details, request.worst, request.chosen)
     print_summary(summary, view, request.reportable if summary else "")
     print_summary(scored, replace(view, every=True, worst=None, asked=()))
-    for kind, one in request.collected.items():
-        one.show(request.metrics_of(kind), intervals=intervals is not None)
+    for kind, one in request.measured.collected.items():
+        one.show(request.measured.metrics_of(kind), intervals=intervals is not None)
 
 
 def _print_metrics(metrics: Sequence[Metric]) -> None:
@@ -322,24 +261,6 @@ def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
         notify(f"{write_summaries(rows, output)} summaries written to {output}")
     else:
         print_json([row.as_json(__version__) for row in rows])
-
-
-def _ids(ids: str) -> list[str]:
-    return [name.strip() for name in ids.split(",")]
-
-
-def _known(ids: str | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]:
-    """Return the metrics with these ids, and the errors of names that may be those of outcomes."""
-    found: list[Metric] = []
-    unknown: dict[str, UnknownName] = {}
-    if ids is None:
-        return select_metrics(), unknown
-    for name in _ids(ids):
-        try:
-            found += select_metrics([name], kind=None)
-        except UnknownName as error:
-            unknown[name] = error
-    return tuple(dict.fromkeys(found)), unknown
 
 
 def _write_events(rows: Iterable[MetricsRow], path: str) -> None:

@@ -9,7 +9,8 @@ from itertools import chain, islice, product
 from typing import Literal, NamedTuple, get_args
 
 from labeler.calculators import METRICS, Intervals, Metric, MetricsRow, SummaryRow, select_metrics
-from labeler.calculators.metrics_row import DistinctRows, collected_rows, split_collected
+from labeler.calculators.measuring import collected_rows, split_collected
+from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import Collected

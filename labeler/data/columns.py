@@ -275,8 +275,17 @@ class Columns:
         """Return the first value in a field's columns, and its place; ``None`` without any.
 
         An object in place of a text counts only where the user named the column, or as the response
-        to a list of messages.
+        to a list of messages. Each row has the columns of an id that the user named.
+
+        Raises:
+            BadRow: a part of an id is neither text nor an integer, or missing if the user named it.
         """
+        if field == "id" and field in self.named:
+            (choice,) = self.choices[field]
+            found = {
+                path.text: None if path.fault(row) else path.find(row) for path in choice.paths
+            }
+            return joined_id({**row, **found}, list(found), where), choice
         for choice in self.choices.get(field, ()):
             with contextlib.suppress(NoValue):
                 value = choice.read(field, row, where)

@@ -371,21 +371,6 @@ def _shown(value: object) -> str:
     return f"an object with {names or 'no fields'}{', …' if len(value) > _SHOWN else ''}"
 
 
-_NAME = re.compile(
-    r"https?://\S+|\S+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt|csv|jsonl?)"
-    r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)*",
-    re.IGNORECASE,
-)
-"""An address, a file, or a record such as ``doc_17``."""
-_LONGEST_NAME = 300
-
-
-def name_in(documents: Iterable[str]) -> str:
-    """Return the first document that is an address, or the name of a file or record; else empty."""
-    short = (one for one in documents if len(one) <= _LONGEST_NAME)
-    return next(filter(_NAME.fullmatch, short), "")
-
-
 def further_text(rests: Iterable[object]) -> str:
     """Return the name of another text in what is left of a first document; empty without any."""
     for rest in rests:

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
-from labeler.data.lines import load_json
-from labeler.data.written_values import is_missing
+from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow
 from labeler.sentences.conversation import (
     Message,
@@ -61,18 +60,8 @@ class Talk(NamedTuple):
 
 
 def parsed(value: object) -> object:
-    """Return the object or list that a text holds as JSON; ``None`` for the text of a null.
-
-    A text that is not JSON, or an object with one name twice, stays a text.
-    """
-    if not isinstance(value, str):
-        return value
-    if is_missing(value):
-        return None
-    if value.lstrip()[:1] in {"{", "["}:
-        with contextlib.suppress(ValueError, RecursionError):
-            return load_json(value)
-    return value
+    """Return the object or list that a text holds; ``None`` for the text of a missing value."""
+    return None if is_missing(value) else written_or_same(value)
 
 
 def messages_of(value: object) -> tuple[list[Message], list[object]]:

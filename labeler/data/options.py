@@ -262,16 +262,15 @@ class RowsOptions:
         Raises:
             UsageError: a mapping is malformed, or names an unknown field or preset.
         """
-        columns = self.columns
+        given = self.columns if isinstance(self.columns, Mapping) else _parsed(self.columns)
+        if "id" in given and self.id_columns:
+            raise UsageError("both --id and --map id=… name the rows: give one of the two")
+        columns = {**given, "id": self.id_columns} if self.id_columns else given
         if not columns and self.preset is None and self.split_documents is None:
             return None
         from labeler.data.presets import choose_columns  # noqa: PLC0415 - loads pydantic
 
-        return choose_columns(
-            columns if isinstance(columns, Mapping) else _parsed(columns),
-            self.preset,
-            self.split_documents,
-        )
+        return choose_columns(columns, self.preset, self.split_documents)
 
     def open(self, source: "RowSource") -> "Rows":
         """Open rows for reading, any number of times.
@@ -311,9 +310,9 @@ class RowsOptions:
     def _rows(self, sources: "Iterable[Source]", **how: Any) -> "Rows":  # noqa: ANN401 - of Rows
         from labeler.data.rows import Rows  # noqa: PLC0415 - loads pydantic
 
-        columns = self.chosen_columns()
-        how |= {"id_from": self.id_columns, "columns": columns, "keep_thinking": self.keep_thinking}
-        return Rows(sources, **how)
+        if columns := self.chosen_columns():
+            how["columns"] = columns
+        return Rows(list(sources), keep_thinking=self.keep_thinking, **how)
 
 
 def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:
@@ -333,3 +332,26 @@ class ExampleOptions(RowsOptions):
     """How rows are read and split into sentences."""
 
     splitter: Annotated[str, Option("Sentence splitter: general, ragbench or given.")] = "general"
+
+
+_MAX_BYTES = 1_000_000
+
+
+def read_toml(file: str | Path) -> dict[str, Any]:
+    """Read a TOML file of people's settings; it may begin with a byte order mark.
+
+    Raises:
+        UsageError: the file cannot be read, is very long, or is not TOML in UTF-8.
+    """
+    import tomllib  # noqa: PLC0415 - most runs read none
+
+    try:
+        with Path(file).open("rb") as opened:
+            text = opened.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
+            raise UsageError(f"{file}: more than {_MAX_BYTES:,} bytes; is it the right file?")
+        return tomllib.loads(text.decode("utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}; check the path") from error
+    except (ValueError, RecursionError) as error:  # of the decoder, too
+        raise UsageError(f"{file}: cannot be read as TOML: {error}") from error

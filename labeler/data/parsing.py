@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shlex
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from labeler.catalog import snake_case
 from labeler.data.documents import documents_in, empty_remedy, missing_field, unused
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
@@ -381,66 +379,6 @@ def said(value: object, found_in: str) -> object:
     return found or value
 
 
-def left_out(given: Mapping[str, Any], read: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what reading leaves out: its kind, and a clause about rows for notices."""
-    for name, value in given.items():
-        if read.get(name) is None and isinstance(value, str) and value.strip():
-            text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
-            yield f"missing {name}", text
-    response = given.get("response")
-    if isinstance(response, Mapping) and isinstance(read.get("response"), str):
-        from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
-
-        if has_other_answers(response):
-            yield "choices", "a response of several choices that differ; the first is judged"
-    yield from _unread(read)
-
-
-def _unread(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the same for the columns of a row other than its fields."""
-    own = row.get("metadata")
-    for name, value in own.items() if isinstance(own, Mapping) else ():
-        if name in row and name not in _FIELDS and row[name] != value:
-            yield "metadata", f"{name!r} as a column and in its metadata, which alone is kept"
-    for column, field in _meant(tuple(row)):
-        path, value = column, row[column]
-        if isinstance(value, Mapping) and len(value) == 1:
-            ((inner, value),) = value.items()
-            path = f"{column}.{inner}"
-        is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
-        if field in REQUIRED and is_value and value not in ("", row.get(field)):
-            yield f"again {field}", f"{column!r} next to {field!r}, which alone is read"
-        elif field not in REQUIRED and row.get(field) is None and is_value:
-            path = shlex.quote(f"{field}={path}")
-            yield column, f"{column!r} and no {field!r}: --map {path} reads it"
-
-
-@lru_cache(maxsize=2)  # most rows of a file have the same columns
-def _meant(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
-    """Return the columns that may be meant as a field, each with the field.
-
-    A name may have the number that pandas gives to a repeated one.
-    """
-    names = (name for name in columns if isinstance(name, str) and name not in _FIELDS)
-    fields = ((name, _UNREAD.get(snake_case(re.sub(r"\.\d+$", "", name)))) for name in names)
-    return tuple((name, field) for name, field in fields if field)
-
-
-_ANSWERS = (
-    *("ground_truth", "gold", "gold_answer", "golden_answer", "correct_answer", "ideal_answer"),
-    *("reference_answer", "expected_answer", "expected_output", "expected_response"),
-)
-_UNREAD = {
-    # As pandas calls an index without a name in a table: __index_level_0__.
-    **dict.fromkeys(("id", "qid", "query_id", "question_id", "example_id", "index_level_0"), "id"),
-    **dict(zip(REQUIRED, REQUIRED, strict=True)),
-    **dict.fromkeys(("history", "chat_history", "conversation_history"), "history"),
-    **dict.fromkeys(("tool_output", "tool_outputs", "tool_results"), "tool_outputs"),
-    **dict.fromkeys(("reference", *_ANSWERS, *(f"{name}s" for name in _ANSWERS)), "reference"),
-}
-"""Columns, in snake case, that may be meant as a field that has another name or spelling."""
-
-
 def _reference(value: object) -> object:
     """Return the reference, none for a blank text; alternatives stand on lines of their own."""
     if isinstance(value, str) and not value.strip():
@@ -493,7 +431,7 @@ def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str
         if not is_name or is_missing(part):
             found = "missing" if part is None else f"{part!r:.40}"
             raise BadRow(
-                f"{where}: column {column!r} of the id (--id) is {found}; it must be a text or a "
+                f"{where}: column {column!r} of the id is {found}; it must be a text or a "
                 f"whole number; columns: {', '.join(map(str, row))[:_LONGEST_ID]}",
                 reason="missing_field" if part is None else "wrong_type",
                 lacks=["id"] if part is None else (),

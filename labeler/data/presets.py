@@ -131,8 +131,8 @@ for _name, _columns_of_system in {
     **{
         name: _preset(system, **_NEXT_TO_TURNS, turns=turns)
         for name, turns, system in (
-            ("ragas_multi_turn", "user_input", "RAGAS: MultiTurnSample"),
             ("openai_messages", "messages", "OpenAI: messages of a chat, documents next to them"),
+            ("ragas_multi_turn", "user_input", "RAGAS: MultiTurnSample"),
             ("azure", "conversation.messages", "Azure AI Evaluation: conversations"),
             ("sharegpt", "conversations", "ShareGPT: conversations"),
             ("gemini", "contents", "Gemini: contents of a request and its answer"),

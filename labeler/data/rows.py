@@ -14,29 +14,27 @@ import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from labeler.catalog import snake_case
 from labeler.data.columns import AMBIGUOUS, Columns
-from labeler.data.documents import further_text, name_in
 from labeler.data.formats import Raw, Source
+from labeler.data.notices import notices_of
 from labeler.data.parsing import (
     id_of,
     is_native,
-    joined_id,
-    left_out,
     memory_of,
     metadata_of,
     read_values,
     reject_surrogates,
     to_example,
 )
-from labeler.data.written_values import ALTERED, garbled, is_printed
 from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
-from labeler.sentences.conversation import media_of, without_thoughts
+from labeler.sentences.conversation import without_thoughts
 from labeler.sentences.example import Example
 
 FIRST_ROWS = 100
@@ -45,7 +43,6 @@ _MOST_MEMORY = 64 << 20
 """Bytes of first rows that are held, roughly."""
 _LONGEST_MESSAGE = 1_000
 """Characters of the first row's error in the error about all rows."""
-_Fields: TypeAlias = Mapping[str, Any]
 _CACHE = 8_000
 """Kilobytes of memory; ids beyond it are in a temporary file, about 60 bytes a row."""
 
@@ -69,42 +66,27 @@ class Row(NamedTuple):
         return memory_of(self.content) if isinstance(self.content, Example) else 0
 
 
+@dataclass(eq=False)
 class Rows:
     """Input rows; each iteration reads their sources again.
 
-    Args:
+    Attributes:
         sources: where the rows stand, in order.
         names: the files, as they were given.
         is_part: True if other rows may have a column that these lack.
-        id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
         columns: the column of each field; by default the field's own name, or as a preset says
             that is the only one to fit.
         keep_thinking: True to keep thoughts in responses.
-
-    Attributes:
         notices: messages for people about how rows were read, once they were.
-
-    Raises:
-        UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
-    def __init__(
-        self,
-        sources: Iterable[Source],
-        *,
-        names: Sequence[str] = (),
-        is_part: bool = False,
-        id_from: Sequence[str] = (),
-        columns: Columns | None = None,
-        keep_thinking: bool = False,
-    ) -> None:
-        if id_from and columns and "id" in columns.named:
-            raise UsageError("both --id and --map id=… name the rows: give one of the two")
-        self.names, self.is_part = names, is_part
-        self.id_from, self.columns = id_from, columns or Columns({})
-        self.keep_thinking = keep_thinking
-        self.notices: dict[str, str] = {}
-        self._sources = list(sources)
+    sources: Sequence[Source]
+    _: KW_ONLY
+    names: Sequence[str] = ()
+    is_part: bool = False
+    columns: Columns = field(default_factory=lambda: Columns({}))
+    keep_thinking: bool = False
+    notices: dict[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Row]:
         """Yield each row; one that is not an example becomes a failure in its place.
@@ -114,7 +96,7 @@ class Rows:
                 first rows.
         """
         noted, read = Counter[str](), 0
-        for source in self._sources:
+        for source in self.sources:
             # Later rows cost money before a column can be missed.
             required = not self.is_part and read < FIRST_ROWS
             converter = _RowConverter(self, noted, columns_required=required)
@@ -124,7 +106,7 @@ class Rows:
 
     def total(self) -> int | None:
         """Return the number of rows where it can be counted exactly without reading them."""
-        counts = [source.total() for source in self._sources]
+        counts = [source.total() for source in self.sources]
         return None if None in counts else sum(filter(None, counts))
 
 
@@ -133,7 +115,7 @@ class _RowConverter:
 
     def __init__(self, whole: Rows, noted: Counter[str], *, columns_required: bool) -> None:
         columns = self._columns = whole.columns
-        self._id_from, self._keep_thinking = whole.id_from, whole.keep_thinking
+        self._keep_thinking = whole.keep_thinking
         self._notices, self._noted = whole.notices, noted
         self._preset: Columns | None = None
         self._is_early = columns_required
@@ -161,10 +143,10 @@ class _RowConverter:
 
     def _require_columns(self) -> None:
         if self._first and self._unseen:
-            path, field = next(iter(self._unseen.items()))
+            path, name = next(iter(self._unseen.items()))
             where, row = self._first
             raise UsageError(
-                f"no row has {path.text!r}, named as the column of {field!r}; at {where} "
+                f"no row has {path.text!r}, named as the column of {name!r}; at {where} "
                 f"{path.fault(row)}"
             )
 
@@ -182,18 +164,13 @@ class _RowConverter:
                 given = fields = _without_blanks(given, columns)
             if columns.choices:
                 self._first = self._first or (where, given)
-                self._unseen = {p: field for p, field in self._unseen.items() if p.fault(given)}
+                self._unseen = {p: name for p, name in self._unseen.items() if p.fault(given)}
                 fields = columns.with_id(given, where)
                 fields = columns.apply(given, where)
-            fields, before = read_values(fields, where, columns.split), fields
+            fields, found = read_values(fields, where, columns.split), fields
             if raw.text_only:  # an empty cell is a column that the row does not have
                 fields = {name: value for name, value in fields.items() if value is not None}
-            if self._id_from:
-                fields["id"] = joined_id(given, self._id_from, where)
-            if raw.text_only and ALTERED.fullmatch(name := str(fields.get("id"))):
-                text = f"an id such as {name!r:.40}, as data frames and Excel alter numbers"
-                self._note("altered", text)
-            self._note_shown(given, before, fields, columns)
+            self._count(*notices_of(given, found, fields, columns))
             fields = self._without_thoughts(fields)
             return Row(where, to_example(fields, where), is_named=fields.get("id") is not None)
         except BadRow as error:
@@ -201,60 +178,6 @@ class _RowConverter:
                 raise UsageError(str(error)) from error
             lacks = error.lacks
             return Row(where, _failure(fields, where, error), lacks, given if lacks else None)
-
-    def _note_shown(
-        self, given: _Fields, before: _Fields, fields: _Fields, columns: Columns
-    ) -> None:
-        """Count rows in notices that judges are shown in a surprising way."""
-        for kind, text in left_out(before, fields):
-            self._note(kind, text)
-        messages = columns.messages(given)
-        for name in ("history", "tool_outputs"):
-            messages += fields[name] if isinstance(fields.get(name), list | tuple) else []
-        if messages and (kinds := media_of(messages)):
-            self._note("media", f"messages with parts that no judge is shown ({kinds[0]})")
-        self._note_last(columns.messages(given) or before.get("question"), fields)
-        paths = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
-        documents: Sequence[str] = fields.get("documents") or ()
-        first = min(
-            documents, key=lambda one: bool(one.strip()), default=None
-        )  # an empty one, if any
-        self._note_text("document", first, paths)
-        if name := name_in(documents):
-            self._note(
-                "names", f"documents that are names, such as {name!r:.60}: judges see no more"
-            )
-        rests = () if "documents" in columns.named else columns.rests(given, fields)
-        if other := further_text(rests):
-            self._note("further", f"documents with another text ({other}), which is not judged")
-        for name in ("question", "response", "reference"):
-            self._note_text(name, fields.get(name), f"{name}=COLUMN.FIELD")
-        shown = (fields.get("question"), *documents, fields.get("response"))
-        if mark := garbled(one for one in shown if isinstance(one, str)):
-            text = (
-                f"a text with {mark!r} or the like, as of a wrong encoding, escapes or a tokenizer"
-            )
-            self._note("garbled", text)
-
-    def _note_last(self, turns: object, fields: _Fields) -> None:
-        """Count a row whose messages end with a turn that it does not hold otherwise."""
-        if not isinstance(turns, list | tuple):
-            return
-        from labeler.data.inputs_outputs import messages_of  # noqa: PLC0415 - of conversations only
-
-        history = fields.get("history")
-        held = [one for one in history or () if isinstance(one, Mapping)]
-        texts = [fields.get("question"), fields.get("response"), *(one.get("text") for one in held)]
-        for last in messages_of(list(turns[-1:]))[0]:
-            if last.role != "tool" and last.text not in texts:
-                self._note("turns", f"a last turn ({last.role}) that no judge is shown")
-
-    def _note_text(self, name: str, text: object, path: str) -> None:
-        if isinstance(text, str) and not text.strip():
-            self._note(f"empty {name}", f"an empty {name}")
-        elif isinstance(text, str) and is_printed(text):
-            text = "a list or object written as text, which is judged as it is; a path reads its"
-            self._note(f"printed {name}", f"a {name} that is {text} texts: --map {path}")
 
     def _without_thoughts(self, fields: dict[str, Any]) -> dict[str, Any]:
         response = fields.get("response")
@@ -264,12 +187,14 @@ class _RowConverter:
         if answer is response:
             return fields
         text = "thoughts in the response (<think>), which are left out; --keep-thinking keeps them"
-        self._note("thinking", text)
+        self._count(("thinking", text))
         return {**fields, "response": answer}
 
-    def _note(self, kind: str, text: str) -> None:
-        count = self._noted[kind] = self._noted[kind] + 1
-        self._notices[kind] = f"{'1 row has' if count == 1 else f'{count:,} rows have'} {text}"
+    def _count(self, *notices: tuple[str, str]) -> None:
+        for kind, text in notices:
+            count = self._noted[kind] = self._noted[kind] + 1
+            have = "1 row has" if count == 1 else f"{count:,} rows have"
+            self._notices[kind] = f"{have} {text}"
 
     def _columns_of(self, given: Mapping[str, Any], where: str) -> Columns:
         """Return the columns of a row: the user's, with those of the only preset that fits.

@@ -8,7 +8,6 @@ printed objects such as ``Document(page_content='first', metadata={})``. Nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from labeler.data.lines import has_too_many_parts, load_json
@@ -29,17 +28,12 @@ HIDDEN = frozenset(("__REDACTED__", "<truncated due to size exceeding limit>"))
 MISSING = HIDDEN | frozenset(
     (
         *("None", "null", "nan", "NaN", "NaT", "<NA>", "undefined", "NULL", "\\N"),
-        *("#N/A", "#NAME?", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!"),
+        *("#N/A", "#NAME?", "#VALUE!", "#REF!", "#DIV/0!", "#NUM!", "#NULL!", "#ERROR!"),
+        *("[object Object]", "System.Object[]"),
     )
 )
-"""Texts that Python, pandas, JavaScript and databases write for a missing value, and Excel for one
-that it cannot show."""
-ALTERED = re.compile(r'\d+\.0|\d[.,]\d+E\+\d+|="\d+"')
-"""A number as data frames write whole ones next to missing ones, or as Excel shows long ones."""
-_GARBLED = (
-    *("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", "<|im_end|>", "<|eot_id|>"),
-    *("_x000D_", "&quot;", "&#39;", "&nbsp;"),
-)
+"""Texts that Python, pandas, JavaScript and databases write for a missing value, and spreadsheets
+and scripts for one that they cannot show."""
 _CONSTANTS = {
     **dict.fromkeys(("None", "null", "nan", "NaN", "NaT", "Infinity", "inf")),
     "True": True,
@@ -118,11 +112,6 @@ def is_printed(text: str) -> bool:
         return written_value(text) != text
     except Unreadable:
         return True
-
-
-def garbled(texts: Iterable[str]) -> str:
-    """Return a mark of a wrong encoding, of escapes or of a tokenizer in some texts; else empty."""
-    return next((mark for text in texts for mark in _GARBLED if mark in text), "")
 
 
 def _printed(text: str) -> object:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
-from labeler.calculators.outcomes import metrics
+from labeler.calculators.measuring import metrics
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.calculators.registry import headline_metrics, plain_name, select_metrics
 from labeler.comparing.calibration import FIELDS
@@ -88,9 +88,10 @@ class AnchorCheck(Displayed):
             head = f"No sign that the judge has changed (check {self.look})"
             counts = ((one.differing, one.verdicts) for one in self.changes.values())
             parts = ["{} of {} verdicts".format(*map(sum, zip(*counts, strict=True)))]
+        lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
-            f"it differed in {self.noise}."
+            f"it differed in {self.noise}.{lost}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -120,6 +121,7 @@ class _Header(Frozen):
     version: Literal[1]
     records: PositiveInt
     free: NonNegativeInt
+    made: NonNegativeInt
 
 
 @dataclass(repr=False, eq=False)
@@ -130,11 +132,14 @@ class Anchors(Displayed):
         rounds: answers by round, each with one outcome a record in one order; the first round has
             the labels that the anchors were made of.
         free: number of records, the first ones, that would have been chosen with any verdicts.
+        made: milliseconds since 1970 when they were chosen; trials count from it, so a round that
+            was interrupted finds its stored answers, and no other run has them.
         path: file to keep them in; see :meth:`save`.
     """
 
     rounds: list[list[Outcome]]
     free: int
+    made: int
     path: str | Path | None = None
 
     @property
@@ -174,8 +179,7 @@ class Anchors(Displayed):
         self._require_same(expected, unknown=MODE_FACTS)  # before anything is paid
         asked, ask = vars(given) | vars(JudgeOptions()) | {"judge": judge}, Asking(given.budget)
         for _ in range(self.due):
-            # Asked under no other run; of a round that is interrupted, nothing counts.
-            found = ask(rows, asked | {"trial": time.time_ns() // 1_000_000})
+            found = ask(rows, asked | {"trial": self.made + len(self.rounds)})
             for one in found:
                 if isinstance(one, LabelRecord):
                     self._require_same(one.signature)
@@ -242,7 +246,7 @@ class Anchors(Displayed):
 
         Returns:
             Mean difference of the last answers from the first ones, over the :attr:`free` records;
-            ``None`` if none of them has the metric in both.
+            ``None`` if fewer than 2 of them have the metric in both.
 
         Raises:
             UnknownName: there is no such metric.
@@ -264,17 +268,13 @@ class Anchors(Displayed):
 
         The ids come from a comparison; by default they are the metrics to show first.
         """
-        chosen = select_metrics(ids)
-        shifts = {
-            name: (shift.value, *shift.interval)
-            for name, shift in self._shifts([one.id for one in chosen]).items()
-            if shift and shift.interval
-        }
-        measured = [one for one in chosen if one.id in shifts]
-        moved = []
+        chosen, moved = select_metrics(ids), []
+        shifts = self._shifts([one.id for one in chosen])
+        measured = [one for one in chosen if shifts[one.id]]
         for metric in headline_metrics(measured) if ids is None else measured:
-            ends = (figure(one, signed=True) for one in shifts[metric.id])
-            moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
+            if found := shifts[metric.id]:
+                ends = (figure(one, signed=True) for one in (found.value, *found.interval))
+                moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
         effect = f"On {self.free} anchors the judge alone moved {', '.join(moved)}."
         return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 
@@ -300,7 +300,8 @@ class Anchors(Displayed):
     def _save(self) -> None:
         if self.path is not None:
             size = len(self.records)
-            header = _Header(kind="anchors", version=1, records=size, free=self.free)
+            facts = {"records": size, "free": self.free, "made": self.made}
+            header = _Header(kind="anchors", version=1, **facts)
             texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
             lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
@@ -335,7 +336,7 @@ class Anchors(Displayed):
                     f"{path}: the answers about {own[0].id!r} are not all about one text: lines "
                     "were moved or replaced; restore the file, or make anchors again"
                 )
-        return cls(rounds, header.free, path)
+        return cls(rounds, header.free, header.made, path)
 
     def _display(self) -> Display:
         size, checks = len(self.records), plural(self.looks, "check")
@@ -373,7 +374,8 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
             f"no judge can be asked for these labels again: {changed}; give the labels as a judge "
             "made them"
         )
-    return Anchors([[*chosen]], sum(key < least for key, _ in turns[:n]))
+    free = sum(key < least for key, _ in turns[:n])
+    return Anchors([[*chosen]], free, time.time_ns() // 1_000_000)
 
 
 def answers_of(outcome: Outcome) -> _Answer:

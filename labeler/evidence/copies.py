@@ -297,21 +297,20 @@ class Difference:
 
     Attributes:
         value: first minus second, over those that have both values.
-        interval: its 95 % interval; ``None`` for fewer than 2.
+        interval: its 95 % interval.
     """
 
     value: float
-    interval: tuple[float, float] | None
+    interval: tuple[float, float]
 
 
 def paired_difference(pairs: Iterable[tuple[float | None, float | None]]) -> Difference | None:
-    """Return the mean difference, first minus second; ``None`` if no pair has both values."""
+    """Return the mean difference, first minus second; ``None`` for fewer than 2 whole pairs."""
     found = [a - b for a, b in pairs if a is not None and b is not None]
-    if not found:
-        return None
     ends = paired_interval(found)
-    interval = None if isinstance(ends, Undefined) else (ends.low, ends.high)
-    return Difference(math.fsum(found) / len(found), interval)
+    if isinstance(ends, Undefined):
+        return None
+    return Difference(math.fsum(found) / len(found), (ends.low, ends.high))
 
 
 def as_example(example: KeyedExample, name: str | None = None) -> Example:

@@ -90,8 +90,8 @@ class Exam(Displayed):
         rates: one for each kind.
         against: name of the other judge; empty without one.
         against_rates: its rates, on the same copies.
-        differences: how much more often the first judge is right, for each kind; ``None`` without
-            copies that both labeled.
+        differences: how much more often the first judge is right, for each kind; ``None`` for
+            fewer than 2 copies that both labeled.
     """
 
     judge: str
@@ -122,9 +122,11 @@ class Exam(Displayed):
         if not copies:
             return f"{self.judge} called no sentence supported that an error could be planted in."
         few = [one.kind for one in self.rates if one.copies < _SLIGHT]
-        none = "none found" if len(few) < len(self.rates) else "unknown"
-        spots = ", ".join(self.blind_spots) or none
-        untold = f" Too few copies to tell, {_SLIGHT} are needed: {', '.join(few)}." if few else ""
+        spots, untold = ", ".join(self.blind_spots) or "none found", ""
+        if len(few) == len(self.rates):
+            spots = f"unknown, as {_SLIGHT} copies of a kind are needed to tell"
+        elif few:
+            untold = f" Too few copies to tell, {_SLIGHT} are needed: {', '.join(few)}."
         return (
             f"{self.judge} caught {right} of {copies} planted errors ({percent(right / copies)}). "
             f"Blind spots: {spots}.{untold}"
@@ -165,12 +167,10 @@ _LIMITS = (
 
 def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str]:
     """Return a share and its interval as cells."""
-    value, ends = (None, None) if found is None else (found.value, found.interval)
-    share = "-" if value is None else percent(value, signed=signed)
-    if ends is None:
-        return [share, "-"]
-    low, high = (in_percent(end, signed=signed) for end in ends)
-    return [share, f"{low} to {high} %"]
+    if found is None or found.value is None or found.interval is None:
+        return ["-", "-"]
+    low, high = (in_percent(end, signed=signed) for end in found.interval)
+    return [percent(found.value, signed=signed), f"{low} to {high} %"]
 
 
 def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:

@@ -23,7 +23,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
 from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import Column, Display, Displayed, Grid, in_percent, percent, plural
+from labeler.sentences.display import Display, Displayed, in_percent, percent, plural
 
 if TYPE_CHECKING:
     from labeler.evidence.doubt import Doubt
@@ -193,14 +193,14 @@ class Plan(Displayed):
 
     def after(self, readings: Readings) -> Plan:
         """Return the plan with more answers, which may be finished; see :meth:`certificate`."""
-        if not isinstance(readings, Readings):
-            raise UsageError(f"readings are Readings(answers, second), got {readings!r:.40}")
         given = self._merged(readings.answers, self.answers)
         again = self._merged(readings.second, self.second)
         new = given.keys() - self.answers.keys()
         asked = {one[:2] for one in self.sentences}
         if foreign := next((item for item in given if item in new - asked), None):
-            finished = "does not ask for: it is finished, and its certificate issued"
+            state = (
+                "is finished, and its certificate issued" if self.is_finished else "did not draw it"
+            )
             match foreign:
                 case (str(name), str()) if name not in self.units.records:
                     raise UsageError(
@@ -208,9 +208,8 @@ class Plan(Displayed):
                         "may have changed it: keep the column as text"
                     )
             raise UsageError(
-                f"answer about {foreign!r:.120}, which the plan "
-                f"{finished if self.is_finished else 'did not draw'}; leave it out, or begin a new "
-                "plan"
+                f"answer about {foreign!r:.120}, but the plan {state}; leave it out, or begin a "
+                "new plan"
             )
         if not (new or self.is_finished):
             raise _missing(self.sentences[0][:2])
@@ -301,10 +300,8 @@ class Plan(Displayed):
         return f", {count:,} of them twice" if count else ""
 
     def _display(self) -> Display:
-        columns = (Column("id", words=True), Column("sentence", words=True), Column("probability"))
-        rows = [(one.id, one.sentence, f"{one.probability:.5f}") for one in self.sentences]
-        notes = ["next: plan.certificate({(id, sentence): True or False, ...})"]
-        return Display(self.conclusion, Grid(columns, rows), notes)
+        next_ = "next: read plan.sentences, then plan.certificate({(id, sentence): True or False})"
+        return Display(self.conclusion, notes=[next_])
 
 
 def make_plan(outcomes: Iterable[AnyOutcome], goal: Goal, doubt: Doubt | None = None) -> Plan:

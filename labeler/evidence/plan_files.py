@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -35,6 +35,7 @@ from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import escape_formula, visible
 from labeler.sentences.example import Frozen
+from labeler.sentences.words import surface_words
 
 COLUMNS = (
     *("plan", "look", "reading", "id", "sentence", "probability"),
@@ -46,6 +47,8 @@ WORDS = {True: "yes", False: "no", None: "not relevant"}
 _ABSENT = dict.fromkeys(("not relevant", "irrelevant"))
 _LONGEST = 4000
 """Characters of a name or a text at most."""
+_TELLING = 4
+"""Words of a text from which it is compared with the label's."""
 _NEAREST = 3
 """Document sentences that are shown where the judge named none."""
 
@@ -172,7 +175,7 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
                 f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
                 "which 'labeler corrections import' makes of Label Studio's export"
             )
-        found = _collected(read_rows(path, ANSWERS), metric)
+        found = _collected(_of_labels(read_rows(path, ANSWERS), plan.units), metric)
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
@@ -201,6 +204,29 @@ def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
             )
         # An id may begin or end with a blank; nothing else may.
         yield where, {name: one if name == "id" else one.strip() for name, one in row.items()}
+
+
+def _of_labels(rows: Iterable[Row], units: Units) -> Iterator[Row]:
+    """Yield rows of answers, and reject those that show another sentence than the labels have."""
+    known = {*chain.from_iterable(units.units)}
+    for where, row in rows:
+        if row["answer"] and (item := (row["id"], row["sentence"])) in known:
+            require_texts(where, row, texts_of(units, item))
+        yield where, row
+
+
+def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Reject a row that shows another text than the label's own; in a plan, all that was read.
+
+    Few words are not compared: a spreadsheet may have taken them for a number or a date.
+    """
+    for column in ("text", "question", "evidence") if "plan" in row else ("text",):
+        shown = surface_words(row.get(column, ""))
+        if len(shown) >= _TELLING and shown != surface_words(own[column]):
+            raise UsageError(
+                f"{where}: {column} is {row[column]!r:.80}, and the labels have {own[column]!r:.80}"
+                " there; give the answers to this plan, as certify wrote it"
+            )
 
 
 def _collected(rows: Iterable[Row], metric: str) -> Readings:

@@ -100,50 +100,30 @@ _CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
 
 PROVIDERS: Catalog[Provider] = Catalog("provider", group="providers", of=Provider)
 """Providers by name, which is the kind of judge in label keys."""
-PROVIDERS.add(
-    "openai",
-    Provider(
-        base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
-        address_variables=("OPENAI_BASE_URL",),
-    ),
+_OPENAI = Provider(
+    base_url="https://api.openai.com/v1",
+    key_variables=("OPENAI_API_KEY",),
+    address_variables=("OPENAI_BASE_URL",),
 )
-PROVIDERS.add(
-    "mistral",
-    Provider(
+for _name, _provider in {
+    "openai": _OPENAI,
+    "mistral": Provider(
         base_url="https://api.mistral.ai/v1",
         key_variables=("MISTRAL_API_KEY",),
         modes=("tools", "schema", "json", "prompt"),
         preset=_CLASSIC,
         lacks=frozenset({"seed"}),  # it has another name there, for --extra-body
     ),
-)
-PROVIDERS.add(
-    "decisions",
-    Provider(
-        base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
-        address_variables=("OPENAI_BASE_URL",),
-        **_DECIDING,
-    ),
-)
-PROVIDERS.add(
-    "systemone",
-    Provider(
+    "decisions": replace(_OPENAI, **_DECIDING),
+    "systemone": Provider(
         base_url="https://api.typesafe.ai",
         key_variables=("TYPESAFE_API_KEY",),
         address_variables=("TYPESAFE_BASE_URL",),
         **_DECIDING,
     ),
-)
-PROVIDERS.add(
-    "ollama",
-    Provider(
-        base_url="http://localhost:11434/v1",
-        key_variables=(),
-        preset=_CLASSIC,
-    ),
-)
+    "ollama": Provider(base_url="http://localhost:11434/v1", key_variables=(), preset=_CLASSIC),
+}.items():
+    PROVIDERS.add(_name, _provider)
 
 
 def provider_of(judge: str) -> Provider | None:

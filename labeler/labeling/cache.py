@@ -149,7 +149,7 @@ class LabelCache:
         """Return the stored outcome of a task, or a failure if its label is pending."""
         key = task.key
         # Before the store: a batch that is collected meanwhile stores its labels before it closes.
-        batch = self._batch_of(key)
+        batch = self.batch_of(key)
         repeats = self.retry_failed and key not in self._failed
         known = self.store.get(key) if repeats else self.store.outcome(key)
         if known is None and batch:
@@ -163,13 +163,11 @@ class LabelCache:
 
     def is_known(self, key: str) -> bool:
         """Return whether a key has a record or a pending label."""
-        return self._batch_of(key) is not None or self.store.get(key) is not None
+        return self.batch_of(key) is not None or self.store.get(key) is not None
 
-    def _batch_of(self, key: str) -> str | None:
-        for pending in self.pending:
-            if batch := pending(key):
-                return batch
-        return None
+    def batch_of(self, key: str) -> str | None:
+        """Return the name of the batch that may still answer a key."""
+        return next(filter(None, (pending(key) for pending in self.pending)), None)
 
     async def judge(self, judge: Judge, task: Task[Any]) -> Settled:
         """Ask the judge and save the outcome, unless another run did so meanwhile.

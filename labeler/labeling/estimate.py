@@ -22,7 +22,7 @@ from labeler.judges.tokens import (
     answer_cap,
     counter_for,
 )
-from labeler.labeling.cache import pending_labels
+from labeler.labeling.cache import LabelCache, pending_labels
 from labeler.labeling.estimates import (
     AnswerTokens,
     Cost,
@@ -53,8 +53,8 @@ class Selection:
     """
 
     def __init__(self, how: LabelTasks, store: LabelStore, *, retry_failed: bool) -> None:
-        self.how, self.store, self._retry_failed = how, store, retry_failed
-        self._pending = pending_labels(store.directory)
+        self.how, self.store = how, store
+        self.cache = LabelCache(store, retry_failed, pending_labels(store.directory))
         self.rows = 0
         """Rows so far."""
         self.left_out: Counter[str] = Counter()
@@ -79,24 +79,17 @@ class Selection:
         """Count a row that cannot be judged."""
         self.unusable[failure.reason] += 1
 
-    def is_known(self, key: str) -> bool:
-        """Return whether a key has a record or a pending label."""
-        return self._is_pending(key) or self.store.get(key) is not None
-
-    def _is_pending(self, key: str) -> bool:
-        return any(batch_of(key) for batch_of in self._pending)
-
     def defers(self) -> bool:
         """Return whether a row waits until the retrieval label that it rests on is stored."""
         return False
 
     def why_not(self, key: str) -> str:
         """Return why a new task is not asked; "" if it is."""
-        if self._is_pending(key):
+        if self.cache.batch_of(key):
             return PENDING
         if self.store.get(key) is not None:
             return STORED
-        if not self._retry_failed and self.store.failure(key) is not None:
+        if not self.cache.retry_failed and self.store.failure(key) is not None:
             return FAILED_BEFORE
         return ""
 
@@ -108,7 +101,7 @@ class Selection:
             if found is not None:
                 task = resting(task, found)
             else:
-                relevance.require_fit(retrieval, self.is_known)
+                relevance.require_fit(retrieval, self.cache.is_known)
                 if Selection.why_not(self, retrieval.key) == FAILED_BEFORE:
                     self.left_out[FAILED_BEFORE] += 1  # its response would not be asked about
                     return
@@ -120,7 +113,7 @@ class Selection:
 
     def _new(self, how: PromptTasks, task: Task[Any]) -> Iterator[Task[Any]]:
         """Yield a task if it has to be asked, else count it."""
-        how.require_fit(task, self.is_known)
+        how.require_fit(task, self.cache.is_known)
         why = ALIKE if self._has_seen(task.key) else self.why_not(task.key)
         self._seen.add(bytes.fromhex(task.key))
         if why:
@@ -193,7 +186,7 @@ def estimate(
     stream = RowStream(rows)
     first = first_tasks(how, stream.first)
     selection = Selection(how, store, retry_failed=options.retry_failed)
-    choose_mode(how.judge, first, store, selection.is_known)
+    choose_mode(how.judge, first, selection.cache)
     past = _past(store, how)
     tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
     for task in selection.tasks(stream):

@@ -10,12 +10,12 @@ from typing import Any
 
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
+from labeler.labeling.progress import duration
 from labeler.sentences.display import Display, Displayed
 
 SHORTEST_CACHED = 1024
 """Tokens of the shortest prefix that OpenAI and Gemini cache."""
 _CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _conclusion(found: Estimate) -> str:
             f"at most ${_dollars(found.online.at_most)} for one answer each"
         )
         cost += f", in a batch ${_dollars(found.batch.expected)}" if found.batch else ""
-    time = f", {_duration(found.seconds)}" if found.seconds is not None else ""
+    time = f", {duration(found.seconds)}" if found.seconds is not None else ""
     return f"{asked}: {cost}{time}."
 
 
@@ -210,7 +210,7 @@ def _notes(found: Estimate) -> Iterator[str]:
         yield "time: unknown; --latency SECONDS says how long one answer takes"
     else:
         yield (
-            f"time: {_duration(found.seconds)} with {found.concurrency} requests at once of "
+            f"time: {duration(found.seconds)} with {found.concurrency} requests at once of "
             f"{found.latency:.3g} s each, if no rate limit slows them"
         )
 
@@ -227,10 +227,3 @@ def _price_note(found: Estimate) -> str:
     if found.price is None:
         return f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}"
     return f"price: {found.price}"
-
-
-def _duration(seconds: float) -> str:
-    for unit, name in ((_DAY, "days"), (_HOUR, "h"), (_MINUTE, "min")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.0f} s"

@@ -14,10 +14,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from labeler.data.rows import Row, Rows, RowStream
-from labeler.errors import BadRow, StoreError
+from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.task import MODES, Task, mode_of
-from labeler.labeling.cache import Settled
+from labeler.labeling.cache import LabelCache, Settled
 from labeler.labeling.failures import bad_row
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, TaskFactory
@@ -65,16 +65,12 @@ def opened(
     stream = run.read(rows, factories, outcomes=outcomes)
     for factory in factories:
         first = () if run.cache.is_new else first_tasks(factory, stream.first)
-        choose_mode(factory.judge, first, run.cache.store, run.cache.is_known)
+        choose_mode(factory.judge, first, run.cache)
     return stream
 
 
 def submit_rows(
-    run: Run,
-    rows: Iterable[Row],
-    factories: Sequence[TaskFactory],
-    *,
-    with_unreadable: bool = True,
+    run: Run, rows: Iterable[Row], factories: Sequence[TaskFactory]
 ) -> Generator[AnyOutcome, None, None]:
     """Submit the tasks of several factories for each row of a stream.
 
@@ -82,7 +78,6 @@ def submit_rows(
         run: the run.
         rows: rows with ids of their own.
         factories: build the tasks of each row.
-        with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
     relevance = blind_relevance(run, factories)
     judged = partial(judge_row, run, factories, relevance)
@@ -90,11 +85,33 @@ def submit_rows(
     for found in run.in_order(rows, judged, len(factories)):
         count += 1
         for outcome, origin in found:
-            if with_unreadable or origin != "row" or outcome.signature:
-                run.events.result(outcome, origin)
-                yield outcome
+            run.events.result(outcome, origin)
+            yield outcome
     if relevance:
         relevance.report(count)
+
+
+def require_different(rows: Iterable[Row], factories: Sequence[TaskFactory]) -> None:
+    """Check, before any spend, that factories differ about the first row that has tasks.
+
+    Raises:
+        UsageError: two of them would ask the same judge the same, as a judge that is named twice.
+    """
+    for row in rows:
+        if isinstance(row.content, Example):
+            with suppress(BadRow):
+                tasks = [factory.task(row.content) for factory in factories]
+                break
+    else:
+        return
+    known = set[str]()
+    for task in tasks:
+        if task.key in known:
+            raise UsageError(
+                f"judge {task.signature.judge}/{task.signature.model} is named twice, and would "
+                "give one answer twice; have it answer several times by repeating it (repeat)"
+            )
+        known.add(task.key)
 
 
 def blind_relevance(run: Run, factories: Sequence[TaskFactory]) -> BlindRelevance | None:
@@ -181,22 +198,19 @@ class ChoosesMode(Protocol):
         """Ask in the modes of stored labels, by schema, and at first in another for others."""
 
 
-def choose_mode(
-    judge: Judge, tasks: Iterable[Task[Any]], store: LabelStore, is_known: Callable[[str], bool]
-) -> None:
+def choose_mode(judge: Judge, tasks: Iterable[Task[Any]], cache: LabelCache) -> None:
     """Have a judge ask in the output modes of stored labels, unless the user named one.
 
     Args:
         judge: any judge.
         tasks: first tasks of a run, in any mode.
-        store: where labels are looked up.
-        is_known: returns whether a key has a record or is in a batch.
+        cache: of the run.
     """
     if isinstance(judge, ChoosesMode) and judge.auto:
-        asked = known_modes(tasks, is_known)
+        asked = known_modes(tasks, cache.is_known)
         known = {schema: mode for schema, mode in asked.items() if mode}
         if not asked or len(known) < len(asked):
-            known = _modes_in_store(judge, store) | known
+            known = _modes_in_store(judge, cache.store) | known
         judge.choose_modes(known, _most(known.values()))
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from labeler.errors import for_caller
 from labeler.judges.judge import JudgeSpec
@@ -26,7 +26,7 @@ _SECONDS = 0.2
 """Seconds between two drawings."""
 _LOG_SECONDS = 30.0
 """Seconds between two lines where nothing is drawn, such as in a log."""
-_MINUTE, _HOUR = 60, 3600
+_MINUTE = 60
 _NOTICES = 3
 """Notices that a notebook shows."""
 _SHOWN_FAILURES = 3
@@ -135,7 +135,7 @@ class RunCounts:
         if rate:
             parts.append(f"{rate:.0f}/s" if rate >= 1 else f"{rate * _MINUTE:.1f}/min")
         if rate and self.total is not None and self.reached < self.total:
-            parts.append(f"{_duration((self.total - self.reached) / rate)} left")
+            parts.append(f"{duration((self.total - self.reached) / rate)} left")
         parts += [f"{self.origins['store']:,} stored", f"{self.failed:,} failed", self.dollars]
         return ", ".join(filter(None, parts))
 
@@ -234,15 +234,6 @@ class RunEvents:
             listener(RunEvent(kind, self.counts, **facts))
 
 
-class _Bar(Protocol):
-    """Draws counts."""
-
-    def start(self) -> None: ...
-    def draw(self, counts: RunCounts) -> None: ...
-    def notice(self, text: str) -> None: ...
-    def stop(self) -> None: ...
-
-
 class Progress:
     """Progress drawn on a terminal or in a notebook, elsewhere logged every 30 seconds.
 
@@ -300,13 +291,15 @@ class Progress:
         _LOG.info("%s", line)
 
 
-def _duration(seconds: float) -> str:
-    if seconds >= 2 * _HOUR:
-        return f"{seconds / _HOUR:.1f} h"
-    return f"{seconds / _MINUTE:.0f} min" if seconds >= 2 * _MINUTE else f"{seconds:.0f} s"
+def duration(seconds: float) -> str:
+    """Return a time in the unit that people would name, such as ``2.5 h``."""
+    for unit, name in ((86_400, "days"), (3600, "h"), (_MINUTE, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds:.0f} s"
 
 
-def _bar(doing: str) -> _Bar | None:
+def _bar(doing: str) -> _TerminalBar | _NotebookBar | None:
     """Return what draws progress here; ``None`` for a pipe or a file."""
     if is_notebook():
         return _NotebookBar(doing)

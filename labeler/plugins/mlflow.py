@@ -28,7 +28,7 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
     ``relevance.defined``, ``relevance.undefined`` and ``relevance.failed``, and its interval, if
     there is one, as ``relevance.low`` and ``relevance.high``. A group's metrics are named
     ``relevance/GROUP``. Where several models answered, each has its own, ``relevance/MODEL`` or
-    ``relevance/GROUP/MODEL``. The signature is the tag ``labeler.labels.signature.relevance``.
+    ``relevance/GROUP/MODEL``. The signature is the tag ``labeler.signature.relevance``.
 
     Args:
         rows: summaries of labels with one judging configuration.
@@ -51,7 +51,7 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
     series = [(row, f"/{_name(row.answered or 'unknown')}" * (len(labels) > 1)) for row in every]
     numbers = _numbers(series)
     tags = {
-        f"labeler.labels.signature.{_name(row.metric.id)}{model}": row.signature(__version__)
+        f"labeler.signature.{_name(row.metric.id)}{model}": row.signature(__version__)
         for row, model in series
     }
     mlflow = _mlflow()

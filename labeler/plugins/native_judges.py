@@ -64,16 +64,14 @@ class _Answers(NamedTuple):
     blocked: Sequence[str] = ()
     """Path to the reason why a filter blocked the request, if there is one."""
     candidates: str = ""
-    """Name of the list of answers, if there may be several. Paths begin in one of them."""
+    """Name of the list of answers, if they stand in one. Paths begin in the first of them."""
 
     def completion(self, body: bytes, _: Request) -> Completion:
         """Return the completion that an answer holds."""
         values = json_of(body)
         if not isinstance(values, dict):
             return Completion(error=unreadable(body))
-        listed = list_of(values.get(self.candidates))
-        place = next((n for n, one in enumerate(listed) if at(one, "index") == 0), 0)
-        path = (self.candidates, place) if self.candidates else ()
+        path = (self.candidates, 0) if self.candidates else ()
         finish = text_of(at(values, *path, *self.end))
         if self.blocked and at(values, *self.blocked) is not None:
             finish = "content_filter"
@@ -97,7 +95,7 @@ class _Answers(NamedTuple):
         has_choice = isinstance(blocks, list) or has_end
         completion = read_completion(
             {
-                "choices": [choice, *[{}] * (len(listed) - 1)] if has_choice else [],
+                "choices": [choice] if has_choice else [],
                 "usage": values.get("usage") or values.get("usageMetadata"),
                 "model": at(values, self.model),
             }

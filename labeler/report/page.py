@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from labeler.calculators import Intervals, measure, select_metrics
-from labeler.calculators.outcomes import metrics, summary
+from labeler.calculators.measuring import metrics, summary
 from labeler.calculators.registry import plain_name
 from labeler.calculators.summary import SummaryRow
 from labeler.errors import UsageError

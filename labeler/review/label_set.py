@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from labeler.calculators import Metric, measure
+from labeler.calculators import Metric
 from labeler.calculators.metrics_row import DistinctRows, Identity, Measurer, MetricsRow
 from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections import Queue
@@ -105,7 +105,7 @@ class LabelSet:
         corrected_signature(record.signature, "")  # rejects labels that people corrected already
         self._compressed.append(zlib.compress(record.model_dump_json().encode(), _LEVEL))
         self.signatures.add(configuration(record))
-        for name, value in _values(record, row).items():
+        for name, value in metric_values(record, row).items():
             self.values[name].append(value)
         if self._doubt is not None:
             self.doubts.append(self._doubt(record))
@@ -123,12 +123,8 @@ class _Row(NamedTuple):
     question: int
 
 
-def metric_values(record: LabelRecord, metrics: Sequence[Metric]) -> dict[str, float | None]:
+def metric_values(record: LabelRecord, row: MetricsRow) -> dict[str, float | None]:
     """Return a record's values by metric, and 1 or 0 for ``overall_supported``."""
-    return _values(record, measure(record, metrics))
-
-
-def _values(record: LabelRecord, row: MetricsRow) -> dict[str, float | None]:
     values = {name: ratio.value for name, ratio in row.metrics.items()}
     return {**values, OVERALL: float(record.label.overall_supported)}
 

@@ -22,6 +22,7 @@ from labeler.evidence.plan_files import (
     WORDS,
     read_header,
     read_rows,
+    require_texts,
     texts_of,
     write_rows,
 )
@@ -59,7 +60,7 @@ class PlanReading:
         annotator: str,
     ) -> None:
         self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
-        units = read_header(plan).units(plan, outcomes)
+        self._units = units = read_header(plan).units(plan, outcomes)
         self._texts_of = cache(partial(texts_of, units))
         self.choices = [
             one for key, one in WORDS.items() if key is not None or units.metric == COMPLETENESS
@@ -87,8 +88,9 @@ class PlanReading:
                     f"{self.plan} does not ask for; give the answers to this plan, or another file"
                 )
             if row["answer"]:
-                given = {"answer": row["answer"], "annotator": row.get("annotator", "")}
-                self._rows[_item(row)] |= given
+                own = self._rows[_item(row)]
+                require_texts(where, row, own)
+                own |= {"answer": row["answer"], "annotator": row.get("annotator", "")}
         # Sentences of earlier looks have their answers already.
         self._open = [row for row in self._rows.values() if row.get("look", "2")]
         if not self._open:
@@ -121,6 +123,10 @@ class PlanReading:
             HTTPException: the position does not exist.
         """
         row = self._row(position)
+        documents = ""
+        if self._units.how.kind == "support":  # the judge may have named the wrong ones
+            every = self._units.records[row["id"]].example.evidence_sentences()
+            documents = "\n".join(one.text for one in every)
         return {
             "position": position,
             "size": len(self._open),
@@ -128,7 +134,7 @@ class PlanReading:
             "next_open": self._next_open(position),
             "again": row.get("reading") == "2",
             "answer": visible(row["answer"]),
-            "texts": safe({name: row.get(name, "") for name in _SHOWN}),
+            "texts": safe({name: row.get(name, "") for name in _SHOWN} | {"documents": documents}),
         }
 
     def save(self, position: int, message: PlanAnswer) -> View:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
+from typing import get_args
 
 from starlette.exceptions import HTTPException
 
@@ -217,9 +218,7 @@ class ReviewSession:
         following = chain(range(position + 1, len(opinions)), range(position + 1))
         return {
             "size": len(opinions),
-            "agree": counts["agree"],
-            "disagree": counts["disagree"],
-            "unsure": counts["unsure"],
+            **{opinion: counts[opinion] for opinion in get_args(Opinion)},
             "next_open": next((place for place in following if opinions[place] is None), None),
         }
 

@@ -11,7 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
+from typing import get_args
 
+from labeler.calculators import measure
 from labeler.calculators.bias_correction import Corrected
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.registry import plain_name
@@ -26,7 +28,7 @@ from labeler.comparing.human_matching import (
     record_fields,
 )
 from labeler.comparing.sides import read_side
-from labeler.data.corrections import Correction
+from labeler.data.corrections import Correction, Opinion
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.file import independent
 from labeler.labels.answers import GPTLabelingOutput
@@ -223,7 +225,7 @@ class ReviewStatistics:
         known = self._values.get((key, by))
         if known is None or known[0] != corrections:
             record = corrected(self._record(key), corrections)
-            known = corrections, metric_values(record, self._correctable)
+            known = corrections, metric_values(record, measure(record, self._correctable))
             self._values[key, by] = known
         return known[1]
 
@@ -277,17 +279,10 @@ def _defined(values: Sequence[float | None]) -> list[float]:
 
 def _annotators(corrections: Sequence[Correction]) -> list[dict[str, str | int]]:
     """Count each annotator's opinions."""
-    counted: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in corrections:
-        counted[one.annotator][one.opinion] += 1
+    counts = Counter((one.annotator, one.opinion) for one in corrections)
     return [
-        {
-            "annotator": visible(name),
-            "agree": counts["agree"],
-            "disagree": counts["disagree"],
-            "unsure": counts["unsure"],
-        }
-        for name, counts in sorted(counted.items())
+        {"annotator": visible(name), **{one: counts[name, one] for one in get_args(Opinion)}}
+        for name in sorted({name for name, _ in counts})
     ]
 
 

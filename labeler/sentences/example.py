@@ -51,6 +51,8 @@ class Position(NamedTuple):
 def letters(index: int) -> str:
     """Write a position as bijective base-26 letters: 0 → ``a``, 25 → ``z``, 26 → ``aa``.
 
+    They are the key of a response sentence.
+
     Raises:
         ValueError: the index is negative.
     """
@@ -83,11 +85,6 @@ def document_key(document: int, sentence: int) -> str:
     if document < 0:
         raise ValueError(f"a document index is 0 or more, got {document}")
     return f"{document}{letters(sentence)}"
-
-
-def response_key(sentence: int) -> str:
-    """Return the key of a response sentence: 1 → ``b``."""
-    return letters(sentence)
 
 
 def is_key(text: str) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from labeler.calculators import select_metrics
 from labeler.comparing.diff import diff_labels
 from labeler.labels.record import LabelRecord
-from labeler.sentences.example import document_key, response_key
+from labeler.sentences.example import document_key, letters
 from support.labeled import output, record, verbatim
 
 OF_TRACE = [m.id for m in select_metrics("all") if m.profile.name == "trace"]
@@ -33,10 +33,10 @@ def answers(keys: list[str], size: int) -> st.SearchStrategy[dict[str, Any]]:
     """An answer that keeps the contract, or one as it was given, with odd spellings."""
     subset = st.lists(st.sampled_from(keys), unique=True)
     support = st.one_of(subset, st.sampled_from([[], ["general"], ["well_known_fact"]]))
-    judged = st.fixed_dictionaries({response_key(s): support for s in range(size)})
+    judged = st.fixed_dictionaries({letters(s): support for s in range(size)})
     odd = st.lists(st.sampled_from([*keys, *(f"[{key}]" for key in keys), "9z"]))
     entry = st.tuples(
-        st.sampled_from([*map(response_key, range(size)), "a.", "zz"]),
+        st.sampled_from([*map(letters, range(size)), "a.", "zz"]),
         support,
         st.sampled_from([True, False, None]),
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
 from labeler.labels.record import LabelRecord
-from labeler.sentences.example import document_key, letters, response_key
+from labeler.sentences.example import document_key, letters
 from support.labeled import (
     claims_output,
     compared,
@@ -37,9 +37,7 @@ def trace_labels(draw: st.DrawFn) -> LabelRecord:
     named = st.lists(st.sampled_from(evidence), unique=True) if evidence else st.just([])
     size = draw(st.integers(0, 4))
     support = {
-        response_key(s): draw(
-            st.one_of(named, st.lists(st.sampled_from(SPECIAL_SUPPORT), max_size=2))
-        )
+        letters(s): draw(st.one_of(named, st.lists(st.sampled_from(SPECIAL_SUPPORT), max_size=2)))
         for s in range(size)
         if draw(st.booleans())
     }
@@ -73,7 +71,7 @@ def reference_labels(draw: st.DrawFn) -> LabelRecord:
     claims = [
         compared(
             says(
-                response_key(draw(st.integers(0, 2))),
+                letters(draw(st.integers(0, 2))),
                 draw(st.one_of(subset, special)),
                 draw(subset),
                 on_topic=draw(st.booleans()),
@@ -97,7 +95,7 @@ def with_claims(
 ) -> LabelRecord:
     """The record of a label; sentences without claims are said to make none."""
     made = {claim.response_sentence_key for claim in claims}
-    silent = [key for key in map(response_key, range(3)) if key not in made]
+    silent = [key for key in map(letters, range(3)) if key not in made]
     unsaid = [] if reference else ["ref.a"]
     answer = reference_output(claims, reference, silent=silent, silent_reference=unsaid)
     found = record(documents=documents, answer=answer, citing=citing)
@@ -149,7 +147,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
 
     if profile == "trace":
         size = random.randint(0, 4)
-        judged = [response_key(s) for s in range(size) if random.random() < 0.8]
+        judged = [letters(s) for s in range(size) if random.random() < 0.8]
         turns = random.randint(0, 1)
         spoken = ["h0a", "t0a"] if turns else []
         support = {
@@ -168,7 +166,7 @@ def random_label(random: Random, profile: str) -> LabelRecord:
         )
     number = random.randint(0, 5)
     claims = [
-        says(response_key(random.randint(0, 2)), some(), some(), on_topic=random.random() < 0.5)
+        says(letters(random.randint(0, 2)), some(), some(), on_topic=random.random() < 0.5)
         for _ in range(number)
     ]
     verdicts = [random.choice(get_args(Verdict)) for _ in claims]
@@ -179,5 +177,5 @@ def random_label(random: Random, profile: str) -> LabelRecord:
     if profile == "reference":
         return with_claims(sizes, list(map(compared, claims, verdicts)), reference, citing)
     made = {claim.response_sentence_key for claim in claims}
-    silent = [key for key in map(response_key, range(3)) if key not in made]
+    silent = [key for key in map(letters, range(3)) if key not in made]
     return record(documents=sizes, answer=claims_output(claims, silent=silent), citing=citing)

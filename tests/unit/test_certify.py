@@ -21,10 +21,12 @@ from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 from labeler.evidence.units import CERTIFIABLE, Answer, Item
 from labeler.labels.record import LabelRecord
+from labeler.labels.signature import label_key
 from labeler.labels_object import Labels
 from support.command import Command
 from support.judged import correction, judgment
 from support.labeled import record, with_question
+from support.samples import keyed_example
 
 WEIGHTS = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
 TOPS = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
@@ -346,7 +348,7 @@ def test_a_finished_plan_stays_finished(tmp_path: Path, labeler_command: Command
     assert (code, f"{len(again)} of {len(again)} answers agree" in out) == (0, True)
     unread = next(f"{one.id},a,yes\n" for one in records if (one.id, "a") not in drawn)
     for given, message in (
-        (unread, "it is finished"),
+        (unread, "is finished"),
         (lines[0].replace("yes", "no"), "in an earlier look"),
         (again[0] + again[0].replace("yes", "no"), "in an earlier look"),
     ):
@@ -510,13 +512,6 @@ def test_other_files_are_not_plans(tmp_path: Path, content: str) -> None:
         read_plan(path, labels(3))
 
 
-def test_answers_of_another_type_are_refused() -> None:
-    """They are readings; a dictionary of answers goes to the certificate."""
-    plan = make_plan(labels(6), Goal("adherence", within=0.2))
-    with pytest.raises(UsageError, match=r"Readings\(answers, second\), got \{\}"):
-        plan.after({})  # type: ignore[arg-type]
-
-
 def test_answers_of_a_spreadsheet_are_explained(tmp_path: Path) -> None:
     """An id that lost its zeros, and a file that is not text, are named as such."""
     own = [record(id=f"{n:03}") for n in range(3)]
@@ -527,3 +522,36 @@ def test_answers_of_a_spreadsheet_are_explained(tmp_path: Path) -> None:
         plan.certificate({1: True})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="as which a spreadsheet can be saved"):
         read_answers(tmp_path / "answers.xlsx", plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, None),
+        ({"text": "  paris is in the NORTH of France. "}, None),
+        ({"text": "Paris is the capital of Spain."}, r"answers\.csv:2: text is 'Paris is the cap"),
+        ({"evidence": "Nobody knows where it is."}, r"answers\.csv:2: evidence is 'Nobody"),
+        ({"question": "1"}, None),
+    ],
+)
+def test_answers_to_other_texts_are_refused(
+    tmp_path: Path, changes: dict[str, str], message: str | None
+) -> None:
+    """A plan of other responses, or that a stranger altered, was read for another sentence."""
+    answers, said = tmp_path / "answers.csv", "Paris is in the north of France."
+    one, example = record(), keyed_example(response=[said, "Yes."])
+    key = label_key(example, one.signature)
+    own = [one.model_copy(update={"example": example, "key": key})]
+    plan = make_plan(own, Goal("adherence_fraction", within=0.1))
+    write_plan(plan, tmp_path / "plan.csv")
+    rows = list(csv.DictReader((tmp_path / "plan.csv").read_text().splitlines()))
+    rows.sort(key=lambda row: row["sentence"])
+    with answers.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "answer": "yes", **changes} for row in rows[:1])
+    if message is None:
+        assert read_answers(answers, plan).answers == {("r1", "a"): True}
+    else:
+        with pytest.raises(UsageError, match=message):
+            read_answers(answers, plan)

@@ -14,7 +14,7 @@ import labeler
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import ComparedClaim, ReferenceClaim, ResponseClaim
 from labeler.labels.record import LabelRecord
-from labeler.sentences.example import document_key, letters, response_key
+from labeler.sentences.example import document_key, letters
 from peers.undefined_run import OF_RAGCHECKER
 from support.command import Command
 from support.labeled import (
@@ -274,7 +274,7 @@ def as_label(result: Mapping[str, Any]) -> LabelRecord:
     """A label that says what the entailment lists say: a sentence a claim, a sentence a chunk."""
     claims = [
         compared(
-            says(response_key(n), chunks(by, "Entailment"), chunks(by, "Contradiction")),
+            says(letters(n), chunks(by, "Entailment"), chunks(by, "Contradiction")),
             verdict.lower(),
         )
         for n, (by, verdict) in enumerate(

@@ -96,18 +96,6 @@ def test_a_stream_of_any_pieces_is_read(deltas: list[object]) -> None:
     assert isinstance(parse_completion(body.encode()).content, str)
 
 
-def test_other_choices_are_counted() -> None:
-    """The first choice is the answer; that others were left out is a repair."""
-    made = completion('{"a": 1}')
-    made["choices"].append({"index": 1, "message": {"content": "Another one."}})
-    read = parse_completion(json.dumps(made).encode())
-    assert (read.content, read.repairs) == ('{"a": 1}', ("other_choices",))
-    chunks = ({"index": n, "delta": {"content": f'{{"a": {n}}}'}} for n in (1, 0))
-    lines = (f"data: {json.dumps({'choices': [chunk]})}\n\n" for chunk in chunks)
-    read = parse_completion("".join(lines).encode())
-    assert (read.content, read.repairs) == ('{"a": 0}', ("other_choices",))
-
-
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 
@@ -153,52 +141,49 @@ def test_a_parsed_answer_that_was_cut_off_is_truncated(message: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("counted", "cached"),
+    ("counted", "usage"),
     [
-        ({"prompt_tokens_details": {"cached_tokens": 80}}, 80),
-        ({"prompt_tokens_details": None, "cached_tokens": 80}, 80),  # Moonshot
-        ({"prompt_cache_hit_tokens": 80, "prompt_cache_miss_tokens": 20}, 80),  # DeepSeek
-        ({"prompt_tokens_details": {"cached_tokens": True}}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": 80}}, (100, 9, 80, 0)),
+        ({"prompt_tokens_details": None, "cached_tokens": 80}, (100, 9, 80, 0)),  # Moonshot
+        ({"prompt_cache_hit_tokens": 80, "prompt_cache_miss_tokens": 20}, (100, 9, 80, 0)),
+        ({"prompt_tokens_details": {"cached_tokens": True}}, (100, 9, 0, 0)),
         ({"prompt_tokens": True}, None),
         ({"prompt_tokens": "100"}, None),
         ({"completion_tokens": None}, None),
+        ({"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
     ],
 )
 def test_tokens_are_counted_where_servers_count_them(
-    counted: dict[str, Any], cached: int | None
+    counted: dict[str, Any], usage: tuple[int, ...] | None
 ) -> None:
     """A count of another type is none; without both counts the usage is unknown."""
-    usage, _ = counts_of({"prompt_tokens": 100, "completion_tokens": 9, **counted})
-    assert (usage and usage.cached_tokens) == cached
+    found, _ = counts_of({"prompt_tokens": 100, "completion_tokens": 9, **counted})
+    assert (found and tuple(found.model_dump().values())) == usage
+
+
+CACHED = {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}
 
 
 @pytest.mark.parametrize(
-    ("counted", "usage"),
+    ("names", "counted", "usage"),
     [
-        ({"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
-        ({"input_tokens": 3, "output_tokens": 9}, (3, 9, 0, 0)),
+        ("input_tokens output_tokens", {}, (3, 4, 0, 0)),
         (
-            {"input_tokens": 3, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 2}},
-            (3, 9, 2, 0),
+            "input_tokens output_tokens",
+            {"input_tokens_details": {"cached_tokens": 2}},
+            (3, 4, 2, 0),
         ),
-        (
-            {"input_tokens": 3, "output_tokens": 9, "cache_read_input_tokens": 2,
-             "cache_creation_input_tokens": 4},
-            (9, 9, 2, 4),
-        ),
-        ({"inputTokens": 3, "outputTokens": 9, "cacheReadInputTokens": 2}, (5, 9, 2, 0)),
-        (
-            {"promptTokenCount": 3, "candidatesTokenCount": 4, "thoughtsTokenCount": 5,
-             "cachedContentTokenCount": 2},
-            (3, 9, 2, 0),
-        ),
+        ("input_tokens output_tokens", CACHED, (9, 4, 2, 4)),
+        ("inputTokens outputTokens", {"cacheReadInputTokens": 2}, (5, 4, 2, 0)),
+        ("promptTokenCount candidatesTokenCount", {"thoughtsTokenCount": 5}, (3, 9, 0, 0)),
+        ("promptTokenCount candidatesTokenCount", {"cachedContentTokenCount": 2}, (3, 4, 2, 0)),
     ],
-)  # fmt: skip
+)
 def test_tokens_are_counted_under_the_names_of_other_apis(
-    counted: dict[str, Any], usage: tuple[int, ...]
+    names: str, counted: dict[str, Any], usage: tuple[int, ...]
 ) -> None:
     """Tokens of the prompt and the answer, of them cached, and written to the cache."""
-    found, _ = counts_of(counted)
+    found, _ = counts_of(dict(zip(names.split(), (3, 4), strict=True)) | counted)
     assert found is not None
     assert tuple(found.model_dump().values()) == usage
 

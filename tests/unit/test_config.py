@@ -74,6 +74,13 @@ def test_labeler_toml_comes_before_pyproject(
         ("[judge", "cannot be read as TOML"),
         ("a = " + "[" * 50_000, "cannot be read as TOML"),
         ("[run]\nconcurrency = 'many'", "Invalid value for '--concurrency'"),
+        ("concurrency = 4", "'concurrency' stands outside of all tables; it belongs to [run]"),
+        ("[run]\nconcurrency = true", "concurrency = true must be a text or a number"),
+        ("[run]\nstore = ['../x']", """store = ["../x"] must be a text or a number"""),
+        ("[run]\nretry_failed = 'yes'", 'retry_failed = "yes" must be true or false'),
+        ("[rows]\nmap = 'documents=x'", 'map = "documents=x" must be a list of texts'),
+        ("[rows]\nmap = {documents = 'x'}", "must be a list of texts"),
+        ("[gates]\nmin = {'theirs:metric=0.5' = 1}", "must be a list of texts"),
     ],
 )
 def test_a_wrong_file_is_an_error(
@@ -83,6 +90,18 @@ def test_a_wrong_file_is_an_error(
     (tmp_path / "labeler.toml").write_text(text)
     code, _, err = labeler_command("label", EXAMPLES)
     assert (code, says in err) == (2, True), err
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("tool = 3", 0), ("[tool]\nlabeler = 3", 2), ("[tool.other]\nx = 1", 0)]
+)
+def test_a_project_file_need_not_speak_of_labeler(
+    text: str, code: int, labeler_command: Command, tmp_path: Path
+) -> None:
+    """What it says of other tools is not read; labeler's part must be a table."""
+    (tmp_path / "pyproject.toml").write_text(text)
+    found, _, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
+    assert (found, "[tool.labeler] must be a table, got 3" in err) == (code, code == 2), err
 
 
 @pytest.mark.parametrize(
@@ -110,7 +129,6 @@ def test_a_wrong_file_is_an_error(
         *(f'[rows]\nsplitter = "{name}"' for name in ("ollama:x", "theirs:", "adherence:x")),
         *(f'[rows]\npreset = "{name}"' for name in ("openai:x", " theirs:x")),
         '[gates]\nmin = ["ollama:x=0.5"]',
-        '[gates]\nmin = {"theirs:metric=0.5" = 1}',
         '[gates]\nmax_drop = ["mistral:x=0.1"]',
     ],
 )
@@ -126,9 +144,8 @@ def test_a_found_file_neither_redirects_nor_runs(
         code, _, err = labeler_command(*command)
         assert (code, "takes effect only with --config labeler.toml" in err) == (2, True), err
     assert not (tmp_path / "ran").exists()
-    if "min = {" not in setting:  # a list is wanted
-        explicit = ("--show-config", "--config", "labeler.toml")
-        assert labeler_command("label", *explicit)[0] == 0
+    explicit = ("--show-config", "--config", "labeler.toml")
+    assert labeler_command("label", *explicit)[0] == 0
 
 
 def test_names_with_colons_that_import_nothing_stay_allowed(

@@ -13,6 +13,7 @@ import pytest
 from labeler.errors import UnknownName, UsageError
 from labeler.judges.openai.address import NO_KEY
 from labeler.judges.options import JudgeOptions
+from labeler.plugins.similarity import SimilarityOptions
 from labeler.plugins.similarity.embedders import (
     EMBEDDERS,
     Embedder,
@@ -21,6 +22,7 @@ from labeler.plugins.similarity.embedders import (
     WordLlamaEmbedder,
     cosine,
     key_of_embedder,
+    open_embedder,
     server_of_embedder,
 )
 
@@ -82,6 +84,12 @@ def test_embedders_are_found_by_name() -> None:
     assert EMBEDDERS["lexical"] is LexicalEmbedder
     with pytest.raises(UnknownName, match="lexical, openai, wordllama"):
         EMBEDDERS["word2vec"]
+
+
+def test_the_model_of_another_provider_is_reached_by_its_address() -> None:
+    """A package of that name, which need not be there, is not looked for."""
+    with pytest.raises(UsageError, match="name its model as openai:nomic-embed-text, and"):
+        open_embedder(SimilarityOptions(embedder="ollama:nomic-embed-text"))
 
 
 # By a table

@@ -828,49 +828,5 @@ def test_a_text_of_a_missing_value_in_an_optional_field_is_counted(tmp_path: Pat
     )
     assert [one.reference for one in contents(rows) if isinstance(one, Example)] == [None]
     assert len(rows.notices) == 1
-
-
-def test_choices_of_a_model_that_differ_are_counted() -> None:
-    """The first is read."""
-    message = {"message": {"role": "assistant", "content": "A."}}
-    other = {"message": {"role": "assistant", "content": "B."}}
-    answers: list[dict[str, Any]] = [
-        {"choices": [message, other]},
-        {"output": {"generations": [[{"text": "A."}, {"text": "B."}]]}},
-        {"choices": [message, message]},
-    ]
-    rows = open_rows([{**GOOD, "response": answer} for answer in answers])
-    found = [row.content.response for row in rows if isinstance(row.content, Example)]
-    assert found == ["A.", "A.", "A."]
-    assert "2 rows have a response of several choices that differ" in rows.notices["choices"]
-
-
-def test_rounded_ids_and_garbled_texts_are_counted(tmp_path: Path) -> None:
-    """Data frames, Excel, tokenizers and wrong encodings write them; they are read as they are."""
-    path = tmp_path / "rows.csv"
-    texts = {
-        "1.0": "It\u00e2\u0080\u0099s",
-        "1.2E+17": "Ça.",
-        "1.01": "Over \u0120the lazy",
-        '="007"': "A.",
-    }
-    lines = [f"{name},Q?,[],{text}\n" for name, text in texts.items()]
-    path.write_text("".join(["id,question,documents,response\n", *lines]), encoding="utf-8")
-    rows = open_rows(path)
-    assert [row.content.id for row in rows] == list(texts)
-    said = [text.partition(", as")[0].partition(" or the")[0] for text in rows.notices.values()]
-    assert said == ["3 rows have an id such as '=\"007\"'", "2 rows have a text with 'Ġthe'"]
-
-
-def test_a_text_that_holds_an_object_is_counted() -> None:
-    """Judges are shown it as it is; a missing value has a remedy of its own."""
-    texts = {"question": '{"text": "Q?"}', "response": "['R.']", "reference": "A."}
-    rows = open_rows([GOOD | texts, GOOD | texts | {"id": "2", "response": "R."}])
-    list(rows)
-    said = list(rows.notices.values())
-    assert [text.partition(", which")[0] for text in said] == [
-        "2 rows have a question that is a list or object written as text",
-        "1 row has a response that is a list or object written as text",
-    ]
     with pytest.raises(UsageError, match=r"is 'nan', .*; give each row a value there"):
         RowStream(open_rows([GOOD | {"response": "nan"}]))

@@ -403,6 +403,9 @@ def test_columns_that_are_named_count_more_than_a_preset(rows: Path) -> None:
     columns = {"question": "query", "documents": "docs", "response": "said"}
     (found,) = open_rows(rows, id_from="n", columns=columns)
     assert found.content.id == "1"
+    first, second = open_rows([PLAIN | {"n": 7}, PLAIN], columns={"id": "n"})
+    assert first.content.id == "7"
+    assert second.lacks == {"id"}  # a digest would name it without a word
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from labeler.data.corrections.file import current
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.plugins.label_studio import labeling_configuration, task_of
-from labeler.plugins.label_studio.importing import Imported, import_answers
+from labeler.plugins.label_studio.importing import Imported, import_answers, read_tasks
 from support.judged import EARLY, LATE, correction, judgment
 from support.labeled import record
 
@@ -47,7 +48,7 @@ def answered(given: dict[str, Any], by: Any = None, at: str = EARLY) -> dict[str
 
 
 def imported(
-    *tasks: object,
+    *tasks: dict[str, Any],
     events: Sequence[Correction] = (),
     records: Sequence[LabelRecord] = (RECORD,),
     **more: Any,
@@ -140,10 +141,12 @@ def test_what_was_not_answered_or_is_of_other_labels_is_told() -> None:
 
 
 @pytest.mark.parametrize("exported", [{}, None, "text", [1], [{}], [{"data": 3, "fields": 3}]])
-def test_what_is_no_export_is_refused(exported: object) -> None:
-    """With the export that is wanted."""
-    with pytest.raises(UsageError, match="export"):
-        import_answers(exported, [RECORD], [], now=lambda: NOW)
+def test_what_is_no_export_is_refused(exported: object, tmp_path: Path) -> None:
+    """With its name, and the export that is wanted."""
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps(exported))
+    with pytest.raises(UsageError, match=r"answers.json: .*: export from Label Studio as JSON"):
+        read_tasks(str(path))
 
 
 # -- Label Studio ---------------------------------------------------------------------------------

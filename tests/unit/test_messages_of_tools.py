@@ -216,23 +216,3 @@ def test_images_are_counted_by_a_notice(part: dict[str, Any]) -> None:
     failed = next(iter(open_rows([alone], preset="openai_messages"))).content
     assert isinstance(failed, LabelFailure)
     assert "no turn of the user with a text" in failed.message
-
-
-@pytest.mark.parametrize(
-    ("more", "notices"),
-    [
-        ({"phrase": "How heavy is it?"}, ["phrase"]),
-        ({"reasoning_content": "They ask for its weight."}, []),
-        ({"at": "Sat Nov 29", "tool_calls": [{"id": "1"}]}, []),
-        ({"id": "m1"}, []),
-    ],
-)
-def test_a_turn_whose_text_has_an_unknown_name_is_counted_by_a_notice(
-    more: dict[str, Any], notices: list[str]
-) -> None:
-    """Its name stands there; calls and thoughts have no text that anybody misses."""
-    turn = {"role": "assistant", **more}
-    rows = open_rows([{"question": "Q?", "documents": ["D."], "response": "R.", "history": [turn]}])
-    assert isinstance(next(iter(rows)).content, Example)
-    expected = [f"1 row has messages with parts that no judge is shown ({one})" for one in notices]
-    assert list(rows.notices.values()) == expected

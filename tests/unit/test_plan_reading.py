@@ -167,6 +167,8 @@ def test_texts_are_those_of_the_labels(tmp_path: Path) -> None:
     assert texts["ask"] == "Do the documents support the sentence?"
     assert texts["text"] == example.response[0].text
     assert texts["evidence"] == example.documents[0][0].text
+    every = [one.text for document in example.documents for one in document]
+    assert texts["documents"] == "\n".join(every)
     _say(reading, 0, "yes")
     assert example.response[0].text in (tmp_path / "answers.csv").read_text()
     for strange in ({"id": "r9", "sentence": "a"}, {"id": "r1", "sentence": "z"}):
@@ -207,6 +209,9 @@ def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has sentence 'a' of 'r9', which .*plan.csv does not"):
         _read(_plan(tmp_path))
     assert "r9" in path.read_text()
+    path.write_text("id,sentence,text,answer\nr1,a,It is in the north.,yes\n")
+    with pytest.raises(UsageError, match=r"answers\.csv:2: text is 'It is in the no"):
+        _read(_plan(tmp_path))
 
 
 def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: Path) -> None:

@@ -264,29 +264,3 @@ def test_the_command_says_how_far_the_judge_leans(tmp_path: Path, labeler_comman
         out.split()
     )
     assert '"lean": 1.0' in labeler_command("audit", path, "--json")[1]
-
-
-@pytest.mark.parametrize(
-    ("row", "noted"),
-    [
-        ({"documents": [{"content": QUAY, "raw_content": OAK, "url": "u"}]}, "raw_content"),
-        ({"documents": [{"text": QUAY, "context": OAK}]}, "context"),
-        ({"documents": {"results": [{"text": QUAY, "raw_content": OAK}]}}, "raw_content"),
-        ({"documents": [{"doc": "quay.pdf", "chunks": [{"text": QUAY}]}]}, "chunks"),
-        ({"documents": [{"text": QUAY, "citations": ["7"]}]}, ""),
-        ({"documents": {"@odata.context": "u", "value": [{"text": QUAY}]}}, ""),
-        ({"documents": [{"page_content": QUAY, "metadata": {"text": OAK}, "id": "7"}]}, ""),
-        ({"documents": [{"title": "Quay", "text": QUAY, "text_template": "{x}"}]}, ""),
-        ({"source_documents": [{"content": QUAY, "chunk": OAK}], "query": "Q?"}, "chunk"),
-    ],
-)
-def test_a_document_with_another_text_has_a_notice(row: dict[str, Any], noted: str) -> None:
-    """One of the two is not judged, and may be what the system was shown."""
-    answered = {"response": "R."} if "documents" in row else {"result": "R."}
-    rows = open_rows([{"question": "Q?", **answered, **row}])
-    (found,) = rows
-    assert isinstance(found.content, Example), found.content
-    said = rows.notices.get("further", "")
-    assert said == f"1 row has documents with another text ({noted}), which is not judged" * bool(
-        noted
-    )

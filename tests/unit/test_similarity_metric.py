@@ -84,6 +84,16 @@ def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
         assert found == pytest.approx([0.9, ragas, flag])
 
 
+def test_a_record_shows_what_its_number_is_made_of() -> None:
+    """The questions, and the cosine of each with the row's own."""
+    record = questions_record(0.5, None, -0.25)
+    headings = dict(record.shown())
+    assert headings["questions"] == [*record.answer.questions]
+    assert record.similarity is not None
+    own = f"question, and the cosines by {record.similarity.embedder}"
+    assert headings[own] == [record.example.question, "0.5000", "-", "-0.2500"]
+
+
 def undefined(record: QuestionsRecord, metric: str = MEAN) -> str | None:
     """Why a metric has no value."""
     return measure(record, QUESTION_METRICS).metrics[metric].undefined

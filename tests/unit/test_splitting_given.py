@@ -16,7 +16,6 @@ from labeler.sentences.example import (
     is_key,
     letters,
     position,
-    response_key,
 )
 from labeler.sentences.splitting import SPLITTERS, align, key_example
 
@@ -238,7 +237,7 @@ def test_keys_round_trip(document: int, sentence: int, text: str) -> None:
     """A key names exactly the position that it was made of, in each part of a record."""
     assert index_of(letters(sentence)) == sentence
     assert letters(index_of(text)) == text
-    own, answer = document_key(document, sentence), response_key(sentence)
+    own, answer = document_key(document, sentence), letters(sentence)
     keys = [own, answer, f"ref.{answer}", f"t{own}", f"h{own}"]
     places = [document, 0, 0, document, document]
     assert [*map(position, keys)] == [(n, place, sentence) for n, place in enumerate(places)]

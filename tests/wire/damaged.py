@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 from collections.abc import Callable
 from typing import Any
@@ -61,11 +60,6 @@ def whole(wire: Wire, body: bytes, **headers: str) -> bytes:
 def packed(make: Callable[[bytes], bytes]) -> Behavior:
     """A body that is said to be gzip."""
     return sent(lambda wire, body: whole(wire, make(body), content_encoding="gzip"))
-
-
-def two_members(body: bytes) -> bytes:
-    """Gzip of two members."""
-    return gzip.compress(body[:100]) + gzip.compress(body[100:])
 
 
 def stated(more: int) -> Callable[[Wire, bytes], bytes]:

@@ -81,7 +81,7 @@ def ended(reason: str) -> Behavior:
 _BURST = "the record alone exceeds the limit of tokens per minute"
 _TPM = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000"
 _FIREWALL = b"<!DOCTYPE html>\n<html><title>Attention Required! | Cloudflare</title></html>"
-_HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final<|message|>"
+_HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final"
 _REDACTED = {"type": "redacted_thinking", "data": "x"}
 
 WAITS = {
@@ -107,199 +107,175 @@ WAITS = {
     },
 }  # fmt: skip
 
-ACCOUNTS = {
-    **{
-        f"a cap above the model's, {words}": fails(
-            nested(400, words), "parameter",
-            "the model does not write as many tokens as the cap allows",
-        )
-        for words in (
-            "max_tokens: 9000 > 8192, which is the maximum allowed number of output tokens for m",
-            "The maximum tokens you requested exceeds the model limit of 4096.",
-            "it has a maxOutputTokens value of 9000 but the supported range is from 1 to 8193",
-        )
-    },
-    "Zhipu, 1113": fails(nested(429, "余额不足或无可用资源包,请充值。", "1113"), "quota", _EMPTY),
-    "Z.ai, 1113": fails(
-        nested(429, "Insufficient balance or no resource package.", "1113"), "quota", _EMPTY
-    ),
-    "SiliconFlow, 30001": fails(
-        Fault(403, {"code": 30001, "message": "your account balance is insufficient"}),
-        "quota", _EMPTY,
-    ),
-    "OpenRouter, limit of a key": fails(
-        nested(403, "Key limit exceeded (total limit).", 403), "quota", _EMPTY
-    ),
-    "xAI, a new team": fails(
-        Fault(403, {"error": "Your newly created team doesn't have any credits yet."}),
-        "quota", _EMPTY,
-    ),
-    "xAI, a used budget": fails(
-        Fault(429, {"error": "Your team has either used all available credits or …"}),
-        "quota", _EMPTY,
-    ),
-    "Bedrock, service quota": fails(
-        Fault(400, {"message": "Your request exceeds the service quota for your account."}),
-        "quota", _EMPTY,
-    ),
-    "Fireworks, suspended": fails(
-        nested(412, "Account is suspended, possibly due to reaching the monthly spending limit"),
-        "quota", _EMPTY,
-    ),
-    **{
-        f"{status}, {code}": fails(nested(status, "Exceeded", code), "stop quota", _EMPTY)
-        for status, code in (
-            (400, "budget_exceeded"), (403, "insufficient_user_quota"),  # LiteLLM, new-api
-            (403, "AccountOverdueError"),  # Volcengine
-        )
-    },
-    "Portkey, 412": fails(
-        Fault(412, {"status": "failure", "message": "Usage limit exceeded"}), "quota", _EMPTY
-    ),
-    "Perplexity, 401": fails(
-        nested(401, "You exceeded your quota", "insufficient_quota"), "stop quota", _EMPTY
-    ),
-    "DashScope, free tier": fails(
-        nested(403, "The free tier is exhausted", "AllocationQuota.FreeTierOnly"),
-        "stop quota", _EMPTY,
-    ),
-    "API Management, 403": Row(
-        Fault(403, {"statusCode": 403, "message": "Out of call volume quota."}).behave(), **_LIMITED
-    ),
-    "GitHub, 403": Row(
-        Fault(403, {"message": "You have exceeded a secondary rate limit."}).behave(), **_LIMITED
-    ),
-    "Gemini, leaked key": fails(
-        google(403, "Your API key was reported as leaked."), "authentication", _KEY
-    ),
-    "Gemini, no key": fails(
-        google(403, "Method doesn't allow unregistered callers"), "authentication", _KEY
-    ),
-    "Cloudflare, wrong key": fails(
-        Fault(403, {"success": False, "errors": [{"message": "Authentication error"}]}),
-        "authentication", _KEY,
-    ),
-    "Databricks, wrong key": fails(
-        Fault(403, {"error_code": 403, "message": "Invalid access token."}), "authentication", _KEY
-    ),
-    "Databricks, no token": fails(
-        Fault(403, {"error_code": "PERMISSION_DENIED", "message": "Invalid Token"}),
-        "authentication", _KEY,
-    ),
-    "xAI, wrong key": fails(
-        Fault(400, {"code": "invalid-argument", "error": "Incorrect API key provided: xa***9."}),
-        "authentication", _KEY,
-    ),
-    **{
-        f"{name}, no model in words": fails(Fault(400, body), "not_found", "no such model")
-        for name, body in {
-            "llama.cpp": {"error": {"code": 400, "message": "model 'm' not found"}},
-            "Xinference": {"detail": "[address=0.0.0.0:1] Model not found, uid: m"},
-        }.items()
-    },
-    "xAI, blocked key": fails(
-        Fault(403, {"error": "API key is currently blocked: xai-…"}), "authentication", _KEY
-    ),
-    "Groq, restricted": fails(
-        nested(400, "Organization has been restricted", "organization_restricted"),
-        "authentication", _KEY,
-    ),
-    "Vertex, no billing": fails(
-        google(403, "This API method requires billing to be enabled."), "quota", _EMPTY
-    ),
-    "Vertex, an expired token": fails(
-        google(401, "Request had invalid authentication credentials."), "stop authentication", _KEY
-    ),
-    "Cohere, trial key": fails(
-        Fault(429, {"message": "You are using a Trial key, limited to 1000 API calls / month."}),
-        "quota", _EMPTY,
-    ),
-    "OpenRouter, 402 in a 200": fails(
-        nested(200, "Insufficient credits", 402), "stop quota", _EMPTY
-    ),
-    "FastAPI, in its detail": fails(
-        Fault(429, {"detail": nested(429, "You exceeded your quota", "insufficient_quota").body}),
-        "stop quota", _EMPTY,
-    ),
-    "DeepSeek, 402": fails(nested(402, "Insufficient Balance"), "stop quota", _EMPTY),
-    **{
-        f"{name}, a day's limit": Row(Fault(429, body).behave(), **_LIMITED)
-        for name, body in {
-            "Cerebras": {"message": "Tokens per day limit", "code": "token_quota_exceeded"},
-            "Ollama": {"error": "you've reached your hourly usage limit, please upgrade"},
-            "Databricks": {"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Exceeded"},
-        }.items()
-    },
-    **{
-        f"{name}, no model": fails(fault, "stop not_found", "no such model")
-        for name, fault in {
-            "Azure": nested(404, "The API deployment does not exist", "DeploymentNotFound"),
-            "Groq": nested(400, "The model has been decommissioned", "model_decommissioned"),
-            "Together": nested(400, "Unable to access model m", "model_not_available"),
-            "Perplexity": nested(400, "Invalid model 'm'.", "invalid_model"),
-            "LM Studio": nested(404, "No models loaded", "model_not_found"),
-        }.items()
-    },
-    **{
-        f"{name}, none there": fails(Fault(404, body), "not_found", "no such model or address")
-        for name, body in {
-            "Fireworks": {"error": {"code": "NOT_FOUND", "message": "Model not found"}},
-            "Databricks": {"error_code": "ENDPOINT_NOT_FOUND", "message": "No such endpoint"},
-            "OpenRouter": {"error": {"code": 404, "message": "No endpoints found matching …"}},
-            "Ollama": {"error": {"message": "model 'm' not found", "type": "not_found_error"}},
-        }.items()
-    },
+_REFUSED = (
+    ("parameter", "the model does not write as many tokens as the cap allows", {
+        "Anthropic": nested(400, "max_tokens: 9000 > 8192, which is the maximum allowed number"),
+        "requested": nested(400, "The maximum tokens you requested exceeds the model limit."),
+        "Vertex": nested(400, "it has a maxOutputTokens value of 9000 but the supported range is"),
+    }),
+    ("quota", _EMPTY, {
+        "Zhipu": nested(429, "余额不足或无可用资源包,请充值。", "1113"),
+        "Z.ai": nested(429, "Insufficient balance or no resource package.", "1113"),
+        "SiliconFlow": Fault(403, {"code": 30001, "message": "your balance is insufficient"}),
+        "OpenRouter": nested(403, "Key limit exceeded (total limit).", 403),
+        "xAI, new": Fault(403, {"error": "Your new team doesn't have any credits yet."}),
+        "xAI": Fault(429, {"error": "Your team has either used all available credits or …"}),
+        "Bedrock": Fault(400, {"message": "Your request exceeds the service quota."}),
+        "Fireworks": nested(412, "Account is suspended, possibly due to reaching the limit"),
+        "Portkey": Fault(412, {"status": "failure", "message": "Usage limit exceeded"}),
+        "Vertex": google(403, "This API method requires billing to be enabled."),
+        "Cohere": Fault(429, {"message": "a Trial key, limited to 1000 API calls / month."}),
+        "Anthropic": nested(400, "You have reached your specified API usage limits."),
+        "funds": nested(403, "You have insufficient funds"),
+        "spend": nested(403, "Your organization has exceeded its monthly spend limit"),
+        "credits": nested(429, "You have run out of credits"),
+        "LiteLLM": nested(429, "Budget has been exceeded! Current cost: 5.0, Max budget: 1.0"),
+        "Novita": Fault(403, {"reason": "NOT_ENOUGH_BALANCE", "message": "not enough balance"}),
+        "new-api": nested(401, "该令牌额度已用尽"),
+    }),
+    ("stop quota", _EMPTY, {
+        "LiteLLM": nested(400, "Exceeded", "budget_exceeded"),
+        "new-api": nested(403, "Exceeded", "insufficient_user_quota"),
+        "Volcengine": nested(403, "Overdue", "AccountOverdueError"),
+        "watsonx": Fault(403, {"errors": [{"code": "token_quota_reached", "message": "Monthly"}]}),
+        "Perplexity": nested(401, "You exceeded your quota", "insufficient_quota"),
+        "DashScope": nested(403, "The free tier is exhausted", "AllocationQuota.FreeTierOnly"),
+        "OpenRouter, in a 200": nested(200, "Insufficient credits", 402),
+        "DeepSeek": nested(402, "Insufficient Balance"),
+        "FastAPI": Fault(429, {"detail": nested(429, "Your quota", "insufficient_quota").body}),
+    }),
+    ("permission", "the API key may not use this model", {
+        "OpenAI": nested(401, "Missing scopes: model.request", "missing_scope"),
+        "LiteLLM": nested(401, "key not allowed to access model.", "key_model_access_denied"),
+        "Groq": nested(400, "The model m requires terms acceptance.", "model_terms_required"),
+    }),
+    ("authentication", _KEY, {
+        "Gemini, leaked": google(403, "Your API key was reported as leaked."),
+        "Gemini": google(403, "Method doesn't allow unregistered callers"),
+        "Cloudflare": Fault(403, {"errors": [{"code": 10000, "message": "Authentication error"}]}),
+        "Databricks": Fault(403, {"error_code": 403, "message": "Invalid access token."}),
+        "Databricks, none": Fault(403, {"error_code": "DENIED", "message": "Invalid Token"}),
+        "xAI": Fault(400, {"code": "invalid", "error": "Incorrect API key provided: x***9."}),
+        "xAI, blocked": Fault(403, {"error": "API key is currently blocked: xai-…"}),
+        "Groq": nested(400, "Organization has been restricted", "organization_restricted"),
+    }),
+    ("stop authentication", _KEY, {
+        "Vertex": google(401, "Request had invalid authentication credentials."),
+        "in a 200": Fault(200, {"code": 401, "msg": "token invalid", "success": False}),
+        "in a text": Fault(200, {"statusCode": 401, "body": '{"error": {"message": "wrong key"}}'}),
+    }),
+    ("stop not_found", "no such model", {
+        "Azure": nested(404, "The API deployment does not exist", "DeploymentNotFound"),
+        "Groq": nested(400, "The model has been decommissioned", "model_decommissioned"),
+        "Together": nested(400, "Unable to access model m", "model_not_available"),
+        "Perplexity": nested(400, "Invalid model 'm'.", "invalid_model"),
+        "Hugging Face": nested(400, "Not supported.", "model_not_supported", param="model"),
+        "LM Studio": nested(404, "No models loaded", "model_not_found"),
+    }),
+    ("not_found", "no such model", {
+        "llama.cpp": nested(400, "model 'm' not found"),
+        "Xinference": Fault(400, {"detail": "[address=0.0.0.0:1] Model not found, uid: m"}),
+    }),
+    ("not_found", "no such model or address", {
+        "Fireworks": nested(404, "Model not found", "NOT_FOUND"),
+        "Databricks": Fault(404, {"error_code": "ENDPOINT_NOT_FOUND", "message": "No endpoint"}),
+        "OpenRouter": nested(404, "No endpoints found matching …", 404),
+        "Ollama": nested(404, "model 'm' not found"),
+        "LM Studio": Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
+        "410": Fault(410, {"error": "The model is deprecated"}),
+    }),
+    ("content_filter", _FILTERED, {
+        "DeepSeek": nested(400, "Content Exists Risk"),
+        "Zhipu": nested(400, "内容可能包含不安全或敏感内容", "1301"),
+        "MiniMax": minimax(1026, "input new_sensitive"),
+        "OpenRouter": nested(403, "Input was flagged", 403),
+        "OpenRouter, passed on": nested(400, "Error", metadata={"raw": '"content_filter"'}),
+        "Azure": nested(400, "The response was filtered", "content_filter", param="prompt"),
+        "Azure, in words": nested(400, "triggering Azure OpenAI's content management policy"),
+        "LiteLLM": nested(400, "litellm.ContentPolicyViolationError: AzureException"),
+        "LiteLLM, guardrail": nested(400, "{'error': 'Violated guardrail policy'}"),
+        "Anthropic": nested(400, "Output blocked by content filtering policy"),
+        "DashScope": nested(400, "Input data may contain inappropriate content."),
+        "Moonshot": nested(400, "it was considered high risk"),
+        "OpenAI": nested(400, "flagged as potentially violating our usage policy."),
+        "Gemini": nested(400, "The prompt was blocked due to prohibited contents"),
+        "Volcengine": nested(400, "the input text may contain sensitive information."),
+        "Portkey": nested(446, "Guardrail check failed"),
+        "451": nested(451, "Content filter"),
+        "Kong": nested(400, "prompt pattern is blocked"),
+        "API Management": Fault(403, {"message": "Request failed content safety check."}),
+        "Cloudflare": Fault(424, {"success": False, "error": [
+            {"code": 2016, "message": "Prompt blocked due to security configurations"},
+        ]}),
+    }),
+    ("context_length", _BURST, {"Groq, in a minute": nested(413, _TPM, "rate_limit_exceeded")}),
+    ("context_length", _LONG, {
+        "Moonshot": nested(400, "Your request exceeded model token limit: 8192"),
+        "Zhipu": nested(400, "Prompt 超长", "1261"),
+        "Cohere": Fault(400, {"message": "too many tokens: total number of tokens in the prompt"}),
+        "Fireworks": nested(400, "The prompt is too long: 140000"),
+        "xAI": Fault(400, {"error": "This model's maximum prompt length is 131072"}),
+        "Databricks": Fault(400, {"message": "Input tokens exceeded the limit of 65536"}),
+        "vLLM": nested(400, "max_tokens must be at least 1, got -4677.", param="max_tokens"),
+        "SiliconFlow": Fault(400, {"message": "tokens (9) must be less than max_seq_len (8)"}),
+        "Together": nested(422, "`inputs` tokens + `max_new_tokens` must be"),
+        "llama.cpp": nested(500, "Context size has been exceeded."),
+        "llama.cpp, a batch": nested(500, "input is too large to process. increase the size"),
+        "OpenRouter": nested(400, "", metadata={"raw": "the maximum context length is 8192"}),
+        "Groq": nested(400, "Please reduce the length of the messages or completion."),
+        "input": nested(400, "max input tokens is 4096, but got 9000"),
+        "watsonx": nested(400, "the number of input tokens 9 cannot exceed the total limit 4"),
+        "limit": nested(400, "Input exceeds the maximum token limit of 8192"),
+        "total": nested(422, "Total number of tokens exceeds the maximum allowed"),
+    }),
+)  # fmt: skip
+REFUSED = {
+    f"{name}: {outcome}, {text}": fails(fault, outcome, text)
+    for outcome, text, faults in _REFUSED
+    for name, fault in faults.items()
+}
+
+LIMITED = {
+    f"{name}, a limit": Row(fault.behave(), **_LIMITED)
+    for name, fault in {
+        "API Management": Fault(403, {"statusCode": 403, "message": "Out of call volume quota."}),
+        "GitHub": Fault(403, {"message": "You have exceeded a secondary rate limit."}),
+        "MiniMax": minimax(1039, "token limit"),
+        "Cerebras, of a day": nested(429, "Tokens per day limit", "token_quota_exceeded"),
+        "Ollama, of an hour": Fault(429, {"error": "you've reached your hourly usage limit"}),
+        "Databricks": Fault(429, {"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Exceeded"}),
+        "in a 200": Fault(200, {"error": {"status": 429}}),
+        "in a 200, without a status": nested(200, "Too many", "rate_limit_exceeded"),
+        "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
+        "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
+    }.items()
 }  # fmt: skip
 
+_BLOCKED = "the provider's filter blocked the answer"
 RECORDS = {
-    "DeepSeek, filter": fails(nested(400, "Content Exists Risk"), "content_filter", _FILTERED),
-    "Zhipu, 1301": fails(
-        nested(400, "内容可能包含不安全或敏感内容", "1301"), "content_filter", _FILTERED
-    ),
-    "MiniMax, 1026": fails(minimax(1026, "input new_sensitive"), "content_filter", _FILTERED),
-    "MiniMax, 1039": Row(minimax(1039, "token limit").behave(), **_LIMITED),
-    "OpenRouter, moderation": fails(
-        nested(403, "Input was flagged", 403), "content_filter", _FILTERED
-    ),
-    "a reason of the end with details": Row(
-        says("", finish="content_filter: PROHIBITED_CONTENT"), "content_filter", 1,
-        "the provider's filter blocked the answer",
-    ),
-    "a page of a firewall": Row(
-        responds(_FIREWALL, 403, content_type="text/html"), "permission", 1,
-        "a firewall before the server rejected the request",
-    ),
-    "Groq, tokens per minute": fails(
-        nested(413, _TPM, "rate_limit_exceeded"), "context_length", _BURST
-    ),
-    "Moonshot, too long": fails(
-        nested(400, "Your request exceeded model token limit: 8192"), "context_length", _LONG
-    ),
-    "Zhipu, too long": fails(nested(400, "Prompt 超长", "1261"), "context_length", _LONG),
-    "Azure, filter of the prompt": fails(
-        nested(400, "The response was filtered", "content_filter", param="prompt",
-               innererror={"code": "ResponsibleAIPolicyViolation"}),
-        "content_filter", _FILTERED,
-    ),
-    "LiteLLM, filter": fails(
-        nested(400, "litellm.ContentPolicyViolationError: AzureException"),
-        "content_filter", _FILTERED,
-    ),
-    "LiteLLM, guardrail": fails(
-        nested(400, "{'error': 'Violated guardrail policy'}"), "content_filter", _FILTERED
-    ),
-    "OpenRouter, a provider's filter": fails(
-        nested(400, "Provider returned error", metadata={"raw": '{"code": "content_filter"}'}),
-        "content_filter", _FILTERED,
-    ),
-    "a filter in half an answer": Row(
-        says('{"relevance_expl', finish="content_filter"), "content_filter", 1,
-        "the provider's filter blocked the answer",
-    ),
-    "Cohere, toxic": Row(
-        says("", finish="ERROR_TOXIC"), "content_filter", 1,
-        "the provider's filter blocked the answer",
-    ),
+    **{
+        f"{end!r}, {text!r}": Row(says(text, finish=end), "content_filter", 1, _BLOCKED)
+        for end, text in (
+            ("content_filter: PROHIBITED_CONTENT", ""), ("content_filter", '{"relevance_expl'),
+            ("ERROR_TOXIC", ""),
+        )
+    },
+    **{
+        f"no message, {end}": Row(
+            edited(partial(chosen, message=None, finish_reason=end)), outcome, 1, text
+        )
+        for end, outcome, text in (
+            ("content_filter", "content_filter", _BLOCKED),
+            ("length", "truncated", "the answer was cut off"),
+        )
+    },
+    **{
+        f"{name} of a firewall": Row(
+            responds(content, 403, content_type="text/html"), "permission", 1,
+            "a firewall before the server rejected the request",
+        )
+        for name, content in (("a page", _FIREWALL), ("a code", b"error code: 1010"))
+    },
     "a refusal as a part": Row(
         answered(content=[{"type": "refusal", "refusal": "I can't help with that."}]),
         "refusal", 1, "the model refused to answer",
@@ -308,83 +284,6 @@ RECORDS = {
         answered(content=None, refusal={"reason": "policy"}), "refusal", 1,
         "the model refused to answer",
     ),
-    **{
-        f"{name}, too long": fails(Fault(status, body), "context_length", _LONG)
-        for name, (status, body) in {
-            "Cohere": (400, {"message": "too many tokens: total number of tokens in the prompt"}),
-            "Fireworks": (400, {"error": {"message": "The prompt is too long: 140000"}}),
-            "xAI": (400, {"error": "This model's maximum prompt length is 131072"}),
-            "Databricks": (400, {"message": "Input tokens exceeded the limit of 65536"}),
-            "vLLM": (400, {"error": {
-                "message": "max_tokens must be at least 1, got -4677.", "param": "max_tokens",
-            }}),
-            "SiliconFlow": (400, {"message": "tokens (9) must be less than max_seq_len (8)"}),
-            "Together": (422, {"error": {"message": "`inputs` tokens + `max_new_tokens` must be"}}),
-            "llama.cpp, 500": (500, {"error": {"message": "Context size has been exceeded."}}),
-            "OpenRouter": (400, {"error": {
-                "code": 400, "metadata": {"raw": "This endpoint's maximum context length is 8192"},
-            }}),
-        }.items()
-    },
-    **{
-        f"{status}, {words}": fails(nested(status, words), outcome, text)
-        for outcome, text, status, words in (
-            *(
-                ("content_filter", _FILTERED, status, words)
-                for status, words in (
-                    (400, "Output blocked by content filtering policy"),
-                    (400, "triggering Azure OpenAI's content management policy"),
-                    (400, "Input data may contain inappropriate content."),
-                    (400, "it was considered high risk"),
-                    (400, "flagged as potentially violating our usage policy."),
-                    (400, "The prompt was blocked due to prohibited contents"),
-                    (446, "Guardrail check failed"),
-                    (451, "Content filter"),
-                    (400, "prompt pattern is blocked"),
-                    (400, "the input text may contain sensitive information."),
-                    (403, "Request failed content safety check."),
-                )
-            ),
-            *(
-                ("context_length", _LONG, status, words)
-                for status, words in (
-                    (400, "Please reduce the length of the messages or completion."),
-                    (400, "max input tokens is 4096, but got 9000"),
-                    (400, "the number of input tokens 9 cannot exceed the total tokens limit 4"),
-                    (400, "Input exceeds the maximum token limit of 8192"),
-                    (422, "Total number of tokens exceeds the maximum allowed"),
-                    (500, "input is too large to process. increase the physical batch size"),
-                )
-            ),
-            *(
-                ("quota", _EMPTY, status, words)
-                for status, words in (
-                    (400, "You have reached your specified API usage limits. You will regain"),
-                    (403, "You have insufficient funds"),
-                    (403, "Your organization has exceeded its monthly spend limit"),
-                    (429, "You have run out of credits"),
-                    (429, "Budget has been exceeded! Current cost: 5.0, Max budget: 1.0"),
-                    (403, "not enough balance"),
-                    (401, "该令牌额度已用尽"),
-                )
-            ),
-        )
-    },
-    "Cloudflare, guardrail": fails(
-        Fault(424, {"success": False, "error": [
-            {"code": 2016, "message": "Prompt blocked due to security configurations"},
-        ]}),
-        "content_filter", _FILTERED,
-    ),
-    **{
-        f"no message, {end}": Row(
-            edited(partial(chosen, message=None, finish_reason=end)), outcome, 1, text
-        )
-        for end, outcome, text in (
-            ("content_filter", "content_filter", "the provider's filter blocked the answer"),
-            ("length", "truncated", "the answer was cut off"),
-        )
-    },
     **{
         f"{name}, which writes no label": Row(
             says(text), "malformed", 2, "the answer does not fit the label's schema"
@@ -397,9 +296,6 @@ RECORDS = {
             "an apology": "I'm sorry, but I can't help with that.",
         }.items()
     },
-    "410": fails(
-        Fault(410, {"error": "The model is deprecated"}), "not_found", "no such model or address"
-    ),
 }  # fmt: skip
 
 PASSING = {
@@ -414,9 +310,6 @@ PASSING = {
         nested(400, "There are no healthy deployments for this model.")
     ),
     "LM Studio, crashed": fails_for_a_while(flat(400, "The model has crashed (Exit code: 6)")),
-    "LM Studio, another address": fails_for_a_while(
-        Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"})
-    ),
     "OpenRouter, an error in a choice": Row(
         changes(lambda v: v["choices"][0].update(error={"code": 502, "message": "Upstream"})),
         says=_FAILED, **_AGAIN,
@@ -452,27 +345,11 @@ PASSING = {
         for status in (200, 202, 204)
     },
     "Bedrock, throttled": fails_for_a_while(nested(500, "Too many tokens, please wait")),
-    "an error within data": Row(
-        Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}).behave(),
-        **_LIMITED,
-    ),
-    "an error in a text": fails(
-        Fault(200, {"statusCode": 401, "body": '{"error": {"message": "wrong key"}}'}),
-        "stop authentication", _KEY,
-    ),
     "an answer within a failure": Row(
         raw_body(lambda b: json.dumps({"statusCode": 502, "body": b.decode()}).encode()),
         says=_FAILED, **_AGAIN,
     ),
     "a flat error in a 200": Row(flat(200, "too many").behave(), says=_FAILED, **_AGAIN),
-    "a code in a 200": fails(
-        Fault(200, {"code": 401, "msg": "token invalid", "success": False}),
-        "stop authentication", _KEY,
-    ),
-    "a status in a 200": Row(Fault(200, {"error": {"status": 429}}).behave(), **_LIMITED),
-    "a limit in a 200, without a status": Row(
-        nested(200, "Too many", "rate_limit_exceeded").behave(), **_LIMITED
-    ),
     "a detail in a 200": fails_for_a_while(Fault(200, {"detail": "model overloaded"})),
     "an error event": Row(
         streamed(_piece("HEAD"), 'event: error\ndata: {"message": "busy", "code": 503}'),
@@ -499,6 +376,10 @@ PASSING = {
         )
         for code, status in (("failed_generation", 400), ("output_parse_failed", 200))
     },
+    "Cloudflare, an answer with errors": Row(
+        raw_body(lambda b: b'{"errors": [{"message": "JSON Mode couldn\'t be met"}], "a": %s}' % b),
+        "malformed", 3, "the model wrote no valid JSON", (0.0, 0.0),
+    ),
     "OpenRouter, a provider's slip": Row(
         changes(partial(chosen, finish_reason="error", native_finish_reason="MALFORMED_RESPONSE")),
         "malformed", 2, "the model wrote nothing that its provider passes on", (0.0,),
@@ -521,7 +402,12 @@ PASSING = {
 }  # fmt: skip
 
 FORMS = {
-    "thoughts of gpt-oss": Row(answered(content=lambda text: f"{_HARMONY}{text}<|return|>")),
+    **{
+        f"thoughts of gpt-oss{form}": Row(
+            answered(content=lambda text, f=form: f"{_HARMONY}{f}<|message|>{text}<|return|>")
+        )
+        for form in ("", " <|constrain|>json")
+    },
     **{
         f"thoughts, {first}": Row(
             answered(content=lambda t, a=first, z=last: f"{a}Is {{0a}} it?{z}{t}")
@@ -578,4 +464,4 @@ FORMS = {
     "usage without details": Row(changes(lambda v: v["usage"].update(prompt_tokens_details=None))),
 }  # fmt: skip
 
-SERVER_ROWS = {**WAITS, **ACCOUNTS, **RECORDS, **PASSING, **FORMS}
+SERVER_ROWS = {**WAITS, **REFUSED, **LIMITED, **RECORDS, **PASSING, **FORMS}

@@ -285,15 +285,11 @@ CALLS: dict[str, Callable[..., dict[str, Any]]] = {
     "bedrock": lambda *calls: {
         "output": {"message": {"content": [{"toolUse": {"input": call}} for call in calls]}}
     },
-    "gemini": lambda *calls: candidates([{"functionCall": {"args": call}} for call in calls]),
+    "gemini": lambda *calls: {
+        "candidates": [{"content": {"parts": [{"functionCall": {"args": one}} for one in calls]}}]
+    },
 }  # fmt: skip
 """Answers of calls."""
-
-
-def candidates(*answers: list[Any], first: int = 0) -> dict[str, Any]:
-    """Several answers of Gemini in any order."""
-    places = {n: {"index": n, "content": {"parts": parts}} for n, parts in enumerate(answers)}
-    return {"candidates": [places.pop(first), *places.values()]}
 
 
 def read_of(name: str, answer: dict[str, Any], end: int | None = None) -> Completion:
@@ -328,14 +324,6 @@ def test_an_answer_of_gemini_without_parts_is_a_broken_one(finish: str, kind: st
     answer = {"candidates": [{"content": {"role": "model"}, "finishReason": finish}]}
     read = read_of("gemini", answer)
     assert (read.content, read.error and read.error.kind) == ("", kind)
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_further_candidates_are_counted(first: int) -> None:
-    """The one with index 0 is the answer, wherever it stands."""
-    answer = candidates([{"text": '{"a": 1}'}], [{"text": '{"a": 2}'}], first=first)
-    read = read_of("gemini", answer)
-    assert (read.content, read.repairs) == ('{"a": 1}', ("other_choices",))
 
 
 def test_a_model_of_bedrock_may_be_an_arn() -> None:

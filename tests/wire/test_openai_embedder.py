@@ -151,6 +151,13 @@ def test_a_first_vector_without_its_number_is_the_first() -> None:
         assert embed(embedder_of(provider), "one", "two").vectors == ((1.0,), (2.0,))
 
 
+def test_vectors_without_any_number_are_in_the_order_of_the_texts() -> None:
+    """They are paid for, and there is no other order."""
+    data = [{"embedding": [1.0]}, {"embedding": [2.0]}]
+    with Provider(at={ROUTE: [body(json.dumps({"data": data}).encode())]}) as provider:
+        assert embed(embedder_of(provider), "one", "two").vectors == ((1.0,), (2.0,))
+
+
 STRANGE: dict[str, Behavior] = {
     "no vectors": answering([]),
     "too few": answering([[1.0]]),

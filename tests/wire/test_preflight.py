@@ -68,6 +68,7 @@ def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: st
     [
         *("404", "403", "500", "429", "html", "bad-json", "reset", "hang"),
         error(405),
+        error(401, message="Missing scopes: api.model.read"),
         changes(lambda value: value.update(shutdown_date=["2026"])),
     ],
 )

@@ -94,7 +94,7 @@ class Completion(NamedTuple):
     neither text, nor a list of text parts, nor a tool call."""
     repairs: tuple[str, ...] = ()
     """What had to be done to find the object, see :func:`find_object` and :func:`content_of`; also
-    the field of the thoughts, if it stood there, and ``other_choices`` that were left out."""
+    the field of the thoughts, if it stood there."""
     error: ObservedError | None = None
     """Why there is no answer; ``None`` if there is one."""
     thought: str = ""
@@ -163,7 +163,10 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         values: the values.
         body: their text, if there is one.
     """
-    choice, place, has_others = _first_choice(values)
+    one = object_of(values.get("choices"))  # or choices by number, in place of a list
+    is_one = not one.keys().isdisjoint(("message", "delta", "text"))
+    place: list[str | int] = ["choices"] if is_one else ["choices", next(iter(one), 0)]
+    choice = object_of(at(values, *place))
     message, is_parsed = _message(choice), False
 
     def spelled(value: object, *path: str | int) -> str:
@@ -181,8 +184,6 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         inner, kinds = find_object(masked_json(text))
         if parse_object(inner)[0] is not None and "postscript" not in kinds:
             content, found, thought = inner, (thought, *kinds), ""
-    if has_others:
-        found = (*found, "other_choices")
     counts = values.get("usage") or values.get("usageMetadata")
     usage, read = counts_of(counts, is_empty=not (content or thought))
     error = _error(values, choice, message, content, is_parsed=is_parsed)
@@ -202,20 +203,6 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         fingerprint=fact_of(values.get("system_fingerprint")),
         tokens=_tokens(logprobs) if logprobs and not error else (),
     )
-
-
-def _first_choice(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str | int], bool]:
-    """Return the first choice, its path, and True if there are others.
-
-    Some servers send one choice, or choices by number, in place of a list.
-    """
-    given = values.get("choices")
-    one = object_of(given)
-    if not one.keys().isdisjoint(("message", "delta", "text")):
-        return one, ["choices"], False
-    steps: list[str | int] = [*one] or [*range(len(list_of(given)))]
-    step = next((step for step in steps if at(given, step, "index") == 0), next(iter(steps), 0))
-    return object_of(at(given, step)), ["choices", step], len(steps) > 1
 
 
 def _message(choice: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -138,7 +138,6 @@ class Rule:
 
 OPTION_OF_PARAMETER: dict[str, str] = {
     **{option.name: option.name for option in fields(ModelOptions) if is_in_key(option)},
-    "model": "model",
     "max_completion_tokens": "max_output_tokens or cap_field",
     "max_tokens": "max_output_tokens or cap_field",
 }
@@ -155,6 +154,10 @@ _LONG_RECORD = (
     "give it fewer documents, or choose a model with more context",
 )
 _WRONG_MODEL = ("no such model", "check the model's name")
+_WRONG_ADDRESS = (
+    "no such model or address",
+    "check the model's name and base_url (for chat completions, it ends in /v1)",
+)
 _REFUSED_OPTION = ("the model does not accept {option}", "drop or change {option}")
 _OTHER_MODE = (
     "the server does not accept the response schema in this output mode",
@@ -164,6 +167,7 @@ _REFUSED_KEY = (
     "the API key was not accepted",
     "check the key and that it belongs to this host",
 )
+_NO_ACCESS = ("the API key may not use this model", "use a key with access, or another model")
 _PROXY_ACCESS = (
     "the proxy asks for a user and a password",
     "put http://USER:PASSWORD@HOST:PORT into a variable, and give --proxy @VARIABLE",
@@ -212,7 +216,7 @@ RULES: tuple[Rule, ...] = (
         status={500}, marks=words.any_of(*words.GRAMMARS), names_format=True,
     ),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=words.NO_MODEL),
-    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
+    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, params={"model"}),
     Rule("not_found", _P.RECORD, *_WRONG_MODEL, status={400}, marks=words.NO_MODEL),
     Rule(
         # A doubled cap, after a truncated answer, may exceed the model's limit for this record.
@@ -237,6 +241,7 @@ RULES: tuple[Rule, ...] = (
         "drop the option or the field of --extra-body that sends it",
         status={400, 422}, marks=words.UNKNOWN,
     ),
+    Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={500}, marks=words.NO_ADDRESS),
     Rule("transport", _P.RETRY, *_DOWN, status={400, 403, 404}, marks=words.FAILING),
     Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=words.WRONG_KEY),
     # Unambiguous statuses.
@@ -244,6 +249,7 @@ RULES: tuple[Rule, ...] = (
         "redirect", _P.RECORD, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={400, 401}, marks=words.NO_ACCESS),
     Rule("authentication", _P.FATAL, *_REFUSED_KEY, status={401}),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
@@ -252,17 +258,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "permission", _P.RECORD, "a firewall before the server rejected the request",
         "read the record, which may look like an attack; if all rows fail so, check the network",
-        status={403}, marks=words.any_of(r"^\s*<(!doctype )?html"),
+        status={403}, marks=words.any_of(r"^\s*(<(!doctype )?html|error code: 1\d{3})"),
     ),
-    Rule(
-        "permission", _P.RECORD, "the API key may not use this model",
-        "use a key with access, or another model", status={403},
-    ),
-    Rule(
-        "not_found", _P.RECORD, "no such model or address",
-        "check the model's name and base_url (for chat completions, it ends in /v1)",
-        status={404, 405, 410},
-    ),
+    Rule("permission", _P.RECORD, *_NO_ACCESS, status={403}),
+    Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={404, 405, 410}),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule("rate_limit", _P.RATE, *_RATE, status={429}),
     Rule("transport", _P.RETRY, *_DOWN, status={408, 409, 421, 423, 424, 425, *range(498, 1000)}),

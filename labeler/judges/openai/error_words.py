@@ -16,6 +16,7 @@ def any_of(*texts: str) -> re.Pattern[str]:
 QUOTA = any_of(
     "insufficient_(user_)?quota", "billing_(hard_limit|not_active)",  # OpenAI, new-api
     "exceeded_current_quota", "arrearage", "FreeTierOnly", "budget_exceeded", "AccountOverdue",
+    "token_quota_reached",  # watsonx
 )  # fmt: skip
 NO_BALANCE = any_of(
     "(insufficient|not enough) (balance|credits|funds)", "balance is (insufficient|too low)",
@@ -45,6 +46,8 @@ WRONG_KEY = any_of(
     "authentication error", r"invalid access token|invalid token\W*$",  # Cloudflare, Databricks
     "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
 )  # fmt: skip
+NO_ACCESS = any_of("missing.scope", "key_model_access_denied", "model_terms_required")
+"""What OpenAI, LiteLLM and Groq write of a key that lacks a permission."""
 UNKNOWN_FIELD = (
     r"(unknown (name|field|parameter)|unrecognized request argument supplied|not permitted, field"
     r"|does not support parameters|'extra_forbidden', 'loc': \['body',)\W{0,9}"
@@ -61,7 +64,10 @@ FILTERED = any_of(
     "due to security configurations", "sensitive ?(content ?detected|information)",  # Cloudflare
     "prompt pattern is blocked", "match any allowed pattern", "content safety",  # Kong, Azure
 )  # fmt: skip
-SLIPPED = any_of("json_validate_failed", "(tool_use|output_parse)_failed", "failed_generation")
+SLIPPED = any_of(
+    "json_validate_failed", "(tool_use|output_parse)_failed", "failed_generation",  # Groq
+    "JSON mode couldn.t be met",  # Cloudflare
+)  # fmt: skip
 HIGH_CAP = any_of(r"max_tokens: \d+ >", "tokens you requested exceeds", "maxOutputTokens value")
 PARAMETER = any_of("unsupported_(parameter|value)", "unknown_parameter")
 GRAMMARS = (
@@ -79,10 +85,12 @@ FORMAT_NAMES = any_of(
 )  # fmt: skip
 """What servers write that do not know an output mode, or cannot keep to the schema in it."""
 NO_MODEL = any_of(
-    "model_not_found", r"\bmodel\b.{0,120}(does not exist|not found)", r"invalid.model( name)?\b",
+    "model_not_(found|supported)", r"invalid.model( name)?\b",
+    r"\bmodel\b.{0,120}(does not exist|not found|not supported by any provider)",  # Hugging Face
     "model identifier is invalid", "model ID .{1,200} with on-demand throughput",
     "DeploymentNotFound", "model_(decommissioned|not_available)",  # Azure; Groq, Together
 )  # fmt: skip
+NO_ADDRESS = any_of("unexpected endpoint or method")  # LM Studio, in a 200
 FAILING = any_of(
     "no healthy deployments", "model (has crashed|unloaded)",  # LiteLLM, LM Studio
     r"<title>just a moment\.",  # Cloudflare checks the client

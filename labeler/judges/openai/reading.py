@@ -1,11 +1,11 @@
 """JSON as servers and models write it: the body of a response, and the object in an answer.
 
 A paid answer is lost with a body that cannot be read. So whatever follows the first JSON value is
-left out, an event stream is joined, and of a field that stands twice the last one with a value
-counts. Models put an object into Markdown fences, think aloud before it, or add words: all of it is
-cut off, whatever the output mode, and each kind is named, so that it is counted as a repair. A text
-of two different objects is not: the reader of the schema rejects it. Each step is one search by the
-interpreter, so that time grows with the length of the text alone.
+left out, and an event stream is joined. Models put an object into Markdown fences, think aloud
+before it, or add words: all of it is cut off, whatever the output mode, and each kind is named, so
+that it is counted as a repair. A text of two different objects is not: the reader of the schema
+rejects it. Each step is one search by the interpreter, so that time grows with the length of the
+text alone.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from typing import Any
 import msgspec
 from pydantic_core import to_json
 
-_MOST_DIGITS = 30
-"""Digits of a meaningful number; Python refuses to parse the longest."""
+_DECODER = json.JSONDecoder()
 _EVENTS = ("data:", "event:", "id:", "retry:", ":")
 """What a line of an event stream begins with."""
 _ANSWERS = tuple(start.encode() for start in ("{", *_EVENTS))
 _CHARSET = re.compile(
     r"charset=\"?(iso-8859-1|windows-1252|gb2312|gbk|gb18030|shift_jis)\b", re.IGNORECASE | re.ASCII
 )
-"""Encodings besides Unicode's that servers name and that are read."""
+"""Encodings besides UTF-8 that servers name and that are read."""
 _WRAPPERS = 3
 """Objects, lists and texts around a completion at most."""
 ENDLESS = "endless"
@@ -71,11 +70,11 @@ def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | in
     if at(value, name):
         return ()
     inner: list[tuple[Any, object]] = []
-    if not depth or at(value, "error"):
+    if not depth or at(value, "error") or at(value, "errors"):
         return None
     if isinstance(value, dict):
         inner = [*value.items()]
-    elif isinstance(value, str):
+    elif isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
         inner = [(0, json_of(value.encode("utf-8", "replace")))]
     elif len(list_of(value)) == 1:
         inner = [(0, list_of(value)[0])]
@@ -86,45 +85,25 @@ def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | in
     return None
 
 
-def in_utf8(body: bytes, content_type: str = "") -> bytes:
+def in_utf8(body: bytes, content_type: str) -> bytes:
     """Return a body in UTF-8, where a server writes JSON in another encoding.
 
     Args:
-        body: the body; UTF-16 and UTF-32 are known by their first bytes.
+        body: the body.
         content_type: its header. Servers name an encoding there by default that the body does not
             have, so it counts only if the body is not UTF-8.
     """
-    encoding: str = json.detect_encoding(body)
-    if encoding.startswith("utf-8"):
-        named = _CHARSET.search(content_type)
-        if named is None:
-            return body
+    if named := _CHARSET.search(content_type):
         try:
-            return body.decode().encode()
+            body.decode()
         except UnicodeDecodeError:
-            encoding = named[1]
-    return body.decode(encoding, "replace").encode()
+            return body.decode(named[1], "replace").encode()
+    return body
 
 
 def begins_answer(body: bytes) -> bool:
     """Return True if a body begins as an object or an event stream does."""
     return body.removeprefix(_BOM.encode()).lstrip().startswith(_ANSWERS)
-
-
-def parse_integer(digits: str) -> int | None:
-    """Parse an integer; ``None`` if it is so long that it is meaningless."""
-    return int(digits) if len(digits) <= _MOST_DIGITS else None
-
-
-def fields_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of an object; of equal names the last one with a value counts."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        values |= {name: value for name, value in pairs if value not in (None, "", [], {})}
-    return values
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=fields_of, parse_int=parse_integer)
 
 
 def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
@@ -167,10 +146,10 @@ def verbatim(body: bytes, *path: str | int) -> str:
 
 
 def _streamed(text: str) -> dict[str, Any]:
-    """Return the completion that an event stream makes; of further choices an empty one."""
+    """Return the completion that an event stream makes."""
     whole: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": {}}
-    event, is_done, has_others = "", False, False
+    event, is_done = "", False
     for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
         content = line.removeprefix("data:").strip()
         if line.startswith("event:"):
@@ -184,16 +163,12 @@ def _streamed(text: str) -> dict[str, Any]:
         parts = list_of(chunk.pop("choices", None))
         whole |= {name: value for name, value in chunk.items() if value is not None}
         for part in parts:
-            if not isinstance(part, dict):
-                continue
-            if part.get("index"):
-                has_others = True
-            else:
+            if isinstance(part, dict):
                 _add(choice["message"], part.pop("delta", None))
                 choice |= {name: value for name, value in part.items() if value is not None}
     if not is_done:
         choice.setdefault("finish_reason", ENDLESS)
-    return {**whole, "choices": [choice, {}] if has_others else [choice]}
+    return {**whole, "choices": [choice]}
 
 
 def _add(message: dict[str, Any], delta: object) -> None:
@@ -216,7 +191,8 @@ _THOUGHTS = (
       for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
     ("[THINK]", "[/THINK]"),
     ("◁think▷", "◁/think▷"),  # Kimi
-    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),  # gpt-oss
+    *(("<|channel|>analysis<|message|>", f"<|channel|>final{form}<|message|>")
+      for form in ("", " <|constrain|>json")),  # gpt-oss
 )  # fmt: skip
 _MOST_THOUGHTS = 8
 _SPACE = " \t\r\n"

@@ -77,8 +77,8 @@ _SLICE = 1 << 10
 """Compressed bytes that are decoded at once: at most 1 MB of content."""
 _PLAIN = re.compile(rb"\s*\{\s*\"")
 """Begin of a JSON object: some servers name an encoding that the body does not have."""
-_GZIP = b"\x1f\x8b"
-"""The first bytes of a member of gzip."""
+_GZIP = b"\x1f"
+"""The first byte of gzip."""
 _HEADERS = frozenset({8, 15})
 """Low halves of the first byte of the headers of zlib and gzip; deflate without one has others."""
 _ANY_HEADER = zlib.MAX_WBITS | 32
@@ -232,31 +232,28 @@ class LentResponse(ClientResponse):
             yield piece
 
     async def _decoded(self) -> AsyncIterator[bytes]:
-        """Yield decoded pieces; gzip may have several members, and padding after them."""
+        """Yield decoded pieces, without what follows the end of their encoding."""
         name = ", ".join(self.headers.getall("content-encoding", ())).strip().lower()
-        member: Any = None
+        unpacker: Any = None
         is_packed: bool | None = None
         async for piece in self.content.iter_chunked(_CHUNK):
             if is_packed is None:
                 is_plain = _PLAIN.match(piece) is not None
                 if name not in _ENCODINGS and not is_plain:
                     raise DamagedBody("the body has an encoding that was not asked for")
-                is_packed = not is_plain and (name == "deflate" or piece[:1] == _GZIP[:1])
+                is_packed = not is_plain and (name == "deflate" or piece[:1] == _GZIP)
+                if is_packed:
+                    has_header = piece[0] & 15 in _HEADERS
+                    unpacker = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
             if not is_packed:
                 yield piece
                 continue
             for start in range(0, len(piece), _SLICE):
-                rest = piece[start : start + _SLICE]
-                while rest and (member is None or not member.eof or _GZIP.startswith(rest[:2])):
-                    if member is None or member.eof:
-                        has_header = rest[0] & 15 in _HEADERS
-                        member = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
-                    try:
-                        yield member.decompress(rest)
-                    except zlib.error as error:
-                        raise DamagedBody(str(error)) from None
-                    rest = member.unused_data
-        if member is not None and not member.eof:
+                try:
+                    yield unpacker.decompress(piece[start : start + _SLICE])
+                except zlib.error as error:
+                    raise DamagedBody(str(error)) from None
+        if unpacker is not None and not unpacker.eof:
             raise DamagedBody("the body ends before its encoding does")
 
 

@@ -39,7 +39,7 @@ def error_in(values: Mapping[str, Any], answers: str) -> ObservedError | None:
         values: the body.
         answers: field of the answers.
     """
-    error: object = values.get("error")
+    error: object = values.get("error") or values.get("errors")
     if error and (not isinstance(error, dict) or any(error.values())):  # else fields without one
         return stated_error(error)
     if code := number_of(str(at(values, "base_resp", "status_code"))):

@@ -25,6 +25,7 @@ from labeler.errors import UsageError
 from labeler.judges.opening import required_model
 from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price, find_price
+from labeler.labeling.progress import duration
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.collect import Collection, collect_batches
 from labeler.plugins.batch.folder import batches, command
@@ -42,7 +43,6 @@ from labeler.sentences.characters import visible
 from labeler.sentences.display import Column, Grid, Section, plural
 
 _MEGABYTE = 1_000_000
-_HOUR, _MINUTE = 3600, 60
 _SHOWN_BAD = 3
 
 
@@ -224,7 +224,7 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     for view in views:
         seen = (view.remote.completed, view.remote.failed) if view.remote else (0, 0)
         counts = (view.lines, *seen, view.results.labeled)
-        cells = [view.name, view.model, view.state, view.next, *counts, _age(view.age)]
+        cells = [view.name, view.model, view.state, view.next, *counts, duration(view.age)]
         rows.append([visible(str(cell)) for cell in [*cells, *[view.base_url] * several]])
     words = [Column(head, words=True) for head in ("batch", "model", "state", "next", "address")]
     numbers = map(Column, ("lines", "done", "failed", "stored", "age"))
@@ -235,9 +235,3 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
             notify(f"{view.name}: refused: {', '.join(view.remote.problems)}")
         if view.trouble:
             notify(f"{view.name}: {view.trouble}")
-
-
-def _age(seconds: float) -> str:
-    if seconds < _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _HOUR:.1f} h"

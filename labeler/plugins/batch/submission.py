@@ -131,7 +131,7 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         served = ServedLabels(notice, same_host=options.same_host)
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
-        choose_mode(how.judge, first_tasks(how, stream.first), labels, selection.is_known)
+        choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)
         like = Batch.common(labels.directory, spec)
         requests = selection.requests(stream, like.spec, notice)
         submission = run(lambda: _submit(selection, requests, like, client), client)

@@ -24,6 +24,7 @@ from labeler.data.corrections import Correction, Judgment, Opinion, Queue, diffe
 from labeler.data.corrections.applying import labels_by_key
 from labeler.data.corrections.file import CorrectionsFile, by_time, corrections_path
 from labeler.errors import UsageError, describe_faults, kind_of
+from labeler.judges.openai.reading import at, list_of, object_of, text_of
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.plugins.label_studio import (
@@ -114,7 +115,7 @@ def import_(
     read = file.read()
     report_truncated(read.torn)
     imported = import_answers(
-        _read_exported(exported),
+        read_tasks(exported),
         api.stored_outcomes(labels),
         read.events,
         now=lambda: datetime.now(UTC),
@@ -141,21 +142,32 @@ def _renamed(given: str) -> tuple[str, str]:
     return theirs, ours
 
 
-def _read_exported(path: str) -> object:
+def read_tasks(path: str) -> list[_Json]:
+    """Read the tasks of an export.
+
+    Raises:
+        UsageError: the file cannot be read, or is not an export in the format JSON.
+    """
+    how = "export from Label Studio as JSON"
     try:
-        return json.loads(Path(path).read_bytes())
+        exported = json.loads(Path(path).read_bytes())
     except OSError as error:
         raise UsageError(
             f"cannot read {path}: {error.strerror or error}; check the path"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{path}: not JSON: {error!s:.200}; export from Label Studio as JSON"
-        ) from error
+        raise UsageError(f"{path}: not JSON: {error!s:.200}; {how}") from error
+    if not isinstance(exported, list):
+        raise UsageError(f"{path}: {kind_of(exported)}, not a list of tasks: {how}")
+    for number, task in enumerate(exported, start=1):
+        if not isinstance(at(task, "data"), dict):
+            also = "not JSON-MIN or another format"
+            raise UsageError(f"{path}: task {number} has no 'data': {how}, {also}")
+    return exported
 
 
 def import_answers(
-    exported: object,
+    tasks: Sequence[_Json],
     outcomes: Iterable[AnyOutcome],
     events: Iterable[Correction],
     *,
@@ -168,21 +180,20 @@ def import_answers(
     content, or is as new.
 
     Args:
-        exported: the export, parsed from JSON.
+        tasks: those of an export, see :func:`read_tasks`.
         outcomes: the labels that were exported.
         events: the content of the corrections file.
         now: returns the current time, for answers without a time.
         names: annotators' names here, by their name in Label Studio.
 
     Raises:
-        UsageError: the value is not an export of Label Studio, or two labels share a key.
+        UsageError: two labels share a key.
     """
-    tasks = _tasks(exported)
-    records = labels_by_key(outcomes, {_text(task["data"].get("label_key")) for task in tasks})
+    records = labels_by_key(outcomes, {text_of(task["data"].get("label_key")) for task in tasks})
     imported, history = Imported(tasks=len(tasks)), _History(events)
     for number, task in enumerate(tasks, start=1):
         where, data = f"task {number}", task["data"]
-        record = records.get(_text(data.get("label_key")))
+        record = records.get(text_of(data.get("label_key")))
         if record is None:
             imported.strange += 1
             imported.ignored.append(f"{where}: speaks of a label that is not there")
@@ -192,7 +203,7 @@ def import_answers(
             continue
         annotations = [
             annotation
-            for annotation in map(_mapping, _listed(task.get("annotations")))
+            for annotation in map(object_of, list_of(task.get("annotations")))
             if annotation.get("was_cancelled") is not True
         ]
         imported.unanswered += not annotations
@@ -207,21 +218,6 @@ def import_answers(
     return imported
 
 
-def _tasks(exported: object) -> list[_Json]:
-    """Return the tasks of an export.
-
-    Raises:
-        UsageError: the value is not an export in the format JSON.
-    """
-    how = "export from Label Studio as JSON"
-    if not isinstance(exported, list):
-        raise UsageError(f"{kind_of(exported)}, not a list of tasks: {how}")
-    for number, task in enumerate(exported, start=1):
-        if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
-            raise UsageError(f"task {number} has no 'data': {how}, not JSON-MIN or another format")
-    return exported
-
-
 def _correction(
     annotation: _Json,
     data: _Json,
@@ -234,24 +230,24 @@ def _correction(
     Raises:
         Unreadable: the answer is unusable.
     """
-    results = [_mapping(result) for result in _listed(annotation.get("result"))]
+    results = [object_of(result) for result in list_of(annotation.get("result"))]
     judgment, annotator = _judgment(results, record), _name(annotation.get("completed_by"))
     faults = () if judgment is None else judgment.check_against(record)
     if faults:
         raise Unreadable("; ".join(faults))
-    at = _utc(annotation.get("updated_at") or annotation.get("created_at"))
+    moment = _utc(annotation.get("updated_at") or annotation.get("created_at"))
     comments = (text for value in _values(results, COMMENT) for text in _texts(value.get("text")))
     try:
         return Correction(
             key=record.key,
             id=record.id,
             annotator=names.get(annotator, annotator),
-            at=at or now().isoformat(timespec="seconds"),
+            at=moment or now().isoformat(timespec="seconds"),
             opinion=_opinion(record, judgment),
             judgment=judgment,
             comment="\n".join(comments),
             blind=data.get("blind") is True,
-            queue=_QUEUES.get(_text(data.get("queue")), "chosen"),
+            queue=_QUEUES.get(text_of(data.get("queue")), "chosen"),
             source=SOURCE,
         )
     except ValidationError as error:
@@ -332,12 +328,12 @@ def _content(correction: Correction) -> Correction:
 
 def _values(results: Iterable[_Json], control: str) -> list[_Json]:
     """Return the values of one control of the configuration."""
-    return [_mapping(r.get("value")) for r in results if r.get("from_name") == control]
+    return [object_of(r.get("value")) for r in results if r.get("from_name") == control]
 
 
 def _verdict(results: Iterable[_Json]) -> bool | None:
     """Return the verdict on the response as a whole, which every finished answer has."""
-    chosen = [name for value in _values(results, OVERALL) for name in _listed(value.get("choices"))]
+    chosen = [name for value in _values(results, OVERALL) for name in list_of(value.get("choices"))]
     if len(chosen) != 1 or not isinstance(chosen[0], str) or chosen[0] not in _VERDICTS:
         raise Unreadable(f"no single choice of {', '.join(_VERDICTS)} in {OVERALL!r}")
     return _VERDICTS[chosen[0]]
@@ -358,7 +354,7 @@ def _marks(
     marks: dict[str, frozenset[str]] = {}
     regions: _Regions = {}
     for result in results:
-        control, value = result.get("from_name"), _mapping(result.get("value"))
+        control, value = result.get("from_name"), object_of(result.get("value"))
         labels = _texts(value.get("paragraphlabels"))
         is_ours = isinstance(control, str) and control in keys
         if not (_MARKS.issuperset(labels) if is_ours else _MARKS.isdisjoint(labels)):
@@ -409,14 +405,14 @@ def _index(given: object) -> int:
 
 
 def _texts(value: object) -> list[str]:
-    values = [value] if isinstance(value, str) else _listed(value)
+    values = [value] if isinstance(value, str) else list_of(value)
     return [text for text in values if isinstance(text, str)]
 
 
 def _name(completed_by: object) -> str:
     """Return the annotator's e-mail address if exported, else their number."""
     if isinstance(completed_by, dict):
-        email = _text(completed_by.get("email")).strip()
+        email = text_of(completed_by.get("email")).strip()
         if email:
             return email
         completed_by = completed_by.get("id")
@@ -427,7 +423,7 @@ def _name(completed_by: object) -> str:
 
 def _utc(given: object) -> str | None:
     try:
-        moment = datetime.fromisoformat(_text(given))
+        moment = datetime.fromisoformat(text_of(given))
     except ValueError:
         return None
     if moment.tzinfo is None:
@@ -436,18 +432,3 @@ def _utc(given: object) -> str | None:
         return moment.astimezone(UTC).isoformat()
     except OverflowError:
         return None
-
-
-def _text(value: object) -> str:
-    """Return a value of an untrusted file if it is text, else an empty text."""
-    return value if isinstance(value, str) else ""
-
-
-def _mapping(value: object) -> _Json:
-    """Return a value of an untrusted file if it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def _listed(value: object) -> list[Any]:
-    """Return a value of an untrusted file if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []

@@ -27,7 +27,7 @@ from labeler.labels.answers import VerbatimLabel, VerbatimSupport
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.signature import Signature, label_key, load_schema
-from labeler.sentences.example import KeyedExample, document_key, response_key
+from labeler.sentences.example import KeyedExample, document_key, letters
 from labeler.sentences.splitting import SPLITTERS, key_example
 
 JUDGE = "ragbench"
@@ -142,7 +142,7 @@ def _check_keys(row: Mapping[str, Any], where: str) -> None:
             f"{where}: documents_sentences and response_sentences must hold [key, text] pairs"
         ) from error
     expected = [[document_key(d, s) for s in range(len(keys))] for d, keys in enumerate(documents)]
-    if documents != expected or response != [response_key(s) for s in range(len(response))]:
+    if documents != expected or response != [letters(s) for s in range(len(response))]:
         raise BadRow(f"{where}: sentence keys do not follow their positions", reason="wrong_keys")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -150,15 +149,9 @@ def _identity(criterion: Criterion) -> bytes:
 
 
 def _complete(cases: Mapping[str, Case], of: Configuration) -> _Rated:
-    """Return the scores of a repeat whose trials are all there: their means."""
-    found: defaultdict[int, list[Fraction]] = defaultdict(list)
-    for case in cases.values():
-        for score in () if case.failed else case.scores.values():
-            found[score.unit].append(score.value)
-    trials = of.trials_per_score
-    return {
-        unit: sum(one, Fraction()) / trials for unit, one in found.items() if len(one) == trials
-    }
+    """Return the scores of a repeat, as its metrics have them."""
+    values = {case.first.unit: case.ratio(of) for case in cases.values() if not case.failed}
+    return {unit: value.exact for unit, value in values.items() if not value.undefined}
 
 
 def _as_one(of: Configuration, repeats: Sequence[_Rated]) -> tuple[str, _Rated]:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from labeler.calculators import Intervals, Metric
 from labeler.calculators.frame import measured_columns, to_library
-from labeler.calculators.metrics_row import MetricsTable
 from labeler.calculators.outcomes import checked_outcomes
-from labeler.calculators.tables import SummaryTable
-from labeler.catalog import check_options, named_keywords, unknown, with_named_keywords
+from labeler.catalog import check_options, named_keywords, with_named_keywords
 from labeler.data.label_files import replaced
 from labeler.data.options import keywords
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 from labeler.labeling.starting import begin, judges_of
 from labeler.labels.record import AnyOutcome, LabelFailure, records_of
 from labeler.outcomes_object import Outcomes
 from labeler.plugins.scores import ScoreOptions
-from labeler.plugins.scores.collected import Scores
 from labeler.plugins.scores.criteria import choose_criteria
 from labeler.plugins.scores.records import ScoreOutcome
 from labeler.plugins.scores.tasks import ScoreTasks, score_rows
@@ -53,32 +49,6 @@ class ScoreRun(Outcomes[ScoreOutcome]):
 
     records_name = "scores"
 
-    def metrics(self, ids: str | Iterable[str] | None = None) -> MetricsTable:
-        """Return the score of each row by each criterion, trials together.
-
-        Args:
-            ids: ids of criteria, by default all.
-        """
-        found = self._collected
-        return MetricsTable(found.rows(self._chosen(ids)))
-
-    def summary(
-        self,
-        ids: str | Iterable[str] | None = None,
-        *,
-        by: str | None = None,
-        intervals: Intervals | bool | None = True,
-    ) -> SummaryTable:
-        """Summarize the scores by each criterion over all rows, or over each group of a column.
-
-        Args:
-            ids: ids of criteria, by default all.
-            by: name of a metadata column.
-            intervals: settings of the intervals of the means; ``False`` for none.
-        """
-        drawn = (Intervals() if intervals is True else intervals) or None
-        return SummaryTable(self._collected.summaries(self._chosen(ids), by, drawn), drawn)
-
     def report(self, path: str | Path, **options: Any) -> list[Path]:  # noqa: ANN401 - there are none
         """Write the scores as an offline page: means, and every score with its reasons.
 
@@ -107,20 +77,6 @@ class ScoreRun(Outcomes[ScoreOutcome]):
             file.write(page.text)
         return [Path(path)]
 
-    def _chosen(self, ids: str | Iterable[str] | None) -> list[Metric]:
-        named = None if ids is None else ids.split(",") if isinstance(ids, str) else [*ids]
-        if wrong := [one for one in named or () if not isinstance(one, str)]:
-            raise UsageError(f"a criterion is named by a text, got {wrong[0]!r:.40}")
-        found = self._collected.metrics(named)
-        if not found and named is not None:
-            every = [name for one in self._collected.metrics() for name in one.names]
-            raise UnknownName(unknown("criterion", ",".join(named), every))
-        return found
-
-    @cached_property
-    def _collected(self) -> Scores:
-        return Scores(self)
-
     def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, documents: bool) -> Any:  # noqa: ANN401 - either library's
         if documents:
             raise UsageError("a frame of scores has no documents: join it to the rows by id")
@@ -146,7 +102,7 @@ def _parts(outcome: AnyOutcome) -> tuple[str, list[tuple[str, list[str]]]]:
 
 @keywords(ScoreOptions)
 def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcome, None, None]:
-    """Score rows by criteria, in input order; each row's criteria one after the other.
+    """Score rows by criteria, in input order; within a row by judge, criterion and trial.
 
     A stored score costs nothing, whatever its row's id and whatever changed in fields that the
     criterion does not show. Evaluation steps that a criterion lacks are written by the judge once,
@@ -156,12 +112,12 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         rows: as for :func:`open_rows`.
         options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
             several names may stand in one text, separated by commas (see
-            :mod:`labeler.plugins.scores.criteria`). Each of several ``judges`` scores all
-            rows, one after the other; :func:`~labeler.plugins.scores.collected.compare_raters`
-            measures their agreement. Each of ``samples`` is an outcome of its own.
+            :mod:`labeler.plugins.scores.criteria`). Each of several ``judges`` scores every row;
+            :func:`~labeler.plugins.scores.collected.compare_raters` measures their agreement.
+            Each of ``samples`` is an outcome of its own.
 
     Yields:
-        A score record or a failure for each row, criterion and trial.
+        A score record or a failure for each row, judge, criterion and trial.
 
     Raises:
         UsageError: a criterion is malformed, a judge is given twice or gives labels only, or the

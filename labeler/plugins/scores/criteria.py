@@ -29,6 +29,7 @@ from pydantic import Field, ValidationError, model_validator
 from labeler.calculators.export import COLUMNS
 from labeler.calculators.registry import ALL, METRICS
 from labeler.catalog import Catalog
+from labeler.data.options import read_toml
 from labeler.errors import UsageError, describe_faults
 from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Frozen, KeyedExample, Sentence
@@ -202,12 +203,7 @@ def read_criteria(path: str | Path) -> list[Criterion]:
         UsageError: the file cannot be read, or a criterion is invalid; the message names file,
             criterion, field and allowed values.
     """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"cannot read criteria from {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is not a TOML file: {error}") from error
+    content = read_toml(path)
     listed = content.get("criterion")
     strange = sorted(set(content) - {"criterion"})
     if not isinstance(listed, list) or not listed or strange:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from labeler.calculators.significance import Undefined, effective_count, student
 from labeler.calculators.summary import observations
 from labeler.cli.terminal import print_lines, print_sections
 from labeler.plugins.scores.metrics import Case, Configuration
-from labeler.sentences.display import NONE, Column, Grid, Section, number
+from labeler.sentences.display import Column, Grid, Section, number
 
 CHARACTERS = 1000
 """Characters of a response per unit of a slope."""
@@ -41,12 +41,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Slope:
-    """A least-squares line.
+    """The slope of a least-squares line.
 
     Attributes:
         slope: change of y per unit of x.
-        intercept: y at x = 0.
-        n: number of points.
         interval: of the slope, robust against a spread that depends on x. Undefined for fewer than
             three points (``too_few_points``) or groups (``too_few_groups``), if the line passes
             through every point (``exact_fit``), and if one point or group determines it
@@ -54,8 +52,6 @@ class Slope:
     """
 
     slope: float
-    intercept: float
-    n: int
     interval: Interval | Undefined
 
 
@@ -90,24 +86,20 @@ def _fit(x: Floats, y: Floats, groups: Groups) -> Slope | Undefined:
     unit = centered / scale  # squares of extreme numbers would exceed the range of floats
     rise = float(unit @ (y - y.mean())) / float(unit @ unit)
     slope = rise / scale
-    intercept = float(y.mean() - slope * x.mean())
-    if not (math.isfinite(slope) and math.isfinite(intercept)):
+    if not math.isfinite(slope):
         return Undefined("out_of_range")
     residuals = y - y.mean() - rise * unit
     if np.abs(residuals).max() <= _ROUNDING * np.abs(y).max():
-        few = len(x) < _LEAST
-        return Slope(slope, intercept, len(x), Undefined("too_few_points" if few else "exact_fit"))
+        return Slope(slope, Undefined("too_few_points" if len(x) < _LEAST else "exact_fit"))
     found = _spread(unit, residuals, groups)
     if isinstance(found, Undefined):
-        return Slope(slope, intercept, len(x), found)
+        return Slope(slope, found)
     error, effective, count = found
-    freedom = min(effective, count - 2)
-    reach = student_quantile((1 + LEVEL) / 2, freedom) * error / scale
+    reach = student_quantile((1 + LEVEL) / 2, min(effective, count - 2)) * error / scale
     if not math.isfinite(reach):
-        return Slope(slope, intercept, len(x), Undefined("out_of_range"))
+        return Slope(slope, Undefined("out_of_range"))
     method = METHOD if groups is None else f"{METHOD}{GROUPED}"
-    interval = Interval(slope - reach, slope + reach, LEVEL, method, is_small(count))
-    return Slope(slope, intercept, len(x), interval)
+    return Slope(slope, Interval(slope - reach, slope + reach, LEVEL, method, is_small(count)))
 
 
 def _spread(unit: Floats, residuals: Floats, groups: Groups) -> tuple[float, int, int] | Undefined:
@@ -136,30 +128,42 @@ class LengthEffect:
         criterion: its name.
         label: printed signature of the scores.
         records: records with a score.
-        slope: change of the score per 1,000 characters of response.
-        low: lower end of the slope's interval; ``None`` if it has none.
-        high: upper end.
-        small_sample: True if the interval is one of a small sample.
+        line: change of the score per 1,000 characters of response.
         clusters: groups of records with equal questions, each one observation; ``None`` if all
             differ or are one.
-        undefined: reason of a missing slope or interval; else ``None``.
     """
 
     criterion: str
     label: str
     records: int
-    slope: float | None
-    low: float | None = None
-    high: float | None = None
-    small_sample: bool = False
-    clusters: int | None = None
-    undefined: str | None = None
+    line: Slope | Undefined
+    clusters: int | None
+
+    @property
+    def slope(self) -> float | None:
+        """The slope; ``None`` if it is undefined."""
+        return None if isinstance(self.line, Undefined) else self.line.slope
+
+    @property
+    def interval(self) -> Interval | Undefined:
+        """The slope's interval, or why there is none."""
+        return self.line if isinstance(self.line, Undefined) else self.line.interval
 
     def as_json(self, version: str) -> dict[str, str | float | None]:
         """Return the published form."""
-        values = asdict(self)
-        label = values.pop("label")
-        return {**values, "signature": f"{label}|labeler:{version}"}
+        found = self.interval
+        drawn, reason = (None, found.reason) if isinstance(found, Undefined) else (found, None)
+        return {
+            "criterion": self.criterion,
+            "records": self.records,
+            "slope": self.slope,
+            "low": drawn.low if drawn else None,
+            "high": drawn.high if drawn else None,
+            "small_sample": drawn is not None and drawn.small_sample,
+            "clusters": self.clusters,
+            "undefined": reason,
+            "signature": f"{self.label}|labeler:{version}",
+        }
 
 
 def length_effects(scores: Iterable[Configuration]) -> list[LengthEffect]:
@@ -180,18 +184,9 @@ def _effect(of: Configuration, label: str, cases: Iterable[Case]) -> LengthEffec
     valued = [(case.first, case.ratio(of).value) for case in cases if not case.failed]
     scored = [(first, value) for first, value in valued if value is not None]
     clusters, groups = observations([first.question_group for first, _ in scored])
-    line = fit_slope(
-        [first.length / CHARACTERS for first, _ in scored],
-        [value for _, value in scored],
-        groups=groups,
-    )
-    if isinstance(line, Undefined):
-        return LengthEffect(of.name, label, len(scored), None, undefined=line.reason)
-    effect = LengthEffect(of.name, label, len(scored), line.slope, clusters=clusters)
-    if isinstance(line.interval, Undefined):
-        return replace(effect, undefined=line.interval.reason)
-    found = line.interval
-    return replace(effect, low=found.low, high=found.high, small_sample=found.small_sample)
+    lengths = [first.length / CHARACTERS for first, _ in scored]
+    line = fit_slope(lengths, [float(value) for _, value in scored], groups=groups)
+    return LengthEffect(of.name, label, len(scored), line, clusters)
 
 
 _EXPLANATION = (
@@ -203,17 +198,20 @@ _EXPLANATION = (
 def print_length(found: Sequence[LengthEffect], version: str) -> None:
     """Print slopes on length, one row per criterion and judge configuration."""
     columns = [Column("criterion", words=True), *map(Column, ("records", "slope", "interval"))]
-    rows = []
+    rows, is_small_sample = [], False
     for one in found:
-        interval = one.undefined or NONE
-        if one.low is not None and one.high is not None:
-            interval = f"{one.low:+.3f} to {one.high:+.3f}{'*' if one.small_sample else ''}"
-        rows.append([one.criterion, str(one.records), number(one.slope, "+.3f"), interval])
+        shown = one.interval
+        if isinstance(shown, Undefined):
+            ends = shown.reason
+        else:
+            ends = f"{shown.low:+.3f} to {shown.high:+.3f}{shown.mark}"
+            is_small_sample |= shown.small_sample
+        rows.append([one.criterion, str(one.records), number(one.slope, "+.3f"), ends])
     counts = dict.fromkeys(one.clusters for one in found if one.clusters is not None)
     notes = [
         _EXPLANATION,
         *map(question_groups, counts),
-        *([MARK_NOTE] if any(one.small_sample for one in found) else []),
+        *([MARK_NOTE] if is_small_sample else []),
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     ]
     print_lines([conclude_length(found)])
@@ -222,18 +220,15 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
 
 def conclude_length(found: Iterable[LengthEffect]) -> str:
     """Return the criteria whose scores go with the length of responses, in one sentence."""
-    rising, falling = list[str](), list[str]()
-    tested = 0
-    for one in found:
-        if one.slope is not None and one.low is not None and one.high is not None:
-            tested += 1
-            if not one.low <= 0 <= one.high:
-                (rising if one.slope > 0 else falling).append(one.criterion)
+    drawn = [(one, one.interval) for one in found]
+    tested = [(one, ends) for one, ends in drawn if isinstance(ends, Interval)]
     if not tested:
         return "No slope can be tested: too few scores, or responses of one length."
+    higher = dict.fromkeys(one.criterion for one, ends in tested if ends.low > 0)
+    lower = dict.fromkeys(one.criterion for one, ends in tested if ends.high < 0)
     parts = [
-        f"{word} scores by {', '.join(dict.fromkeys(names))}"
-        for word, names in (("higher", rising), ("lower", falling))
+        f"{word} scores by {', '.join(names)}"
+        for word, names in (("higher", higher), ("lower", lower))
         if names
     ]
     if not parts:

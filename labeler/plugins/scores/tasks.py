@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
-from labeler.data.rows import Row, Rows, RowStream
+from labeler.data.rows import Row, Rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.options import provider_of
@@ -27,7 +27,7 @@ from labeler.judges.prompting import (
     sentence_lines,
 )
 from labeler.judges.task import JudgeReply, Task, TaskKind
-from labeler.labeling.pipeline import choose_mode, first_tasks, submit_rows
+from labeler.labeling.pipeline import choose_mode, first_tasks, require_different, submit_rows
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import AnswerT, CheckedAnswer, Violation
@@ -335,13 +335,13 @@ def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
 def score_rows(
     run: Run, rows: Rows, plans: Sequence[Sequence[ScoreTasks]]
 ) -> Generator[ScoreOutcome, None, None]:
-    """Score rows in order, judge by judge; each score is durable in the store before it is yielded.
+    """Score rows in order; each score is durable in the store before it is yielded.
 
     Each judge writes the steps that a criterion lacks once, before any row.
 
     Args:
         run: the run, which the caller ends; all judges together keep to its budget.
-        rows: read once for each judge.
+        rows: read once.
         plans: the tasks of each judge. A row that cannot be read fails once, not once for each.
 
     Raises:
@@ -352,34 +352,24 @@ def score_rows(
             are requested or cannot keep to the budget, or the rows cannot be read.
     """
     _require_judges(plans)
-    stream = run.read(rows, [one for plan in plans for one in plan])
+    every = [one for plan in plans for one in plan]
+    stream = run.read(rows, every)
+    require_different(stream.first, every)
     for plan in plans:
         first = _first_tasks(plan, stream.first)
-        choose_mode(plan[0].judge, first, run.cache.store, run.cache.is_known)
-    ready = [_with_steps(plan, run) for plan in plans]
-    for number, plan in enumerate(ready, start=1):
-        if len(plans) > 1:
-            run.notice(f"judge {number} of {len(plans)}: {plan[0].judge.spec}")
-        read = stream if number == 1 else RowStream(rows)
-        for outcome in submit_rows(run, read, plan, with_unreadable=number == 1):
-            if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
-                yield outcome
+        choose_mode(plan[0].judge, first, run.cache)
+    ready = [one for plan in plans for one in _with_steps(plan, run)]
+    for outcome in submit_rows(run, stream, ready):
+        if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
+            yield outcome
 
 
 def _require_judges(plans: Sequence[Sequence[ScoreTasks]]) -> None:
-    """Check, before any spend, that there are judges, that they differ and that they score."""
+    """Check, before any spend, that there are judges, and that they score."""
     if not plans:
         raise UsageError("scores need a judge: none is given")
-    known = []
     for plan in plans:
         spec = plan[0].judge.spec
-        asked = spec.judge, spec.model, spec.sampling()
-        if asked in known:
-            raise UsageError(
-                f"judge {spec} is named twice: its scores would be the same ones; repeat has a "
-                "judge score again"
-            )
-        known.append(asked)
         provider = provider_of(spec.judge)
         if plan[0].logprobs and provider is not None and "logprobs" in provider.lacks:
             raise UsageError(

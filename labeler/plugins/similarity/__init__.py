@@ -40,6 +40,20 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
         EmbedderLike,
         Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.", takes=(object,)),
     ] = "wordllama"
+    dimensions: Annotated[
+        int | None,
+        Option("Dimensions of openai embeddings; by default those of the model.", min=1),
+    ] = None
+    embedder_url: Annotated[
+        str | None,
+        Option(
+            "Address of the embedding server, its key in EMBEDDER_API_KEY; by default --base-url."
+        ),
+    ] = None
+    embedding_price: Annotated[
+        Dollars | None,
+        Option("US dollars per million tokens of text, such as 0.02.", takes=(object,)),
+    ] = None
     work: Annotated[
         "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)
     ] = None

@@ -35,12 +35,16 @@ from labeler.judges.options import (
     split_name,
 )
 from labeler.judges.pricing import Price, Rates
+from labeler.labeling.options import dollars
 from labeler.labels.record import ReplyFacts
 from labeler.plugins.similarity.records import MOST_DIMENSIONS, EmbedderSpec
 from labeler.version import install_command
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from labeler.labeling.options import Dollars
+    from labeler.plugins.similarity import SimilarityOptions
 
 Vector = tuple[float, ...]
 """Finite single-precision numbers."""
@@ -90,41 +94,35 @@ EMBEDDERS.add("openai", "labeler.plugins.similarity.openai_embedder:OpenAIEmbedd
 EMBEDDERS.add("wordllama", "labeler.plugins.similarity.embedders:WordLlamaEmbedder")
 
 
-def open_embedder(
-    embedder: str | Embedder,
-    server: ServerOptions,
-    *,
-    dimensions: int | None = None,
-    price: Price | None = None,
-    key: str | None = None,
-) -> Embedder:
-    """Return the embedder of a name, or the embedder itself.
-
-    Args:
-        embedder: such as ``lexical`` or ``openai:MODEL``.
-        server: how a hosted embedder is reached.
-        dimensions: of a hosted embedder's vectors; by default those of the model.
-        price: of a hosted embedder's tokens; by default from the price table.
-        key: of a hosted embedder's server; by default from the environment.
+def open_embedder(options: SimilarityOptions) -> Embedder:
+    """Return the embedder of options: the one with a name such as ``openai:MODEL``, or their own.
 
     Raises:
         UnknownName: no embedder has that name.
-        UsageError: a setting is missing, or given to another embedder; or the embedder needs a
-            package that is not installed.
+        UsageError: a setting is missing, out of range, or given to another embedder; or the
+            embedder needs a package that is not installed.
     """
+    embedder, price = options.embedder, options.embedding_price
+    own = {"--dimensions": options.dimensions, "--embedding-price": price}
+    stated = " or ".join(name for name, value in own.items() if value is not None)
     if not isinstance(embedder, str):
         if not isinstance(getattr(embedder, "spec", None), EmbedderSpec):
             raise UsageError(
                 "an embedder is a name, or an object with spec (an EmbedderSpec), price, embed and "
                 f"aclose; got {embedder!r:.40}"
             )
+        if stated:
+            raise UsageError(f"the embedder is made already: give {stated} to it")
         return embedder
     kind, _, model = embedder.partition(":")
     if kind != "openai":
-        if dimensions is not None or price is not None:
+        if model and provider_of(kind) is not None:
             raise UsageError(
-                f"embedder {embedder} takes no --dimensions or --embedding-price; only openai does"
+                f"no embedder {embedder}: name its model as openai:{model}, and the address of a "
+                "server that speaks OpenAI's API by --embedder-url"
             )
+        if stated:
+            raise UsageError(f"embedder {embedder} takes no {stated}; only openai does")
         found: Embedder = EMBEDDERS[embedder]()
         return found
     if not model:
@@ -132,10 +130,22 @@ def open_embedder(
             "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
             "built in"
         )
+    server = server_of_embedder(options, options.embedder_url)
     hosted: Embedder = EMBEDDERS[kind](
-        model, api_key=key, dimensions=dimensions, price=price, **given(server, ServerOptions)
+        model,
+        api_key=key_of_embedder(server, options),
+        dimensions=options.dimensions,
+        price=None if price is None else _stated_price(price),
+        **given(server, ServerOptions),
     )
     return hosted
+
+
+def _stated_price(amount: Dollars) -> Price:
+    number = dollars("--embedding-price", amount) or Decimal(0)
+    if number < 0:
+        raise UsageError(f"--embedding-price must be 0 or more, got {number}")
+    return flat_price(number, f"--embedding-price {number}")
 
 
 KEY_VARIABLE = "EMBEDDER_API_KEY"
@@ -182,11 +192,11 @@ FREE = flat_price(Decimal(0), "made on this machine")
 """Price of local embedders."""
 
 
-def as_vector(given: str | Sequence[object]) -> Vector:
+def as_vector(given: Any) -> Vector:  # noqa: ANN401 - a server's or a user's code gives it
     """Return a vector in single precision.
 
     Args:
-        given: numbers, or base64 of little-endian single-precision numbers.
+        given: a sequence of numbers, or base64 of little-endian single-precision numbers.
 
     Raises:
         ValueError: it is neither, there are none or too many, or one is not finite.
@@ -197,7 +207,7 @@ def as_vector(given: str | Sequence[object]) -> Vector:
         else:
             numbers = () if isinstance(given, bytes | set | dict) else given  # unlike lists
             data = struct.pack(f"<{len(numbers)}f", *numbers)
-    except (ValueError, struct.error, OverflowError) as error:
+    except (TypeError, ValueError, struct.error, OverflowError) as error:
         raise ValueError("it is neither base64 nor numbers in single precision") from error
     count, rest = divmod(len(data), _BYTES)
     if rest or not 1 <= count <= MOST_DIMENSIONS:
@@ -236,7 +246,16 @@ _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
 
 
-class LexicalEmbedder:
+class _LocalEmbedder:
+    """An embedder of this machine: free, and without connections."""
+
+    price = FREE
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class LexicalEmbedder(_LocalEmbedder):
     """A baseline that compares spelling, the same on every machine.
 
     Each n-gram of three to five letters of a word is hashed to one of 1,024 dimensions and a sign.
@@ -247,17 +266,9 @@ class LexicalEmbedder:
     def __init__(self) -> None:
         self.spec = EmbedderSpec(embedder="lexical", model="letters-1", dimensions=DIMENSIONS)
 
-    @property
-    def price(self) -> Price:
-        """Free."""
-        return FREE
-
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts; a text without words has a vector of zeros."""
         return Embedded(tuple(map(_vector, texts)), ReplyFacts(attempts=0))
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
 
 def _vector(text: str) -> Vector:
@@ -284,7 +295,7 @@ def _place(run: str) -> tuple[int, int]:
     return (number >> 1) % DIMENSIONS, 1 if number & 1 else -1
 
 
-class WordLlamaEmbedder:
+class WordLlamaEmbedder(_LocalEmbedder):
     """Embeds with the table of the package wordllama: 256 dimensions.
 
     The package contains one vector for each of 32,000 word pieces, 16 MB in all, and their
@@ -311,19 +322,11 @@ class WordLlamaEmbedder:
             dimensions=int(self._table.shape[1]),
         )
 
-    @property
-    def price(self) -> Price:
-        """Free."""
-        return FREE
-
     async def embed(self, texts: Sequence[str]) -> Embedded:
         """Embed texts; a text without a known piece has a vector of zeros."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         vectors = tuple(self._mean(pieces.ids) for pieces in found)
         return Embedded(vectors, ReplyFacts(attempts=0))
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
     def _mean(self, pieces: Sequence[int]) -> Vector:
         known = [piece for piece in pieces if piece < len(self._table)]

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from openai import AsyncOpenAI, omit
-from pydantic import BaseModel, ConfigDict, StrictInt, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
+from labeler.errors import (
+    FatalJudgeError,
+    JudgeError,
+    UsageError,
+    describe_faults,
+    number_in,
+)
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import most_tokens
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.completion import count_of, fact_of, unreadable
 from labeler.judges.openai.error_rules import AttemptFailed, ObservedError
-from labeler.judges.openai.reading import at, json_of
+from labeler.judges.openai.reading import at, json_of, list_of, object_of
 from labeler.judges.openai.retries import (
     concluded,
     final_error,
@@ -87,15 +93,12 @@ class OpenAIEmbedder:
         **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
         self.spec = _spec(model, dimensions)
-        for name, value in {"timeout": timeout, "max_attempts": max_attempts}.items():
-            if not value > 0:
-                raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
         self._server = read_server(api_key, **server)
         if api_key is not None:  # a third host's, see :func:`key_of_embedder`
             self._server = replace(self._server, key_variables=(KEY_VARIABLE,))
-        self._timeout = timeout
+        self._timeout = number_in("timeout", timeout, 0.001)
         self._price = price or price_of(model, self._server.base_url, has_answers=False)
-        self._max_attempts, self._sleep = max_attempts, sleep
+        self._max_attempts, self._sleep = int(number_in("max_attempts", max_attempts, 1)), sleep
         self._counter = TokenCounter()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
@@ -270,18 +273,6 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
 # The response: any part may be missing or wrong.
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(hide_input_in_errors=True)
-
-    index: StrictInt = 0
-    """Servers that write JSON from Protocol Buffers leave out a 0."""
-    embedding: str | list[Any]
-    """Some servers send a list of numbers instead of base64."""
-
-
-_ITEMS = TypeAdapter(list[_Item])
-
-
 def _vectors_of(data: object, count: int, dimensions: int | None) -> Vectors:
     """Return the vectors of a response in the order of the texts; an error for an unusable one.
 
@@ -293,13 +284,14 @@ def _vectors_of(data: object, count: int, dimensions: int | None) -> Vectors:
     Raises:
         ValueError: there is not one vector for each text, none is usable, or their sizes differ.
     """
-    try:
-        items = _ITEMS.validate_python(data)
-    except ValidationError as error:
-        raise ValueError(f"unreadable vectors: {describe_faults(error, whole='data')}") from None
-    found = {item.index: _vector_of(item) for item in items}
-    if len(items) != count or found.keys() != set(range(count)):
+    items = list(map(object_of, list_of(data)))
+    # Servers that write JSON from Protocol Buffers leave out a 0, and some every index.
+    places = [item.get("index", 0) for item in items]
+    if not any("index" in item for item in items):
+        places = list(range(len(items)))
+    if not all(type(place) is int for place in places) or sorted(places) != list(range(count)):
         raise ValueError(f"{len(items)} vectors for {count} texts, or other indexes")
+    found = dict(zip(places, map(_vector_of, items), strict=True))
     sizes = {len(vector) for vector in found.values() if not isinstance(vector, JudgeError)}
     if not sizes:
         raise ValueError(str(found[0]))
@@ -308,10 +300,10 @@ def _vectors_of(data: object, count: int, dimensions: int | None) -> Vectors:
     return tuple(found[index] for index in range(count))
 
 
-def _vector_of(item: _Item) -> Vector | JudgeError:
+def _vector_of(item: Mapping[str, Any]) -> Vector | JudgeError:
     """Return a vector; an error if it is unusable, as a model's may be for a single text."""
     try:
-        return as_vector(item.embedding)
+        return as_vector(item.get("embedding"))
     except ValueError as error:
         return UnusableAnswer(
             f"the text has no usable vector: {error}", reason="malformed", attempts=1

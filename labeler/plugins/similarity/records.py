@@ -7,7 +7,7 @@ precedes its decision, so that a model reasons before it decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar, Literal, Self
@@ -18,7 +18,8 @@ from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import metric
 from labeler.labels.record import LabelFailure, Record, ReplyFacts
 from labeler.labels.signature import Signature, digest, escaped, shown
-from labeler.sentences.example import Frozen, KeyedExample
+from labeler.sentences.display import number
+from labeler.sentences.example import Frozen, KeyedExample, Sentence
 
 COUNT = 3
 """Questions for each response."""
@@ -104,6 +105,18 @@ class QuestionsRecord(Record[QuestionsAnswer]):
         embedder = str(self.similarity.embedder) if self.similarity else "none"
         # An embedder's name must not read as another part of the signature.
         return f"{self.signature}|embedder:{escaped(embedder)}"
+
+    def shown(self) -> Iterator[tuple[str, Sequence[str | Sentence]]]:
+        """Yield the judge's answer, and the similarity of each question to the row's own."""
+        yield from super().shown()
+        if found := self.similarity:
+            yield (
+                f"question, and the cosines by {found.embedder}",
+                [
+                    self.example.question,
+                    *(number(cosine, ".4f") for cosine in found.cosines),
+                ],
+            )
 
     def compute_key(self) -> str:
         """Compute the key from the response and the signature."""

@@ -8,7 +8,6 @@ from math import isfinite
 from typing import Any
 
 from labeler.data.inputs_outputs import parsed
-from labeler.data.written_values import written_or_same
 
 _INDEX_DIGITS = 6
 _LONGEST_ATTRIBUTE, _MOST_ATTRIBUTES = 200, 200
@@ -91,14 +90,9 @@ def lookup(attributes: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - an
     return None
 
 
-def written_list(value: object) -> object:
-    """Return the list that a text holds as JSON or, of a table's cell, as Python writes it."""
-    return written_or_same(parsed(value))
-
-
 def items(attributes: Mapping[str, Any], key: str) -> list[Any]:
     """Return the items of a list, whether it is one, JSON, or flat keys such as ``KEY.0.name``."""
-    value = written_list(lookup(attributes, key))
+    value = parsed(lookup(attributes, key))
     if isinstance(value, list):
         return value
     prefix = f"{key}."

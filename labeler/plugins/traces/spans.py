@@ -39,7 +39,6 @@ from labeler.plugins.traces.attributes import (
     nanoseconds,
     of_events,
     short_ones,
-    written_list,
 )
 from labeler.plugins.traces.retrievals import Found, documents_of, found_in
 
@@ -302,7 +301,7 @@ def _snake(fields: Fields) -> dict[str, Any]:
 def _listed(named: Fields) -> list[Any] | None:
     """Return the first list of spans that is there."""
     found = [named.get(name) for name in _LISTS[:2]]
-    found += [written_list(lookup(named, name)) for name in _LISTS[2:]]
+    found += [parsed(lookup(named, name)) for name in _LISTS[2:]]
     return next((one for one in found if isinstance(one, list)), None)
 
 
@@ -464,7 +463,7 @@ def _documents(attributes: Mapping[str, Any], outputs: object) -> Found:
     if found.texts or (listed and not other.texts):
         return found
     values = [lookup(attributes, key) for key in (*_DOCUMENTS, *_OUTPUT)]
-    is_unread = any(isinstance(written_list(one), str) for one in values[: len(_DOCUMENTS)])
+    is_unread = any(isinstance(parsed(one), str) for one in values[: len(_DOCUMENTS)])
     # Without any output it is unknown what was found; an empty list or null is recorded as such.
     is_lost = all(one is None for one in values) or any(map(_is_lost, values))
     return Found((), 1) if is_unread or (outputs is None and is_lost) else other

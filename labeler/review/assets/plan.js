@@ -55,6 +55,7 @@ function show(item) {
       part("Question", texts.question),
       part(texts.ask || "Does the evidence support this sentence?", texts.text, "read"),
       part("Compare with", texts.evidence),
+      texts.documents && el("details", {}, el("summary", {}, "All documents"), el("p", { dir: "auto" }, shownText(texts.documents))),
     ].flat(Infinity).filter(isShown),
   );
   $("#work").focus({ preventScroll: true });

@@ -1,0 +1,167 @@
+"""Notices about rows that may not mean what is read.
+
+A notice is a kind and a clause about the row; :mod:`labeler.data.rows` counts the rows of a kind.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from labeler.catalog import snake_case
+from labeler.data.columns import Columns
+from labeler.data.documents import further_text
+from labeler.data.parsing import REQUIRED
+from labeler.data.written_values import is_printed
+from labeler.sentences.conversation import media_of
+from labeler.sentences.example import Example
+
+_Fields: TypeAlias = Mapping[str, Any]
+_FIELDS = frozenset(Example.model_fields)
+
+
+def notices_of(
+    given: _Fields, found: _Fields, read: _Fields, columns: Columns
+) -> Iterator[tuple[str, str]]:
+    """Yield the notices about a row: each kind, and a clause that follows ``2 rows have``.
+
+    Args:
+        given: the row.
+        found: the values of its fields, as they stood in its columns.
+        read: the same as an example has them.
+        columns: the column of each field.
+    """
+    yield from _left_out(found, read)
+    yield from _unread(read)
+    yield from _of_messages(columns.messages(given) or found.get("question"), read)
+    if _ALTERED.fullmatch(name := str(read.get("id"))):
+        yield "altered", f"an id such as {name!r:.40}, as data frames and Excel alter numbers"
+    documents: Sequence[str] = read.get("documents") or ()
+    if name := next(filter(_is_name, documents), ""):
+        yield "names", f"documents that are names, such as {name!r:.60}: judges see no more"
+    rests = () if "documents" in columns.named else columns.rests(given, read)
+    if other := further_text(rests):
+        yield "further", f"documents with another text ({other}), which is not judged"
+    if not all(map(str.strip, documents)):
+        yield "empty document", "an empty document"
+    path = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
+    yield from _of_text("document", next(iter(documents), None), path)
+    for field in ("question", "response", "reference"):
+        yield from _of_text(field, read.get(field), f"{field}=COLUMN.FIELD")
+    shown = (read.get("question"), *documents, read.get("response"))
+    texts = [text for text in shown if isinstance(text, str)]
+    marks = ((text, _MARKS if text.isascii() else _GARBLED) for text in texts)
+    if mark := next((mark for text, own in marks for mark in own if mark in text), ""):
+        text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
+        yield "garbled", text
+
+
+_MARKS = (
+    *("<|im_end|>", "<|eot_id|>", "<|assistant|>", "<end_of_turn>", "[/INST]"),
+    *("_x000D_", "&quot;", "&#39;", "&nbsp;"),
+)
+_GARBLED = ("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", *_MARKS)
+"""Marks of a wrong encoding, of a tokenizer's pieces, a chat template, a spreadsheet or a page."""
+_ALTERED = re.compile(r'\d+\.0|\d[.,]\d+E\+\d+|="\d+"')
+"""A number as data frames write whole ones next to missing ones, or as Excel shows long ones."""
+_NAME = re.compile(
+    r"https?://\S+|\S+\.(?:pdf|docx?|pptx?|xlsx?|html?|md|txt|csv|jsonl?)"
+    r"|(?=\S*\d)(?=\S*[a-z])[a-z0-9]+(?:[_:#/.-][a-z0-9]+)*",
+    re.IGNORECASE,
+)
+"""An address, a file, or a record such as ``doc_17``."""
+_LONGEST_NAME = 300
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+
+
+def _of_text(name: str, text: object, path: str) -> Iterator[tuple[str, str]]:
+    """Yield that a text is a value written as text, which a path reads."""
+    if isinstance(text, str) and is_printed(text):
+        how = f"which is judged as it is; a path reads its texts: --map {path}"
+        yield f"printed {name}", f"a {name} that is a list or object written as text, {how}"
+
+
+def _of_messages(turns: object, read: _Fields) -> Iterator[tuple[str, str]]:
+    """Yield that no judge is shown parts of messages or a last turn, or each the answer twice."""
+    history = read.get("history")
+    lists = (turns, history, read.get("tool_outputs"))
+    given = [part for one in lists if isinstance(one, list | tuple) for part in one]
+    if not given:
+        return
+    from labeler.data.inputs_outputs import messages_of  # noqa: PLC0415 - of conversations only
+
+    if kinds := media_of(given):
+        yield "media", f"messages with parts that no judge is shown ({kinds[0]})"
+    ends = (one[-1:] if isinstance(one, list) else None for one in (history, turns))
+    earlier, last = (messages_of(end)[0] for end in ends)
+    if earlier and earlier[-1].text == read.get("response"):
+        yield "history", "a history that ends with the response, as if it were known"
+    for one in last:
+        is_asked = one.role == "tool" or one.text in (read.get("response"), read.get("question"))
+        if not is_asked and all(turn.text != one.text for turn in messages_of(history)[0]):
+            yield "turns", f"a last turn ({one.role}) that no judge is shown"
+
+
+def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
+    """Yield what reading leaves out."""
+    for name, value in found.items():
+        if read.get(name) is None and isinstance(value, str) and value.strip():
+            text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
+            yield f"missing {name}", text
+    response = found.get("response")
+    if isinstance(response, Mapping) and isinstance(read.get("response"), str):
+        from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
+
+        if has_other_answers(response):
+            yield "choices", "a response of several choices that differ; the first is judged"
+
+
+def _unread(row: _Fields) -> Iterator[tuple[str, str]]:
+    """Yield columns that are not read, and may be meant as a field or count twice."""
+    own = row.get("metadata")
+    for name, value in own.items() if isinstance(own, Mapping) else ():
+        if name in row and name not in _FIELDS and row[name] != value:
+            yield "metadata", f"{name!r} as a column and in its metadata, which alone is kept"
+    for column, field in _meant(tuple(row)):
+        path, value = column, row[column]
+        if isinstance(value, Mapping) and len(value) == 1:
+            ((inner, value),) = value.items()
+            path = f"{column}.{inner}"
+        is_value = isinstance(value, str | int | list) and not isinstance(value, bool)
+        if field in REQUIRED and is_value and value not in ("", row.get(field)):
+            yield f"again {field}", f"{column!r} next to {field!r}, which alone is read"
+        elif field not in REQUIRED and row.get(field) is None and is_value:
+            path = shlex.quote(f"{field}={path}")
+            yield column, f"{column!r} and no {field!r}: --map {path} reads it"
+
+
+@lru_cache(maxsize=2)  # most rows of a file have the same columns
+def _meant(columns: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the columns that may be meant as a field, each with the field.
+
+    A name may have the number that pandas gives to a repeated one.
+    """
+    names = (name for name in columns if isinstance(name, str) and name not in _FIELDS)
+    fields = ((name, _UNREAD.get(snake_case(re.sub(r"\.\d+$", "", name)))) for name in names)
+    return tuple((name, field) for name, field in fields if field)
+
+
+_ANSWERS = (
+    *("ground_truth", "gold", "gold_answer", "golden_answer", "correct_answer", "ideal_answer"),
+    *("reference_answer", "expected_answer", "expected_output", "expected_response"),
+)
+_UNREAD = {
+    # As pandas calls an index without a name in a table: __index_level_0__.
+    **dict.fromkeys(("id", "qid", "query_id", "question_id", "example_id", "index_level_0"), "id"),
+    **dict(zip(REQUIRED, REQUIRED, strict=True)),
+    **dict.fromkeys(("history", "chat_history", "conversation_history"), "history"),
+    **dict.fromkeys(("tool_output", "tool_outputs", "tool_results"), "tool_outputs"),
+    **dict.fromkeys(("reference", *_ANSWERS, *(f"{name}s" for name in _ANSWERS)), "reference"),
+}
+"""Columns, in snake case, that may be meant as a field that has another name or spelling."""

@@ -1,0 +1,113 @@
+"""What is counted about rows because it may not be what is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from labeler.api import open_rows
+from labeler.sentences.example import Example
+
+ROW: dict[str, Any] = {"question": "Q?", "documents": ["D."], "response": "R."}
+NAMES = "documents that are names, such as "
+WRITTEN = "a response that is a list or object written as text"
+CHOICES = "a response of several choices that differ; the first is judged"
+IMAGE = {"type": "image_url", "image_url": {"url": "data:"}}
+
+
+def further(name: str) -> str:
+    """The notice about another text of a document."""
+    return f"documents with another text ({name}), which is not judged"
+
+
+def asked(last: str, *parts: Any) -> dict[str, Any]:
+    """A question of messages that end with a turn of the assistant."""
+    said = [{"type": "text", "text": "Q?"}, *parts]
+    turns = [{"role": "user", "content": said}, {"role": "assistant", "content": last}]
+    return {"question": turns}
+
+
+def earlier(**turn: Any) -> dict[str, Any]:
+    """A history of one turn."""
+    return {"history": [{"role": "assistant", **turn}]}
+
+
+NOTED: list[tuple[dict[str, Any], str]] = [
+    ({}, ""),
+    # documents
+    ({"documents": ["doc_17", "doc_3"]}, f"{NAMES}'doc_17'"),
+    ({"documents": ["550e8400-e29b-41d4-a716-446655440000"]}, NAMES),
+    ({"documents": ["quay.pdf", "OAK.PDF"]}, NAMES),
+    ({"documents": [{"content": "https://example.org/quay"}]}, NAMES),
+    ({"documents": ["The quay is long.", "swg17"]}, f"{NAMES}'swg17'"),
+    ({"documents": ["2024-05-01", "3.5"]}, ""),
+    ({"documents": ["Quay.", "文档中没有提到"]}, ""),
+    ({"documents": []}, ""),
+    ({"documents": ["D.", " "]}, "an empty document"),
+    ({"documents": [{"content": "D.", "raw_content": "E.", "url": "u"}]}, further("raw_content")),
+    ({"documents": [{"text": "D.", "context": "E."}]}, further("context")),
+    ({"documents": {"results": [{"text": "D.", "raw_content": "E."}]}}, further("raw_content")),
+    ({"documents": [{"doc": "Quay.", "chunks": [{"text": "D."}]}]}, further("chunks")),
+    ({"documents": [{"text": "D.", "citations": ["7"]}]}, ""),
+    ({"documents": {"@odata.context": "u", "value": [{"text": "D."}]}}, ""),
+    ({"documents": [{"page_content": "D.", "metadata": {"text": "E."}, "id": "7"}]}, ""),
+    ({"documents": [{"title": "Quay", "text": "D.", "text_template": "{x}"}]}, ""),
+    # texts
+    ({"response": " "}, ""),
+    ({"question": '{"text": "Q?"}'}, "a question that is a list or object written as text"),
+    ({"response": "AIMessage(content='R.', additional_kwargs={})"}, WRITTEN),
+    ({"response": "content='R.' additional_kwargs={}"}, WRITTEN),
+    ({"response": '{"reasoning": "Hm.", "answer": "R."}'}, WRITTEN),
+    ({"response": '{"answer": "R.", "answer": "S."}'}, WRITTEN),
+    ({"response": '```json\n{"answer": "R."}\n```'}, WRITTEN),
+    ({"response": "f(x) is 3."}, ""),
+    ({"response": "[1] says so."}, ""),
+    ({"response": "It&#39;s R."}, "a text with '&#39;' or the like"),
+    ({"response": "It\u00e2\u0080\u0099s R."}, "a text with "),
+    ({"response": "Over \u0120the lazy"}, "a text with 'Ġthe'"),
+    ({"response": "Ça."}, ""),
+    ({"response": {"choices": [{"text": "R."}, {"text": "S."}]}}, CHOICES),
+    ({"response": {"output": {"generations": [[{"text": "R."}, {"text": "S."}]]}}}, CHOICES),
+    ({"response": {"choices": [{"text": "R."}, {"text": "R."}]}}, ""),
+    # messages
+    (asked("S."), "a last turn (assistant) that no judge is shown"),
+    (asked("R."), ""),
+    (asked("R.", IMAGE), "messages with parts that no judge is shown (image_url)"),
+    (earlier(text="R."), "a history that ends with the response"),
+    (earlier(phrase="How heavy is it?"), "messages with parts that no judge is shown (phrase)"),
+    (earlier(reasoning_content="They ask for its weight."), ""),
+    (earlier(at="Sat Nov 29", tool_calls=[{"id": "1"}]), ""),
+    (earlier(id="m1"), ""),
+    # columns
+    ({"id": "1.0"}, "an id such as '1.0'"),
+    ({"id": "1,2E+17"}, "an id such as '1,2E+17'"),
+    ({"id": '="007"'}, "an id such as"),
+    ({"id": "1.01"}, ""),
+    ({"_id": "7"}, "'_id' and no 'id': --map id=_id reads it"),
+    ({"_id": {"$oid": "7"}}, "'_id' and no 'id': --map 'id=_id.$oid' reads it"),
+    ({"_id": "7", "id": "8"}, ""),
+    ({"questionId": "7"}, "'questionId' and no 'id': --map id=questionId reads it"),
+    ({"__index_level_0__": 7}, "'__index_level_0__' and no 'id'"),
+    ({"chat_history": "7"}, "'chat_history' and no 'history'"),
+    ({"toolOutputs": "7"}, "'toolOutputs' and no 'tool_outputs'"),
+    ({"expectedAnswers": "7"}, "'expectedAnswers' and no 'reference'"),
+    ({"Reference": "7"}, "'Reference' and no 'reference'"),
+    ({"ground_truth": "7", "reference": "8"}, ""),
+    ({"Response": "S."}, "'Response' next to 'response', which alone is read"),
+    ({"response.1": "S."}, "'response.1' next to 'response', which alone is read"),
+    ({"Response": "R."}, ""),
+    ({"model": "a", "metadata": {"model": "b"}}, "'model' as a column and in its metadata"),
+]
+
+
+@pytest.mark.parametrize(("changes", "notice"), NOTED)
+def test_what_may_not_be_meant_is_counted(changes: dict[str, Any], notice: str) -> None:
+    """The row is read all the same, and another notice is not given."""
+    rows = open_rows([ROW | changes])
+    (row,) = rows
+    assert isinstance(row.content, Example), row.content
+    given = changes.get("response")
+    assert row.content.response == (given if isinstance(given, str) else "R.")
+    found = [text.removeprefix("1 row has ") for text in rows.notices.values()]
+    assert [text[: len(notice)] for text in found] == [notice] * bool(notice)
