@@ -110,7 +110,7 @@ class Metric:
         if {"needs_claims", "needs_reference"}.intersection(reasons):
             yield f"labels of profile {self.profile.name} have what it needs"
 
-    @property
+    @cached_property
     def id(self) -> str:
         """``name`` for the default definition, else ``name:definition``."""
         return self.name if self.default else f"{self.name}:{self.definition}"
@@ -375,8 +375,13 @@ HEADLINES = {
 }
 """By profile, the ids of the metrics to show first, in their order."""
 
-OF_WHOLE_ANSWERS = frozenset({"adherence", "abstention_rate", "unneeded_abstention_rate"})
-"""Metrics with the value 0 or 1, so that their sums count answers."""
+OF_WHOLE_ANSWERS = frozenset(
+    {
+        *("adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"),
+        *("abstention_rate", "unneeded_abstention_rate"),
+    }
+)
+"""Metrics with the value 0 or 1, so that their sums count answers, and a majority decides."""
 
 
 def plain_name(metric: Metric) -> str:
