@@ -53,6 +53,9 @@ def notices_of(
         yield from _of_text(field, read.get(field), f"{field}=COLUMN.FIELD")
     shown = (read.get("question"), *documents, read.get("response"))
     texts = [text for text in shown if isinstance(text, str)]
+    question, response = (str(read.get(name) or "") for name in ("question", "response"))
+    if len(question) > _SHORT and response.startswith(question):
+        yield "echo", "a response that begins with the question, as if a prompt were repeated"
     marks = ((text, _MARKS if text.isascii() else _GARBLED) for text in texts)
     if mark := next((mark for text, own in marks for mark in own if mark in text), ""):
         text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
@@ -61,7 +64,7 @@ def notices_of(
 
 _MARKS = (
     *("<|im_end|>", "<|eot_id|>", "<|assistant|>", "<end_of_turn>", "[/INST]"),
-    *("_x000D_", "&quot;", "&#39;", "&nbsp;"),
+    *("_x000D_", "&quot;", "&#39;", "&nbsp;", r"\n\n", r"\u00"),
 )
 _GARBLED = ("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", *_MARKS)
 """Marks of a wrong encoding, of a tokenizer's pieces, a chat template, a spreadsheet or a page."""
@@ -73,7 +76,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 """An address, a file, or a record such as ``doc_17``."""
-_LONGEST_NAME = 300
+_LONGEST_NAME, _SHORT = 300, 10
 
 
 def _is_name(text: str) -> bool:
