@@ -259,10 +259,9 @@ def read_documents(value: object) -> list[Document | None] | None:
             one = None if is_uneven else read_document(value)  # columns of several lengths
             return [one] if one else None
     elif isinstance(value, list | tuple):
-        lists = [one for one in value if isinstance(one, list | tuple)]
-        is_nested = lists and len(lists) == len(value)  # such as one for each query
-        is_clear = len(value) == 1 or all(map(_are_objects, lists))
-        listed = _unnested(flat(value) if is_nested and is_clear else list(value))
+        are_lists = all(isinstance(one, list | tuple) for one in value)  # one for each query
+        is_clear = are_lists and (len(value) == 1 or all(map(_are_objects, value)))
+        listed = _unnested(flat(value) if is_clear else list(value))
     else:
         return None
     return [read_document(one) for one in listed]
