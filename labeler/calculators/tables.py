@@ -23,6 +23,7 @@ from labeler.calculators.summary_text import (
     filled,
     floor_note,
     measured_rows,
+    rank,
     summary_cells,
     summary_notes,
 )
@@ -335,7 +336,7 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         found = tally(outcome)
         if found.unsupported:
             lacking += 1
-            place = Rank.of(found.response_share(found.supported), position)
+            place = rank(found.response_share(found.supported), position)
             insort(kept, (place, outcome), key=itemgetter(0))
             del kept[most:]
         elif found.unjudged or not found.response:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.significance import Undefined
-from labeler.calculators.summary_text import alias_note, not_finite_notes, small_sample_note
+from labeler.calculators.summary_text import alias_note, small_sample_note
 from labeler.sentences.display import (
     NONE,
     Column,
@@ -338,7 +338,6 @@ def _notes(rows: Rows, b: str) -> Iterator[str]:
     """Yield what is missing, and what equal retrieval shows about the judge."""
     for row in rows:
         yield from undefined_lines(row, b)
-        yield from not_finite_notes(row.metric.id, row.not_finite)
         found = row.definedness
         if found.differs:
             yield (

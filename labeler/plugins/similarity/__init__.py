@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from labeler.data.options import REPEATS, ExampleOptions, Option
 from labeler.extensions import importer
-from labeler.judges.options import JudgeOptions
+from labeler.judges.options import JudgeLike, JudgeOptions
 from labeler.labeling.options import Dollars, RunOptions
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
 
     DOING: ClassVar = "writing questions"
 
+    judge: Annotated[
+        JudgeLike | None,
+        Option("PROVIDER:MODEL; embedded and replay cannot write questions.", takes=(object,)),
+    ] = None
     budget: Annotated[
         Dollars | None,
         Option("Maximum cost in US dollars, judge and embedder together.", takes=(object,)),

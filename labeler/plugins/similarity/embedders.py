@@ -102,8 +102,8 @@ def open_embedder(options: SimilarityOptions) -> Embedder:
         UsageError: a setting is missing, out of range, or given to another embedder; or the
             embedder needs a package that is not installed.
     """
-    embedder, price = options.embedder, options.embedding_price
-    own = {"--dimensions": options.dimensions, "--embedding-price": price}
+    embedder, price, url = options.embedder, options.embedding_price, options.embedder_url
+    own = {"--dimensions": options.dimensions, "--embedding-price": price, "--embedder-url": url}
     stated = " or ".join(name for name, value in own.items() if value is not None)
     if not isinstance(embedder, str):
         if not isinstance(getattr(embedder, "spec", None), EmbedderSpec):
@@ -130,7 +130,7 @@ def open_embedder(options: SimilarityOptions) -> Embedder:
             "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
             "built in"
         )
-    server = server_of_embedder(options, options.embedder_url)
+    server = server_of_embedder(options, url)
     hosted: Embedder = EMBEDDERS[kind](
         model,
         api_key=key_of_embedder(server, options),
