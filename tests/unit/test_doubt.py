@@ -70,7 +70,7 @@ def test_without_corrections_the_priors_follow_the_audit() -> None:
     found = fit_doubt([plain, odd])
     assert found.corrections == 0
     assert found.coefficients == tuple(MEANS)
-    assert repr(found).startswith("2 verdicts, the most likely to be wrong first; people checked 0")
+    assert repr(found).startswith("Check odd, sentence a, first: of 2 verdicts")
 
 
 def test_model_is_saved_and_applied_to_other_labels(tmp_path: Path) -> None:
