@@ -30,7 +30,7 @@ _OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
 """Ends of names that say type or language of a text, such as ``content_en`` or ``text_t``."""
 _WHOLE = frozenset({"document", "doc"})
 """Names of a text or of a wrapper."""
-_TITLE_WORDS = frozenset({"title", "titel", "titre", "titulo", "título", "标题", "タイトル"})
+_TITLES = frozenset({"title", "heading", "titel", "titre", "titulo", "título", "标题", "タイトル"})
 _WRAPPERS = (
     *("node", "kwargs", "payload", "entity", "metadata", "source", "properties"),
     *("fields", "struct_data", "derived_struct_data", "retrieved_context", "text_resource", "data"),
@@ -144,7 +144,7 @@ def _texts(value: object) -> Iterator[str]:
 def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     """Return a document below its title, unless its text begins with it."""
     words = ((name, snake_case(str(name)).rpartition("_")[2]) for name in value)
-    for title in (value[name] for name, word in words if word in _TITLE_WORDS):
+    for title in (value[name] for name, word in words if word in _TITLES):
         if isinstance(title, Mapping):
             title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
         if isinstance(title, str) and title.strip() and not is_missing(title):
