@@ -180,7 +180,7 @@ class Doubt(Displayed):
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
         first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
         title = (
-            f"Check {first}, first: of {count} it looks the most likely to be wrong; people have "
+            f"Check {first}, first: of {count} none looks more likely to be wrong; people have "
             f"checked {self.corrections or 'none'}."
         )
         notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
