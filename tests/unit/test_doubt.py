@@ -68,7 +68,7 @@ def test_without_corrections_the_priors_say_what_to_check_first() -> None:
     found = fit_doubt([record(id="one"), record(id="other")])
     assert found.corrections == 0
     assert found.coefficients == tuple(MEANS)
-    assert repr(found).startswith("Check one, sentence a, first: of 2 verdicts none looks more")
+    assert repr(found).startswith("Check one, sentence a, first: of 4 verdicts none looks more")
 
 
 def test_model_is_saved_and_applied_to_other_labels(tmp_path: Path) -> None:
