@@ -6,7 +6,7 @@ Annotations of options are evaluated, as in :mod:`labeler.data.options`.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
-from labeler.data.options import REPEATS, ExampleOptions, Option
+from labeler.data.options import MAIN, REPEATS, ExampleOptions, Option
 from labeler.extensions import importer
 from labeler.judges.options import JudgeLike, JudgeOptions
 from labeler.labeling.options import Dollars, RunOptions
@@ -27,6 +27,7 @@ __getattr__ = importer(__name__, {"comparing": "iter_similarity"})
 class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     """Options of ``similarity``."""
 
+    PANEL: ClassVar = MAIN
     DOING: ClassVar = "writing questions"
 
     judge: Annotated[
@@ -51,7 +52,7 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     embedder_url: Annotated[
         str | None,
         Option(
-            "Address of the embedding server, its key in EMBEDDER_API_KEY; by default --base-url."
+            "Address of the embedding server, its key in EMBEDDER_API_KEY; by default the judge's."
         ),
     ] = None
     embedding_price: Annotated[
