@@ -365,9 +365,6 @@ def _label_fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[Fie
 
 # Agreement on each field in full.
 
-ALL = "all"
-"""Name of all groups together."""
-
 
 def field_sections(fields: Iterable[FieldAgreement]) -> Iterator[Section]:
     """Yield a table of fields and their coefficients for each group."""
@@ -389,7 +386,7 @@ def by_group(
     """Yield the rows of each group, below its name if there are several groups."""
     for group, rows in groups.items():
         name = None if group is None else shortened(group)
-        yield Section(name or ALL if len(groups) > 1 else name, [Grid(columns, rows)])
+        yield Section(name or "all" if len(groups) > 1 else name, [Grid(columns, rows)])
 
 
 def field_notes(fields: Iterable[FieldAgreement]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -337,8 +338,8 @@ def _p(value: float | Undefined) -> str:
 
 def _notes(rows: Rows, b: str) -> Iterator[str]:
     """Yield what is missing, and what equal retrieval shows about the judge."""
+    yield from undefined_lines(rows, b)
     for row in rows:
-        yield from undefined_lines(row, b)
         found = row.definedness
         if found.differs:
             yield (
@@ -352,11 +353,14 @@ def _notes(rows: Rows, b: str) -> Iterator[str]:
             yield f"judge inconsistency of {row.metric.id}: {row.judge_inconsistency}"
 
 
-def undefined_lines(row: MetricComparison | MetricDiff, b: str = "B") -> Iterator[str]:
-    """Yield the reasons of missing values of each side."""
-    for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
-        if reasons:
-            yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
+def undefined_lines(rows: Rows | Sequence[MetricDiff], b: str = "B") -> Iterator[str]:
+    """Yield the reasons of missing values of each side; equal ones of several metrics together."""
+    found = defaultdict[str, list[str]](list)
+    for row in rows:
+        for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
+            if reasons:
+                found[f"{letter}: {reason_counts(reasons)}"].append(row.metric.id)
+    return (f"undefined {', '.join(names)} in {why}" for why, names in found.items())
 
 
 def _moved_in_full(rows: Rows, b: str) -> Iterator[str]:

@@ -300,7 +300,7 @@ class LabelDiff(Displayed):
             rows = [row for row in self.metrics if row.group == group]
             grids = [self.figures(group), *([_changes(rows)] if rows else [])]
             heading = None if group is None else f"{self.by}: {shortened(group)}"
-            yield Section(heading, grids, [*chain(*map(undefined_lines, rows))])
+            yield Section(heading, grids, [*undefined_lines(rows)])
         aliases = alias_note(row.metric for row in self.metrics)
         yield Section(
             lines=[*self._changed_most(details=True), "", *aliases, f"labeler:{__version__}"]
