@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals, question_groups
-from labeler.calculators.ratio import NOT_FINITE, Ratio, counts_in_gates
+from labeler.calculators.ratio import NOT_FINITE, counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
 from labeler.labels.signature import selection_warnings
@@ -32,7 +31,7 @@ from labeler.sentences.display import (
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.calculators.metrics_row import MetricsRow
+    from labeler.calculators.tables import WorstIds
 
 Cells = dict[Column, Callable[[SummaryRow], str]]
 """Functions that make a row's cells, by column."""
@@ -108,7 +107,6 @@ def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None
     yield from selection_warnings(row.label for row in rows)
     yield from small_sample_note(row.interval for row in rows)
     yield from alias_note(row.metric for row in rows)
-    yield from (note for row in rows for note in not_finite_note(row.metric.id, row.undefined))
     yield from _notes(rows)
 
 
@@ -470,42 +468,3 @@ def configuration_names(signatures: Iterable[str | None]) -> dict[str | None, st
         )
         for label, own in parts.items()
     }
-
-
-Rank = tuple[float, int, int]
-
-
-def rank(share: Ratio, position: int) -> Rank:
-    """Return the rank of a record with an unsupported sentence: the lowest is the worst.
-
-    By the share of supported sentences, which is unknown, and ranks last, if a sentence has no
-    verdict; then by the number of unsupported ones; then by position.
-    """
-    if share.numerator is None or share.denominator is None:
-        return 1.0, 0, position
-    return float(share), int(share.numerator - share.denominator), position
-
-
-class WorstIds:
-    """Ids of the two rows of each judge configuration with the least support.
-
-    They are in the order of :func:`worst_records`.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[str | None, list[tuple[Rank, str]]] = {}
-
-    def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
-        """Yield rows, and keep the ids of the worst."""
-        for position, row in enumerate(rows):
-            share, supported = (row.metrics.get(one) for one in ("adherence_fraction", SUPPORTED))
-            if share is not None and supported == 0:
-                own = self._found.setdefault(row.configuration, [])
-                if row.id not in {name for _, name in own}:  # a copy
-                    insort(own, (rank(share, position), row.id))
-                    del own[2:]
-            yield row
-
-    def of(self, configuration: str | None) -> tuple[str, ...]:
-        """Return the ids of one judge configuration, the worst first."""
-        return tuple(name for _, name in self._found.get(configuration, ()))

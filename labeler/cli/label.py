@@ -185,7 +185,7 @@ class _Measured:
 
     def __init__(self, output: str | None) -> None:
         from labeler.calculators import Intervals
-        from labeler.calculators.summary_text import WorstIds
+        from labeler.calculators.tables import WorstIds
 
         self._output, self._intervals, self._worst = output, Intervals(), WorstIds()
         self._summary: list[SummaryRow] = []

@@ -178,7 +178,11 @@ class Doubt(Displayed):
         if not self.verdicts:
             return Display(f"A model from {checked} that people checked; it has no labels to doubt")
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
-        title = f"{count}, the most likely to be wrong first; people checked {self.corrections}."
+        first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
+        title = (
+            f"Check {first}, first: of {count} none looks more likely to be wrong; people have "
+            f"checked {self.corrections or 'none'}."
+        )
         notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
         if self.corrections >= _FEW:
             wrong = f"About {sum(one.doubt for one in ranked):.0f} of {count} are wrong"

@@ -10,8 +10,8 @@ import pytest
 
 import labeler
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.summary_text import WorstIds, conclusions, headline
-from labeler.calculators.tables import worst_records
+from labeler.calculators.summary_text import conclusions, headline
+from labeler.calculators.tables import WorstIds, worst_records
 from labeler.comparing.compare import compare, compare_runs
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord

@@ -52,7 +52,7 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     embedder_url: Annotated[
         str | None,
         Option(
-            "Address of the embedding server, its key in EMBEDDER_API_KEY; by default --base-url."
+            "Address of the embedding server, its key in EMBEDDER_API_KEY; by default the judge's."
         ),
     ] = None
     embedding_price: Annotated[
