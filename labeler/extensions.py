@@ -48,7 +48,7 @@ def _declared() -> Sequence[EntryPoint]:
         try:
             points = [one for one in package.entry_points if one.group.startswith("labeler.")]
             if points:  # of two installed copies Python imports the first
-                found.setdefault(package.metadata["Name"] or package, points)
+                found.setdefault(_name(package) or package, points)
         except Exception as error:  # noqa: BLE001 - anything may be in a damaged file
             message = "the entry points of %s cannot be read: %s: %s; install it again"
             fault = type(error).__name__, error
@@ -61,9 +61,17 @@ def package_of(point: EntryPoint) -> str:
     return _named(point.dist) if point.dist else "an unknown package"
 
 
+def _name(package: Distribution) -> str:
+    with suppress(Exception):  # its metadata may be missing, or damaged in any way
+        if "Name" in package.metadata:  # Python 3.12 warns if it is not
+            return package.metadata["Name"]
+    return ""
+
+
 def _named(package: Distribution) -> str:
-    with suppress(Exception):  # its metadata may be damaged in any way
-        if name := package.metadata["Name"]:
+    name = _name(package)
+    with suppress(Exception):  # as above
+        if name:
             return f"{name} {package.version}"
     return f"a package without metadata in {package.locate_file('')}"
 

@@ -95,6 +95,11 @@ class Ratings:
         return cls(Counter(tuple(unit) for unit in units))
 
     @property
+    def is_yes_or_no(self) -> bool:
+        """True if all ratings are 0 or 1."""
+        return set(self.classes) <= {0, 1}
+
+    @property
     def undefined(self) -> str | None:
         """The reason why no coefficient of these ratings has a value; ``None`` if some may."""
         if not self.all:
@@ -119,7 +124,7 @@ class Ratings:
         most, share = max(self.prevalence.items(), key=lambda found: found[1], default=(None, 0.0))
         if most is None or share == 1 or self.units * (1 - share) >= FEWEST_OTHERS:
             return None
-        shown = str(most).lower() if isinstance(most, bool) else str(most)
+        shown = ("yes" if most else "no") if self.is_yes_or_no else str(most)
         return (
             f"{percent(1 - share, 1)} of the ratings of {self.units} units are not "
             f"{shown!r}: kappa and alpha can be near 0 or 1 by chance; read the share of "
@@ -371,7 +376,7 @@ def verdict_agreement(ratings: Ratings) -> dict[str, Coefficient]:
     """
     reason, pair = ratings.undefined, ratings.raters <= PAIR
     reasons = dict.fromkeys(("kappa", "ac1", "alpha"), reason)
-    if not set(ratings.classes) <= {0, 1}:
+    if not ratings.is_yes_or_no:
         reasons |= dict.fromkeys(("kappa", "ac1"), "not_yes_or_no")
     elif not pair and len({len(_given(pattern)) for pattern in ratings.all}) > 1:
         reasons["kappa"] = "unequal_raters"
@@ -434,7 +439,8 @@ def coefficients(sums: NDArray[Any], *, pair: bool = True) -> dict[str, NDArray[
 def _alpha(sums: NDArray[Any]) -> NDArray[Any]:
     """Return Krippendorff's alpha for differences, one for each row of sums."""
     _, apart, _, ratings, total, squares, *_ = sums.T
-    return 1 - _over(apart * (ratings - 1), ratings * squares - total**2)
+    # Random weights of few records may leave less than one rating.
+    return 1 - _over(apart * np.maximum(ratings - 1, 0), ratings * squares - total**2)
 
 
 def _over(numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[Any]:

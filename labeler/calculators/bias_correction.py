@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist, fmean
 from typing import Any, NamedTuple
 
@@ -73,19 +73,11 @@ class Corrected:
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        interval = self.interval
-        return {
-            "method": self.method,
-            "value": self.value,
-            "interval": None if interval is None else [interval.low, interval.high],
-            "level": None if interval is None else interval.level,
-            "small_sample": interval is not None and interval.small_sample,
-            "undefined": self.undefined,
-            "labeled": self.labeled,
-            "unlabeled": self.unlabeled,
-            "weight": self.weight,
-            "sensitivity": self.sensitivity,
-            "specificity": self.specificity,
+        found = self.interval
+        return asdict(self) | {
+            "interval": None if found is None else [found.low, found.high],
+            "level": None if found is None else found.level,
+            "small_sample": found is not None and found.small_sample,
             "warnings": list(self.warnings),
         }
 
@@ -132,10 +124,9 @@ def ppi_mean(
     if len(people) < 2:  # noqa: PLR2004 - one label does not vary
         reason = "too_few_human_labels" if people else "no_human_labels"
         return Corrected("ppi++", None, None, reason, len(people), len(judge_alone))
-    trust = _best_weight(people, judge, judge_alone)
-    mean = fmean(mine - trust * theirs for mine, theirs in zip(people, judge, strict=True))
-    if judge_alone:
-        mean += trust * fmean(judge_alone)
+    sums = _ppi_sums(people, judge, judge_alone)
+    trust, shift = (float(part[0]) for part in _ppi_shift(sums.sum(axis=0)[np.newaxis]))
+    mean = fmean(people) + shift
     found = ppi_variance(people, judge, judge_alone, groups=groups)
     interval = None if found is None else _student_interval(mean, *found, is_share=is_share)
     if interval and groups is not None:
@@ -175,27 +166,6 @@ def _student_interval(mean: float, variance: float, count: int, *, is_share: boo
     spread = share * (1 - share)
     trials = max(1.0, spread / variance) if spread and variance > SAME**2 else float(count)
     return Interval(*wilson_ends(share, trials, quantile), LEVEL, "ppi++_wilson", small)
-
-
-def _best_weight(
-    people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]
-) -> float:
-    """Return the weight with the smallest variance of the estimate.
-
-    With covariance c of people and judge, and variance v of the judge, the variance of the mean is
-    a constant + (w²v - 2wc)/n + w²v/N, with its minimum at w = c / (v·(1 + n/N)).
-    """
-    everything = [*judge, *judge_alone]
-    # n - 1 here and n in the covariance follow the published implementation.
-    spread = _variance(everything) * len(everything) / (len(everything) - 1)
-    if not spread or not judge_alone:
-        return 0.0
-    mean, theirs = fmean(people), fmean(judge)
-    together = math.fsum(
-        (a - mean) * (b - theirs) for a, b in zip(people, judge, strict=True)
-    ) / len(people)
-    best = together / (spread * (1 + len(people) / len(judge_alone)))
-    return min(1.0, max(0.0, best))
 
 
 def _check(people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]) -> None:
@@ -421,13 +391,7 @@ def ppi_variance(
     Returns:
         ``None`` if all human labels are of one group.
     """
-    sampled, mine, theirs = _columns(people, judge, judge_alone)
-    # Shifts change neither variance nor weight; sums of squares lose fewer digits.
-    mine = np.where(sampled > 0, mine - mine[: len(people)].mean(), 0.0)
-    theirs -= theirs.mean()
-    alone = np.where(sampled > 0, 0.0, theirs)
-    parts = (sampled, mine, theirs - alone, mine * theirs, 1 - sampled, alone, theirs**2)
-    units = group_sums(np.stack(parts, axis=1), groups)
+    units = group_sums(_ppi_sums(people, judge, judge_alone), groups)
     labels = units[:, 0]
     if np.count_nonzero(labels) < 2:  # noqa: PLR2004 - one group does not vary
         return None
@@ -435,19 +399,39 @@ def ppi_variance(
     return variance, effective_count(len(people), float(labels @ labels))
 
 
-def _ppi_means(sums: Floats) -> Floats:
-    """Return the PPI++ mean of each row of sums; see :func:`ppi_variance` for the columns."""
+def _ppi_sums(
+    people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]
+) -> Floats:
+    """Return a row for each record, the sample first, whose sums :func:`_ppi_shift` takes."""
+    sampled, mine, theirs = _columns(people, judge, judge_alone)
+    # Shifts change neither variance nor weight; sums of squares lose fewer digits.
+    mine = np.where(sampled > 0, mine - mine[: len(people)].mean(), 0.0)
+    theirs -= theirs.mean()
+    alone = np.where(sampled > 0, 0.0, theirs)
+    parts = (sampled, mine, theirs - alone, mine * theirs, 1 - sampled, alone, theirs**2)
+    return np.stack(parts, axis=1)
+
+
+def _ppi_shift(sums: Floats) -> tuple[Floats, Floats]:
+    """Return the judge's weight, and the shift of people's mean by the judge, for rows of sums.
+
+    With covariance c of people and judge, and variance v of the judge, the variance of the mean is
+    a constant + (w²v - 2wc)/n + w²v/N, with its minimum at the weight w = c / (v·(1 + n/N)).
+    """
     count, mine, theirs, products, others, alone, squares = sums.T
     every = count + others
     with np.errstate(divide="ignore", invalid="ignore"):
+        # n - 1 here and n in the covariance follow the published implementation.
         spread = (squares - (theirs + alone) ** 2 / every) / (every - 1)
         together = products / count - mine * theirs / count**2
         best = np.clip(together / (spread * (1 + count / others)), 0, 1)
-        usable = (others > 0) & (spread > SAME**2)
-        trust = np.where(usable, best, 0.0)
-        shift = np.where(others > 0, trust * (alone / others - theirs / count), 0.0)
-        means: Floats = mine / count + shift
-        return means
+        trust = np.where((others > 0) & (spread > SAME**2), best, 0.0)
+        return trust, np.where(others > 0, trust * (alone / others - theirs / count), 0.0)
+
+
+def _ppi_means(sums: Floats) -> Floats:
+    found: Floats = sums[:, 1] / sums[:, 0] + _ppi_shift(sums)[1]
+    return found
 
 
 def group_effect(records: Floats, groups: Sequence[Hashable]) -> tuple[float, int]:

@@ -75,11 +75,6 @@ _BATCH, _BATCHES = 5_000, 5
 """Rows that are converted at once, and such batches of a Parquet row group."""
 
 
-def short_configuration(label: str) -> str:
-    """Return 8 hexadecimal digits that stand for a printed signature in tables."""
-    return digest(label)[:8]
-
-
 def summary_record(row: SummaryRow) -> Record:
     """Return a summary as a table row; counts by reason are JSON, aliases and hosts have commas."""
     shown: Record = dict(row.as_json(__version__))
@@ -88,7 +83,7 @@ def summary_record(row: SummaryRow) -> Record:
     ends |= {f"bounds.{end}": value for end, value in bounds.items()}
     counts = {name: _json(shown[name]) if shown[name] else None for name in ("undefined", "failed")}
     lists = {name: ", ".join(shown[name]) or None for name in ("aliases", "hosts")}
-    made = {"configuration": row.label and short_configuration(row.label)}
+    made = {"configuration": row.label and digest(row.label)[:8]}
     return {**shown, **ends, **counts, **lists, **made}
 
 

@@ -141,16 +141,14 @@ def _worst(outcome: Outcome) -> tuple[str | None, str | None]:
     """
     if isinstance(outcome, LabelFailure):
         return None, None
-    unsupported = tally(outcome).unsupported
-    lacking = [one for one in outcome.example.response if one.key in unsupported]
-    if not lacking:
-        return None, None
+    counted, label = tally(outcome), outcome.label
     support: Mapping[str, float] = outcome.scores.support if outcome.scores else {}
-    worst = min(lacking, key=lambda sentence: support.get(sentence.key, 0.0))
-    entries = outcome.label.sentence_support_information
-    own = (one for one in entries if one.response_sentence_key == worst.key)
-    entry = next((one for one in own if not one.fully_supported), None)
-    return worst.text, None if entry is None else outcome.why(entry)
+    lacking = (key for key in counted.response if key in counted.unsupported)
+    worst = min(lacking, key=lambda key: support.get(key, 0.0), default="")
+    for entry in label.sentence_support_information:
+        if entry.response_sentence_key == worst and not entry.fully_supported:
+            return counted.texts[worst], outcome.why(entry)
+    return None, None
 
 
 def _metadata(rows: Sequence[MetricsRow], taken: set[str]) -> Columns:

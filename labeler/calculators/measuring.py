@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,18 +118,18 @@ class MeasuredOutcomes:
             UnknownName: as for :meth:`rows`.
             UsageError: no row has the column.
         """
-        from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows need no numpy
+        from labeler.calculators.summary import SummaryRow, summarize  # noqa: PLC0415 - loads numpy
 
         measured = [*self.chosen]
         column = (intervals.group if intervals else None) or ""
         rows = watch(self._single(column, aliases=False, others=measured))
         first = list(islice(rows, 1))
         summary = summarize(chain(first, rows), measured, by, intervals=intervals)
-        collected = [
-            row
-            for kind, one in self.collected.items()
-            for row in one.summaries(self.metrics_of(kind), by, intervals)
-        ]
+        collected = list[SummaryRow]()
+        for kind, one in self.collected.items():
+            for _, named in groupby(self.metrics_of(kind), attrgetter("name")):
+                own = list(named)  # with rows of their own
+                collected += summarize(one.rows(own), own, by, intervals=intervals)
         if not first and collected and not self._asks_for_others(measured):
             return [], collected
         return summary, collected

@@ -219,7 +219,7 @@ class Measurer:
         facts = RowFacts.of(position, outcome, kind, sets) if self._facts else None
         return MetricsRow(
             id_,
-            {name: metric.ratio(counted, id_) for name, metric in chosen.named},
+            {metric.id: metric.ratio(counted, id_) for metric in chosen.metrics},
             label,
             chosen.versions,
             metadata=example.metadata,
@@ -234,14 +234,13 @@ class Measurer:
         key = profile.name if profile else kind
         if key not in self._known:  # once, not for each row
             own = self._default(kind) if self._asked is None else self._asked
-            self._known[key] = _Chosen.of(
-                [
-                    metric
-                    for metric in own
-                    if metric.kind == kind
-                    and (profile is None or issubclass(profile.output, metric.profile.output))
-                ]
+            metrics = tuple(
+                metric
+                for metric in own
+                if metric.kind == kind
+                and (profile is None or issubclass(profile.output, metric.profile.output))
             )
+            self._known[key] = _Chosen(metrics, printed_versions(metrics))
         return self._known[key]
 
     def _default(self, kind: str) -> Iterable[Metric]:
@@ -250,17 +249,10 @@ class Measurer:
 
 
 class _Chosen(NamedTuple):
-    """Metrics, with their ids, and their printed versions."""
+    """Metrics, and their printed versions."""
 
     metrics: tuple[Metric, ...]
-    named: tuple[tuple[str, Metric], ...]
     versions: str
-
-    @classmethod
-    def of(cls, metrics: Sequence[Metric]) -> _Chosen:
-        """Return the metrics with what rows show of them."""
-        named = tuple((metric.id, metric) for metric in metrics)
-        return cls(tuple(metrics), named, printed_versions(metrics))
 
 
 def failed_row(

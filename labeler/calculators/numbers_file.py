@@ -38,7 +38,7 @@ from labeler.calculators.metrics_row import (
     printed_versions,
     row_digest,
 )
-from labeler.calculators.ratio import CONVENTION, NOT_FINITE, Ratio
+from labeler.calculators.ratio import CONVENTION, Ratio
 from labeler.calculators.registry import (
     ALL,
     COLLECTED,
@@ -380,7 +380,7 @@ class NumbersFile:
             for code in np.unique(self._measured.codes[counted]).tolist():
                 sums.measured.update(self._measured.values[code])
             for name, found in ratios.items():
-                _extend(sums, name, found, counted, ids)
+                _extend(sums, name, found, counted)
             sums.questions.frombytes(units[counted].tobytes())
             if keys:
                 sums.units.frombytes(numbered(keys)[counted].tobytes())
@@ -401,7 +401,7 @@ class NumbersFile:
         return found
 
 
-def _extend(sums: GroupSums, name: str, found: Encoded, places: Places, ids: Encoded) -> None:
+def _extend(sums: GroupSums, name: str, found: Encoded, places: Places) -> None:
     """Add the ratios of rows by one metric to sums."""
     codes = found.codes[places]
     counts = np.bincount(codes, minlength=found.size)
@@ -412,9 +412,6 @@ def _extend(sums: GroupSums, name: str, found: Encoded, places: Places, ids: Enc
     table = np.zeros(found.size, dtype=np.uint32)
     table[order] = sums.of[name].extend(ratios, counts[order].tolist())
     sums.of[name].place(table[codes].tobytes())
-    for code, ratio in zip(order, ratios, strict=True):
-        if ratio is not None and ratio.undefined == NOT_FINITE:
-            sums.add_not_finite(name, ids.listed(places[codes == code]))
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from array import array
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -350,17 +349,19 @@ _TEXT = attrgetter("text")
 
 
 class RowTexts:
-    """Where each id was first read and with what texts, in 21 to 26 bytes an id.
+    """Where each id was first read and with what texts, in 25 to 30 bytes an id.
 
     Labels that other splitters cut are not compared: they differ in their sentences alone. Records
     of other kinds than labels are compared within their printed signature.
     """
 
     def __init__(self) -> None:
-        self._texts, self._places = DigestMap(), Places()
+        self._texts, self._lines = DigestMap(), array("I")
+        self._files: list[tuple[int, str]] = []
+        """Each file with the number of its first id."""
 
     def check(self, where: str, outcome: AnyOutcome) -> None:
-        """Note the texts of a record and its origin.
+        """Note the texts of a record and its origin ``where``, which may end in a number.
 
         Raises:
             UsageError: the id was read before with other texts.
@@ -376,44 +377,26 @@ class RowTexts:
         first_two = hash(parts[0]) & _MASK | (hash(parts[1]) & _MASK) << _BITS
         texts = first_two | (hash(parts[2]) & _MASK) << 2 * _BITS | 1 << len(COMPARED) * _BITS
         if not (first := self._texts.add(digest, texts)):
-            self._places.append(where)
+            self._note(where)
         elif differing := texts ^ first:
             named = [
                 part for place, part in enumerate(COMPARED) if differing >> place * _BITS & _MASK
             ]
-            raise other_texts(where, example.id, named, self._places[self._texts.index(digest)])
+            raise other_texts(where, example.id, named, self._place(self._texts.index(digest)))
 
-
-class Places:
-    """The origins of records, such as ``FILE:LINE``: a run of consecutive lines takes one entry."""
-
-    def __init__(self) -> None:
-        self._length, self._last = 0, ""
-        self._starts, self._names, self._offsets = array("Q"), array("L"), array("q")
-        """Of each run: its first record, the number of its file, and the line of record 0; a run
-        whose records are all of one place, such as a store, has no line."""
-        self._files: dict[str, int] = {}
-
-    def append(self, where: str) -> None:
-        """Add the origin of one more record."""
+    def _note(self, where: str) -> None:
         name = where.rstrip("0123456789")
         line = where[len(name) :]
-        if where == self._last or not line or not name.endswith((":", " ")):
-            name, offset = where, _NO_LINE
-        else:
-            offset = int(line) - self._length
-        file = self._files.setdefault(name, len(self._files))
-        if not self._starts or (file, offset) != (self._names[-1], self._offsets[-1]):
-            self._starts.append(self._length)
-            self._names.append(file)
-            self._offsets.append(offset)
-        self._length += 1
-        self._last = where
+        if line.startswith("0") or len(line) > _DIGITS:  # a part of the name
+            name, line = where, ""
+        if not self._files or self._files[-1][1] != name:
+            self._files.append((len(self._lines), name))
+        self._lines.append(int(line or 0))
 
-    def __getitem__(self, record: int) -> str:
-        run = bisect_right(self._starts, record) - 1
-        name, offset = [*self._files][self._names[run]], self._offsets[run]
-        return name if offset == _NO_LINE else f"{name}{record + offset}"
+    def _place(self, number: int) -> str:
+        name = next(name for first, name in reversed(self._files) if first <= number)
+        return f"{name}{self._lines[number] or ''}"
 
 
-_NO_LINE = -(1 << 63)
+_DIGITS = 9
+"""Digits of a line's number at most."""

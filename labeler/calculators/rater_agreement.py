@@ -23,6 +23,7 @@ from labeler.calculators.metrics_row import question_digest
 from labeler.calculators.registry import (
     FIELD_WORDS,
     METRICS,
+    OF_WHOLE_ANSWERS,
     plain_name,
 )
 from labeler.calculators.summary import observations
@@ -52,21 +53,12 @@ UNITS: Mapping[str, str] = {
 """The yes-or-no fields of every label, and the unit that each is about."""
 
 
-_FLAGS = frozenset(
-    {
-        *("adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"),
-        *("abstention_rate", "unneeded_abstention_rate"),
-    }
-)
-"""The yes-or-no metrics of a record."""
-
-
 def is_yes_or_no(field: str) -> bool:
     """Return whether a field is yes or no, so that a majority decides; other fields are averaged.
 
     Decided by the field, not by its values: some files happen to hold only 0 and 1.
     """
-    return field in UNITS or field in _FLAGS
+    return field in UNITS or field in OF_WHOLE_ANSWERS
 
 
 @dataclass(frozen=True, repr=False)

@@ -260,7 +260,7 @@ def harmonic_mean(one: Ratio, other: Ratio) -> Ratio:
 
 def difference(a: Ratio, b: Ratio) -> Ratio:
     """Return b minus a, without rounding; both are defined."""
-    if a.value == b.value:
+    if a is b:  # equal ratios mostly are one object
         return Ratio.of(0, 1, if_empty="")
     exact = b.exact - a.exact
     return Ratio(exact.numerator, exact.denominator)

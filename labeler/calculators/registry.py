@@ -21,9 +21,7 @@ from labeler.labels.record import AnyOutcome
 from labeler.sentences.display import percent, plural
 
 if TYPE_CHECKING:
-    from labeler.calculators.intervals import Intervals
     from labeler.calculators.metrics_row import MetricsRow
-    from labeler.calculators.summary import SummaryRow
 
 Compute = Callable[[Any], Ratio]
 C = TypeVar("C", bound=Compute)
@@ -112,7 +110,7 @@ class Metric:
         if {"needs_claims", "needs_reference"}.intersection(reasons):
             yield f"labels of profile {self.profile.name} have what it needs"
 
-    @property
+    @cached_property
     def id(self) -> str:
         """``name`` for the default definition, else ``name:definition``."""
         return self.name if self.default else f"{self.name}:{self.definition}"
@@ -318,11 +316,6 @@ class Collected(Protocol):
     def rows(self, metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
         """Yield the rows of the outcomes, with these metrics only."""
 
-    def summaries(
-        self, metrics: Sequence[Metric], by: str | None, intervals: Intervals | None
-    ) -> list[SummaryRow]:
-        """Summarize these metrics, as :func:`labeler.calculators.summarize` does."""
-
     def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
         """Print what else the outcomes say below their summaries, such as agreement."""
 
@@ -382,8 +375,13 @@ HEADLINES = {
 }
 """By profile, the ids of the metrics to show first, in their order."""
 
-OF_WHOLE_ANSWERS = frozenset({"adherence", "abstention_rate", "unneeded_abstention_rate"})
-"""Metrics with the value 0 or 1, so that their sums count answers."""
+OF_WHOLE_ANSWERS = frozenset(
+    {
+        *("adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"),
+        *("abstention_rate", "unneeded_abstention_rate"),
+    }
+)
+"""Metrics with the value 0 or 1, so that their sums count answers, and a majority decides."""
 
 
 def plain_name(metric: Metric) -> str:

@@ -15,13 +15,12 @@ from typing_extensions import TypedDict
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
 from labeler.calculators.metrics_row import (
     QUESTION,
-    DigestMap,
     Identities,
     MetricsRow,
     row_digest,
     text_digest,
 )
-from labeler.calculators.ratio import NOT_FINITE, MetricSum
+from labeler.calculators.ratio import MetricSum
 from labeler.calculators.registry import Metric
 from labeler.catalog import named_keywords
 from labeler.errors import UsageError
@@ -94,7 +93,6 @@ class SummaryRow(Brief):
         clusters: groups of rows with equal questions; ``None`` if all differ or are unknown, and
             if all are one, such as a fixed instruction.
         models: the models that answered: of one name, unless the summary is over all.
-        not_finite: ids of the first records for which a metric of the user gave NaN or infinity.
     """
 
     metric: Metric
@@ -110,7 +108,6 @@ class SummaryRow(Brief):
     duplicates: int = 0
     clusters: int | None = None
     models: tuple[AnsweringModel, ...] = ()
-    not_finite: tuple[str, ...] = ()
 
     @property
     def answered(self) -> str | None:
@@ -349,6 +346,9 @@ def check_unit(name: str | None, columns: Collection[str]) -> None:
         check_column(name, columns, "to draw records by")
 
 
+_PARTS = 4
+
+
 def observations(
     units: Sequence[int | None],
 ) -> tuple[int | None, Sequence[int | None] | None]:
@@ -358,18 +358,10 @@ def observations(
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
     fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
     """
-    alone, named = 0, DigestMap()
-    for unit in units:
-        if unit:
-            named.add(unit, 1)
-        else:
-            alone += 1
-    different = len(named) + alone
+    different = sum(not unit for unit in units)
+    for part in range(_PARTS):  # a set of all would be large
+        different += len({unit for unit in units if unit and unit % _PARTS == part})
     return (different, units) if 1 < different < len(units) else (None, None)
-
-
-_LISTED = 5
-"""Records that are named at most."""
 
 
 class GroupSums:
@@ -393,27 +385,18 @@ class GroupSums:
         """The models that answered."""
         self.of = {metric.id: MetricSum() for metric in metrics}
         """The sum of each metric, by its id."""
-        self._not_finite: dict[str, list[str]] = {metric.id: [] for metric in metrics}
-        """Ids of the first rows whose value of each metric is not a finite number."""
 
     def add(self, row: MetricsRow, column: str | None) -> None:
         """Add the row of a label; ``column`` names observations, by default questions do."""
         self.measured.update(row.metrics)
         before = len(self.questions)
         for name, ratio in row.metrics.items():
-            if (sums := self.of.get(name)) is None:
-                continue
-            sums.add(ratio, before)
-            if ratio.undefined == NOT_FINITE:
-                self.add_not_finite(name, [row.id])
+            if sums := self.of.get(name):
+                sums.add(ratio, before)
         self.questions.append(row.question)
         if column is not None:
             key = group_key(row.metadata, column)
             self.units.append(text_digest(key) if key else 0)
-
-    def add_not_finite(self, name: str, ids: Sequence[str]) -> None:
-        """Note ids of rows for which a metric gave NaN or infinity."""
-        self._not_finite[name] += ids[: _LISTED - len(self._not_finite[name])]
 
     def add_failed(self, row: MetricsRow) -> None:
         """Add a failed row."""
@@ -452,7 +435,6 @@ class GroupSums:
             duplicates=self.duplicates,
             clusters=self.clusters,
             models=tuple(sorted(self.models)),
-            not_finite=tuple(self._not_finite[metric.id]),
         )
 
     @cached_property

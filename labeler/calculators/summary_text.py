@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals, question_groups
-from labeler.calculators.ratio import Ratio, counts_in_gates
+from labeler.calculators.ratio import NOT_FINITE, counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
 from labeler.labels.signature import selection_warnings
@@ -32,7 +31,7 @@ from labeler.sentences.display import (
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.calculators.metrics_row import MetricsRow
+    from labeler.calculators.tables import WorstIds
 
 Cells = dict[Column, Callable[[SummaryRow], str]]
 """Functions that make a row's cells, by column."""
@@ -41,17 +40,18 @@ Cells = dict[Column, Callable[[SummaryRow], str]]
 def measured_rows(rows: Iterable[SummaryRow]) -> list[SummaryRow]:
     """Return the rows of metrics that some record was measured with; all if none was.
 
-    Responses without citations, or a judge without probabilities, leave whole metrics out.
+    Responses without citations, or a judge without probabilities, leave whole metrics out, for
+    reasons that another label would share.
     """
     listed = list(rows)
-    measured = {row.metric for row in listed if not _never_measured(row.undefined, row.defined)}
+    measured = {
+        row.metric
+        for row in listed
+        if row.defined
+        or not row.undefined
+        or any(counts_in_gates(one) or one.startswith("needs_") for one in row.undefined)
+    }
     return [row for row in listed if row.metric in measured] or listed
-
-
-def _never_measured(undefined: Mapping[str, int], defined: int) -> bool:
-    """Return True if no record was measured, for reasons that another label would share."""
-    is_counted = any(counts_in_gates(one) or one.startswith("needs_") for one in undefined)
-    return bool(undefined) and not defined and not is_counted
 
 
 def summary_cells(intervals: Intervals | None) -> Cells:
@@ -107,7 +107,6 @@ def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None
     yield from selection_warnings(row.label for row in rows)
     yield from small_sample_note(row.interval for row in rows)
     yield from alias_note(row.metric for row in rows)
-    yield from (note for row in rows for note in not_finite_notes(row.metric.id, row.not_finite))
     yield from _notes(rows)
 
 
@@ -123,10 +122,10 @@ def floor_note(labels: Iterable[str | None]) -> Iterator[str]:
         yield FLOOR
 
 
-def not_finite_notes(metric: str, ids: Sequence[str]) -> Iterator[str]:
-    """Yield a note that names the records for which a metric gave NaN or infinity, if any."""
-    if ids:
-        yield f"{metric} is not a finite number, so undefined, in {', '.join(map(repr, ids))}"
+def not_finite_note(metric: str, undefined: Mapping[str, int]) -> Iterator[str]:
+    """Yield a note on the records for which a metric of the user gave NaN or infinity, if any."""
+    if count := undefined.get(NOT_FINITE):
+        yield f"{metric} is not a finite number, so undefined, in {plural(count, 'record')}"
 
 
 def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:
@@ -315,7 +314,7 @@ def _view_notes(
         yield _SMALL_SAMPLE
     yield from floor_note([label])
     yield from selection_warnings([label])
-    yield from (note for row in rows for note in not_finite_notes(row.metric.id, row.not_finite))
+    yield from (note for row in rows for note in not_finite_note(row.metric.id, row.undefined))
 
 
 def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
@@ -469,45 +468,3 @@ def configuration_names(signatures: Iterable[str | None]) -> dict[str | None, st
         )
         for label, own in parts.items()
     }
-
-
-class Rank(NamedTuple):
-    """The rank of a record with an unsupported sentence: the lowest is the worst."""
-
-    supported: float
-    """Share of the response sentences; 1 if unknown, as a sentence has no verdict."""
-    unsupported: int
-    """Number of sentences, negative."""
-    position: int
-
-    @classmethod
-    def of(cls, share: Ratio, position: int) -> Rank:
-        """Return the rank by the share of supported sentences."""
-        if share.numerator is None or share.denominator is None:
-            return cls(1.0, 0, position)
-        return cls(float(share), int(share.numerator - share.denominator), position)
-
-
-class WorstIds:
-    """Ids of the two rows of each judge configuration with the least support.
-
-    They are in the order of :func:`worst_records`.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[str | None, list[tuple[Rank, str]]] = {}
-
-    def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
-        """Yield rows, and keep the ids of the worst."""
-        for position, row in enumerate(rows):
-            share, supported = (row.metrics.get(one) for one in ("adherence_fraction", SUPPORTED))
-            if share is not None and supported == 0:
-                own = self._found.setdefault(row.configuration, [])
-                if row.id not in {name for _, name in own}:  # a copy
-                    insort(own, (Rank.of(share, position), row.id))
-                    del own[2:]
-            yield row
-
-    def of(self, configuration: str | None) -> tuple[str, ...]:
-        """Return the ids of one judge configuration, the worst first."""
-        return tuple(name for _, name in self._found.get(configuration, ()))

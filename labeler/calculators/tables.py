@@ -12,12 +12,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from labeler.calculators.intervals import Intervals
-from labeler.calculators.metrics_row import DigestMap, row_digest
+from labeler.calculators.metrics_row import DigestMap, MetricsRow, row_digest
+from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import SummaryRow
 from labeler.calculators.summary_text import (
+    SUPPORTED,
     Headline,
-    Rank,
     conclusions,
     configuration_names,
     filled,
@@ -307,6 +308,45 @@ class WorstRecords(Displayed, list[WorstRecord]):
                     yield f"    because: {shortened(lacking.explanation, _LONGEST)}"
 
 
+Rank = tuple[float, int, int]
+
+
+def rank(share: Ratio, position: int) -> Rank:
+    """Return the rank of a record with an unsupported sentence: the lowest is the worst.
+
+    By the share of supported sentences, which is unknown, and ranks last, if a sentence has no
+    verdict; then by the number of unsupported ones; then by position.
+    """
+    if share.numerator is None or share.denominator is None:
+        return 1.0, 0, position
+    return float(share), int(share.numerator - share.denominator), position
+
+
+class WorstIds:
+    """Ids of the two rows of each judge configuration with the least support.
+
+    They are in the order of :func:`worst_records`.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str | None, list[tuple[Rank, str]]] = {}
+
+    def watch(self, rows: Iterable[MetricsRow]) -> Iterator[MetricsRow]:
+        """Yield rows, and keep the ids of the worst."""
+        for position, row in enumerate(rows):
+            share, supported = (row.metrics.get(one) for one in ("adherence_fraction", SUPPORTED))
+            if share is not None and supported == 0:
+                own = self._found.setdefault(row.configuration, [])
+                if row.id not in {name for _, name in own}:  # a copy
+                    insort(own, (rank(share, position), row.id))
+                    del own[2:]
+            yield row
+
+    def of(self, configuration: str | None) -> tuple[str, ...]:
+        """Return the ids of one judge configuration, the worst first."""
+        return tuple(name for _, name in self._found.get(configuration, ()))
+
+
 def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstRecords:
     """Return the records with the least support.
 
@@ -335,7 +375,7 @@ def worst_records(outcomes: Iterable[AnyOutcome], most: int = MOST) -> WorstReco
         found = tally(outcome)
         if found.unsupported:
             lacking += 1
-            place = Rank.of(found.response_share(found.supported), position)
+            place = rank(found.response_share(found.supported), position)
             insort(kept, (place, outcome), key=itemgetter(0))
             del kept[most:]
         elif found.unjudged or not found.response:

@@ -178,13 +178,13 @@ class Tally:
 
     @property
     def support_in_words(self) -> str:
-        """Return ``2 of 3 sentences supported``, and how many have no verdict."""
+        """Return ``2 of 3 sentences supported``, and how many are not judged."""
         judged = len(self.supported) + len(self.unsupported)
         if not judged:
             return "no verdict"
         found = f"{len(self.supported)} of {plural(len(self.response), 'sentence')} supported"
         lacking = len(self.response) - judged
-        return f"{found}, {lacking} without a verdict" if lacking else found
+        return f"{found}, {lacking} not judged" if lacking else found
 
     @property
     def measures_completeness(self) -> bool:

@@ -16,11 +16,11 @@ from labeler.calculators.outcomes import checked_outcomes, numbers_of
 from labeler.calculators.registry import ALL, LABEL
 from labeler.calculators.summary_text import (
     View,
-    WorstIds,
     alias_note,
     conclusions,
     summary_sections,
 )
+from labeler.calculators.tables import WorstIds
 from labeler.cli.options import (
     By,
     Details,

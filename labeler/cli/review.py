@@ -92,6 +92,9 @@ def review(
     from labeler.review.session import ReviewSettings
 
     if plan is not None:
+        own = {"doubt": doubt, "sample": sample, "blind": blind, "corrections": corrections}
+        if others := [f"--{name}" for name, value in own.items() if value]:
+            raise UsageError(f"--plan goes without {', '.join(others)}: it has its own sentences")
         reading = _reading(plan, answers, _name(annotator), labels)
         code = _serve(reading, port, open_browser=open_browser)
         _conclude_reading(reading, labels)

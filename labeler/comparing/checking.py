@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 from labeler.calculators import Metric, MetricsRow, SummaryRow, summarize
 from labeler.calculators.ratio import Ratio, counts_in_gates, difference
 from labeler.calculators.summary import CountedRows
-from labeler.calculators.summary_text import not_finite_notes
-from labeler.comparing.gates import IN_BASE, Demand, Gate, GateSettings, listed, measure_gates
+from labeler.calculators.summary_text import configuration_names, not_finite_note
+from labeler.comparing.gates import IN_BASE, Demand, Gate, GateSettings, measure_gates
 from labeler.comparing.pairs import pair_by_question
 from labeler.comparing.sides import quoted
 from labeler.comparing.verdicts import GateRecords, GateResults, Note, Verdict, judge
@@ -21,7 +21,7 @@ from labeler.labels.answering import AnsweringModels, joined, mixture
 from labeler.labels.record import AnyOutcome
 from labeler.labels.signature import selection_warnings
 from labeler.sentences.characters import visible
-from labeler.sentences.display import plural
+from labeler.sentences.display import plural, reason_counts
 
 OTHER_QUESTION = "other_question"
 """Why two labels of an id are not a pair."""
@@ -138,12 +138,13 @@ def _verdicts(
     rows = [row for row in summaries if row.metric == gate.metric]
     if not rows:
         yield Verdict(gate.demand, passed=False, finding="there are no records")
-    ways, unasked = _ways(rows), _unasked(rows)
+    names, unasked = configuration_names(row.label for row in rows), _unasked(rows)
+    ways = names if len(names) > 1 else {}
     checked = {row.group for row in rows if row.label not in unasked}
     notes: dict[str | None, list[Note]] = {}
     for row in rows:
         if row.label in unasked and row.group in checked:
-            full = f"not gated: {listed(row.undefined | row.failed)} by {ways[row.label]}"
+            full = f"not gated: {reason_counts(row.undefined | row.failed)} by {names[row.label]}"
             total = plural(row.rows, "record")
             brief = f"not checked: {total} whose judge was not asked for it"
             notes.setdefault(row.group, []).append(Note(full, brief))
@@ -154,30 +155,16 @@ def _verdicts(
         own = [
             mixture(model.name for model in row.models),
             *selection_warnings([row.label]),
-            *not_finite_notes(row.metric.id, row.not_finite),
+            *not_finite_note(row.metric.id, row.undefined),
         ]
         yield judge(
             gate,
             row,
             settings,
-            way=ways[row.label],
+            way=ways.get(row.label),
             notes=(*notes.pop(row.group, ()), *map(Note, filter(None, own)), *remarks),
             records=records.of(gate, row.label, row.group),
         )
-
-
-def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
-    """Return, by label, the parts of its signature that not all have; ``None`` if all are equal."""
-    parts = {row.label: (row.label or "no label").split("|") for row in rows}
-    if len(parts) == 1:
-        return dict.fromkeys(parts)
-    every = list(dict.fromkeys(part for own in parts.values() for part in own))
-    apart = [part for part in every if not all(part in own for own in parts.values())]
-    return {
-        label: "|".join(part for part in apart if part in own)
-        or f"labels without {', '.join(apart)}"
-        for label, own in parts.items()
-    }
 
 
 def _unasked(rows: Sequence[SummaryRow]) -> set[str | None]:

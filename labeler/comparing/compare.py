@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, Ratio, select_metrics
 from labeler.calculators.intervals import LEVEL, check_level
-from labeler.calculators.ratio import NOT_FINITE, MetricSum, difference
+from labeler.calculators.ratio import MetricSum, difference
 from labeler.calculators.significance import (
     Undefined,
     error_rate,
@@ -45,8 +45,6 @@ from labeler.errors import UsageError, count_of
 from labeler.labels.answers import in_order
 from labeler.labels.record import AnyOutcome
 
-_LISTED = 5
-"""Records without a finite value that are named at most."""
 TOP = 3
 """Records that are named for each metric."""
 _RANKED = "context_precision"
@@ -241,8 +239,8 @@ class _Asked(NamedTuple):
         """Return a metric with its span over all pairs."""
         found = [kept.value.ratios[place] for pair in joined for kept in (pair.a, pair.b)]
         valued = [ratio for ratio in found if not ratio.undefined]
-        most = float(difference(min(valued), max(valued))) if valued else 0.0
-        return cls(metric, place, max(1.0, most))
+        least, most = (pick(valued, key=float, default=Ratio(0)) for pick in (min, max))
+        return cls(metric, place, max(1.0, float(difference(least, most))))
 
 
 def _family(
@@ -331,9 +329,6 @@ def _compared(
             frozenset((one[0].id, change) for one, change in changed if change),
         ),
         judge_inconsistency=_inconsistency(equal),
-        not_finite=tuple(
-            one.pair.id for one in found if NOT_FINITE in {one.a.undefined, one.b.undefined}
-        )[:_LISTED],
         verdict="not tested",
         moved=_moved(valued, differences, top),
     )
@@ -364,16 +359,11 @@ def _clusters(found: Sequence[_Values]) -> tuple[int | None, Sequence[int | None
 
 def _moved(valued: Sequence[_Values], differences: Sequence[float], top: int) -> tuple[Moved, ...]:
     """Return the records whose values differ most; of equal differences by id."""
-    changed = [(-abs(one), place) for place, one in enumerate(differences) if one]
-    changed.sort(key=lambda one: (one[0], valued[one[1]].pair.id))
+    moved = [both for both in zip(differences, valued, strict=True) if both[0]]
+    moved.sort(key=lambda both: (-abs(both[0]), both[1].pair.id))
     return tuple(
-        Moved(
-            pair.id,
-            float(a),
-            float(b),
-            None if pair.differing else pair.a.value.flips(pair.b.value),
-        )
-        for pair, a, b in (valued[place] for _, place in changed[:top])
+        Moved(p.id, float(a), float(b), None if p.differing else p.a.value.flips(p.b.value))
+        for _, (p, a, b) in moved[:top]
     )
 
 
@@ -396,7 +386,7 @@ def _inconsistency(equal: Sequence[_Values]) -> JudgeInconsistency | None:
     """Describe the differences of pairs with equal retrieval; ``None`` without pairs."""
     if not equal:
         return None
-    apart = _mean(difference(*sorted((one.a, one.b))) for one in _valued(equal))
+    apart = _mean(difference(*sorted((one.a, one.b), key=float)) for one in _valued(equal))
     sentences = flipped = same = other = 0
     for pair in (one.pair for one in equal if _same_documents(one.pair)):
         a, b = (dict(kept.value.counted) for kept in (pair.a, pair.b))

@@ -200,7 +200,6 @@ class MetricComparison(Brief):
             without the adjustment is low enough, and the interval does not hold 0 either. ``no
             evidence`` does not mean that both are equal.
         moved: the records whose values differ most, the largest difference first.
-        not_finite: ids of the first pairs for which a metric of the user gave NaN or infinity.
     """
 
     metric: Metric
@@ -221,7 +220,6 @@ class MetricComparison(Brief):
     judge_inconsistency: JudgeInconsistency | None
     verdict: Verdict
     moved: tuple[Moved, ...]
-    not_finite: tuple[str, ...] = ()
 
     @property
     def metric_name(self) -> str:

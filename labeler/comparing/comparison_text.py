@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.registry import headline_metrics, plain_name
 from labeler.calculators.significance import Undefined
-from labeler.calculators.summary_text import alias_note, not_finite_notes, small_sample_note
+from labeler.calculators.summary_text import alias_note, small_sample_note
 from labeler.sentences.display import (
     NONE,
     Column,
@@ -40,6 +40,7 @@ Kind = Literal[
 _AGAINST = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
 """The verdicts on certain differences, and those of the other direction."""
 Rows = Sequence["MetricComparison"]
+R = TypeVar("R", "MetricComparison", "MetricDiff")
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def _largest_change(found: Comparison, whole: MetricComparison | None) -> str:
     return f"largest {kind}change by {found.by}: {most.described}{doubt}"
 
 
-def in_order(rows: Rows) -> list[MetricComparison]:
+def in_order(rows: Sequence[R]) -> list[R]:
     """Return rows with the headline metrics first."""
     first = headline_metrics(row.metric for row in rows)
     place = {metric: number for number, metric in enumerate(first)}
@@ -338,7 +339,6 @@ def _notes(rows: Rows, b: str) -> Iterator[str]:
     """Yield what is missing, and what equal retrieval shows about the judge."""
     for row in rows:
         yield from undefined_lines(row, b)
-        yield from not_finite_notes(row.metric.id, row.not_finite)
         found = row.definedness
         if found.differs:
             yield (

@@ -17,7 +17,7 @@ from labeler.calculators.registry import Collected
 from labeler.calculators.summary import CountedRows
 from labeler.errors import UnknownName, UsageError, for_caller, number_in
 from labeler.labels.record import AnyOutcome
-from labeler.sentences.display import have, plural
+from labeler.sentences.display import have, plural, reason_counts
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""
@@ -113,7 +113,7 @@ class Excess(NamedTuple):
         of = plural(self.rows, "row")
         why = f"{count:,} of {of} {self.name}, more than {self.most:.15g} of them"
         option = f"--max-{self.name} allows more"
-        return for_caller("; ".join((f"{why}: {listed(self.counts)}", option, *self.others)))
+        return for_caller("; ".join((f"{why}: {reason_counts(self.counts)}", option, *self.others)))
 
     def __str__(self) -> str:
         """Return the share in plain words, and the option that sets it."""
@@ -123,7 +123,7 @@ class Excess(NamedTuple):
         if unpaired:
             others = count - sum(unpaired.values())
             reasons = unpaired | ({"failed on a side": others} if others else {})
-            what = f"{have(count)} no pair ({listed(reasons)})"
+            what = f"{have(count)} no pair ({reason_counts(reasons)})"
         return for_caller(
             f"{count:,} of {plural(self.rows, 'record')} {what}, "
             f"at most {100 * self.most:.15g} % may (--max-{self.name})"
@@ -138,12 +138,6 @@ def definitions_with_values(metric: Metric, reasons: Iterable[str]) -> Iterator[
             if other.name == metric.name and value is not None:
                 yield f"{other.id} counts {reason} as {value:g}"
                 break
-
-
-def listed(reasons: Mapping[str, int]) -> str:
-    """Return reasons with their numbers of rows: ``3 refusal, 1 timeout``."""
-    found = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    return found or "there are no records"
 
 
 @dataclass(frozen=True)

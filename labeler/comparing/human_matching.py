@@ -132,17 +132,10 @@ class Judged:
         }
         if not in_full:
             return cls(values, {}, (), None)
-        given, documents = verdicts_of(record), record.example.document_keys()
-        verdicts = {
-            field: dict(
-                zip(
-                    documents if field in DOCUMENT_FIELDS else counted.response,
-                    given[field],
-                    strict=True,
-                )
-            )
-            for field in SENTENCE_FIELDS
-        }
+        given, documents = verdicts_of(record), tuple(record.example.document_keys())
+        keys = dict.fromkeys(SENTENCE_FIELDS, counted.response)
+        keys |= dict.fromkeys(DOCUMENT_FIELDS, documents)
+        verdicts = {field: dict(zip(own, given[field], strict=True)) for field, own in keys.items()}
         return cls(values, verdicts, record.example.response_keys(), counted)
 
 

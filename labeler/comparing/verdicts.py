@@ -19,9 +19,16 @@ from labeler.comparing.gates import (
     Gate,
     GateSettings,
     definitions_with_values,
-    listed,
 )
-from labeler.sentences.display import Brief, Display, Displayed, digits_for, figure, shortened
+from labeler.sentences.display import (
+    Brief,
+    Display,
+    Displayed,
+    digits_for,
+    figure,
+    reason_counts,
+    shortened,
+)
 
 _DIGITS = 4
 """Decimal places shown, unless they would hide why a gate is missed."""
@@ -154,8 +161,7 @@ class Verdict(Brief):
         records: the records that were checked, the worst first; unless all were asked for, the
             few worst that miss the gate.
         gate: the gate; ``None`` for the demand of one model.
-        way: the parts of the signature by which these labels differ from the others; ``None``
-            if all labels have one signature.
+        way: short name of these labels' judge configuration; ``None`` if it is the only one.
         notes: remarks.
     """
 
@@ -266,8 +272,7 @@ def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
     name = name_with_id(gate.metric) + _in_group(row)
     if row.mean is None:
         sides = " on both sides" if gate.of_drop else ""
-        reasons = listed(Counter(row.undefined) + Counter(row.failed))
-        why = f"no record has a value of {name}{sides} ({reasons})"
+        why = f"no record has a value of {name}{sides} ({_reasons(row)})"
         return "; ".join((why, *gate.metric.remedies(row.undefined)))
     digits = decimal_places(row.mean if value is None else value, gate.kept_by, 2)
     by_end = value != row.mean
@@ -356,7 +361,7 @@ def judge(
         gate: the gate.
         row: the summary.
         settings: how to check.
-        way: the parts of the signature by which these labels differ from the others.
+        way: short name of these labels' judge configuration, if there are others.
         notes: remarks on the gate and the group.
         records: the kept records.
     """
@@ -385,9 +390,14 @@ def _checked_value(gate: Gate, row: SummaryRow, on: str) -> float | None:
     return row.interval.low if gate.at_least or gate.of_drop else row.interval.high
 
 
+def _reasons(row: SummaryRow) -> str:
+    reasons = Counter(row.undefined) + Counter(row.failed)
+    return reason_counts(reasons) or "there are no records"
+
+
 def _why_without_value(metric: Metric, row: SummaryRow) -> tuple[str, ...]:
     others = definitions_with_values(metric, row.undefined)
-    why = f"no record has a value: {listed(Counter(row.undefined) + Counter(row.failed))}"
+    why = f"no record has a value: {_reasons(row)}"
     return (why, *others, *metric.remedies(row.undefined))
 
 

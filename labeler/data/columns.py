@@ -23,6 +23,7 @@ from labeler.data.documents import (
     flat,
     with_unused,
 )
+from labeler.data.inputs_outputs import fields_of_turns
 from labeler.data.parsing import REQUIRED, joined_id, said, with_metadata
 from labeler.data.written_values import Unreadable, is_missing, written_or_same, written_value
 from labeler.errors import BadRow, UsageError, kind_of
@@ -334,8 +335,6 @@ class Columns:
         turns = self.messages(row)
         if self.turns is None or not turns:
             return row
-        from labeler.data.inputs_outputs import fields_of_turns  # noqa: PLC0415 - of conversations only
-
         others = self.turns.without(dict(row))
         given = {name for name in ("response", "documents") if self.reads(name, others)}
         answered = "response" in given

@@ -30,7 +30,7 @@ _OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
 """Ends of names that say type or language of a text, such as ``content_en`` or ``text_t``."""
 _WHOLE = frozenset({"document", "doc"})
 """Names of a text or of a wrapper."""
-_TITLE_WORDS = frozenset({"title", "titel", "titre", "titulo", "título", "标题", "タイトル"})
+_TITLES = frozenset({"title", "heading", "titel", "titre", "titulo", "título", "标题", "タイトル"})
 _WRAPPERS = (
     *("node", "kwargs", "payload", "entity", "metadata", "source", "properties"),
     *("fields", "struct_data", "derived_struct_data", "retrieved_context", "text_resource", "data"),
@@ -144,7 +144,7 @@ def _texts(value: object) -> Iterator[str]:
 def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     """Return a document below its title, unless its text begins with it."""
     words = ((name, snake_case(str(name)).rpartition("_")[2]) for name in value)
-    for title in (value[name] for name, word in words if word in _TITLE_WORDS):
+    for title in (value[name] for name, word in words if word in _TITLES):
         if isinstance(title, Mapping):
             title = title.get("Text", title.get("text"))  # noqa: PLW2901 - as Kendra has it
         if isinstance(title, str) and title.strip() and not is_missing(title):
@@ -259,10 +259,9 @@ def read_documents(value: object) -> list[Document | None] | None:
             one = None if is_uneven else read_document(value)  # columns of several lengths
             return [one] if one else None
     elif isinstance(value, list | tuple):
-        lists = [one for one in value if isinstance(one, list | tuple)]
-        is_nested = lists and len(lists) == len(value)  # such as one for each query
-        is_clear = len(value) == 1 or all(map(_are_objects, lists))
-        listed = _unnested(flat(value) if is_nested and is_clear else list(value))
+        are_lists = all(isinstance(one, list | tuple) for one in value)  # one for each query
+        is_clear = are_lists and (len(value) == 1 or all(map(_are_objects, value)))
+        listed = _unnested(flat(value) if is_clear else list(value))
     else:
         return None
     return [read_document(one) for one in listed]

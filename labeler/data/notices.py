@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from labeler.catalog import snake_case
 from labeler.data.columns import Columns
 from labeler.data.documents import further_text
+from labeler.data.inputs_outputs import has_other_answers, messages_of
 from labeler.data.parsing import REQUIRED
 from labeler.data.written_values import is_printed
 from labeler.sentences.conversation import media_of
@@ -21,6 +22,7 @@ from labeler.sentences.example import Example
 
 _Fields: TypeAlias = Mapping[str, Any]
 _FIELDS = frozenset(Example.model_fields)
+_TEXTS = ("question", "response", "reference")
 
 
 def notices_of(
@@ -40,27 +42,37 @@ def notices_of(
     if _ALTERED.fullmatch(name := str(read.get("id"))):
         yield "altered", f"an id such as {name!r:.40}, as data frames and Excel alter numbers"
     documents: Sequence[str] = read.get("documents") or ()
-    if name := next(filter(_is_name, documents), ""):
+    short = (text for text in documents if len(text) <= _LONGEST_NAME)
+    if name := next(filter(_NAME.fullmatch, short), ""):
         yield "names", f"documents that are names, such as {name!r:.60}: judges see no more"
     rests = () if "documents" in columns.named else columns.rests(given, read)
     if other := further_text(rests):
         yield "further", f"documents with another text ({other}), which is not judged"
-    blank_first = sorted(documents, key=lambda text: bool(text.strip()))
-    path = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
-    yield from _of_text("document", next(iter(blank_first), None), path)
-    for field in ("question", "response", "reference"):
-        yield from _of_text(field, read.get(field), f"{field}=COLUMN.FIELD")
-    shown = (read.get("question"), *documents, read.get("response"))
-    texts = [text for text in shown if isinstance(text, str)]
-    if mark := next((mark for text in texts for mark in _GARBLED if mark in text), ""):
+    if not all(map(str.strip, documents)):
+        yield "empty document", "an empty document"
+    given_texts = (read.get(name) for name in _TEXTS)
+    question, response, right = (one if isinstance(one, str) else "" for one in given_texts)
+    first = next(iter(documents), "")
+    for name, text in zip(("document", *_TEXTS), (first, question, response, right), strict=True):
+        if is_printed(text):
+            path = "'documents=COLUMN[].FIELD' or documents=COLUMN[][]"
+            path = path if name == "document" else f"{name}=COLUMN.FIELD"
+            how = f"which is judged as it is; a path reads its texts: --map {path}"
+            yield f"printed {name}", f"a {name} that is a list or object written as text, {how}"
+    if len(question) > _SHORT and response.startswith(question):
+        yield "echo", "a response that begins with the question, as if a prompt were repeated"
+    shown = (question, *documents, response)
+    marks = ((text, _MARKS if text.isascii() else _GARBLED) for text in shown)
+    if mark := next((mark for text, own in marks for mark in own if mark in text), ""):
         text = f"a text with {mark!r} or the like, as of a wrong encoding or a chat template"
         yield "garbled", text
 
 
-_GARBLED = (
-    *("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", "<|im_end|>", "<|eot_id|>"),
-    *("<|assistant|>", "<end_of_turn>", "[/INST]", "_x000D_", "&quot;", "&#39;", "&nbsp;"),
+_MARKS = (
+    *("<|im_end|>", "<|eot_id|>", "<|assistant|>", "<end_of_turn>", "[/INST]"),
+    *("_x000D_", "&quot;", "&#39;", "&nbsp;", r"\n\n", r"\u00"),
 )
+_GARBLED = ("\ufffd", "â€", "â\x80", "Ã©", "Ã¼", "Ġthe", "▁the", *_MARKS)
 """Marks of a wrong encoding, of a tokenizer's pieces, a chat template, a spreadsheet or a page."""
 _ALTERED = re.compile(r'\d+\.0|\d[.,]\d+E\+\d+|="\d+"')
 """A number as data frames write whole ones next to missing ones, or as Excel shows long ones."""
@@ -70,20 +82,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 """An address, a file, or a record such as ``doc_17``."""
-_LONGEST_NAME = 300
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
-
-
-def _of_text(name: str, text: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield that a text is empty, or a value written as text, which a path reads."""
-    if isinstance(text, str) and not text.strip():
-        yield f"empty {name}", f"an empty {name}"
-    elif isinstance(text, str) and is_printed(text):
-        how = f"which is judged as it is; a path reads its texts: --map {path}"
-        yield f"printed {name}", f"a {name} that is a list or object written as text, {how}"
+_LONGEST_NAME, _SHORT = 300, 10
 
 
 def _of_messages(turns: object, read: _Fields) -> Iterator[tuple[str, str]]:
@@ -93,17 +92,16 @@ def _of_messages(turns: object, read: _Fields) -> Iterator[tuple[str, str]]:
     given = [part for one in lists if isinstance(one, list | tuple) for part in one]
     if not given:
         return
-    from labeler.data.inputs_outputs import messages_of  # noqa: PLC0415 - of conversations only
-
     if kinds := media_of(given):
         yield "media", f"messages with parts that no judge is shown ({kinds[0]})"
-    earlier, response = messages_of(history)[0], read.get("response")
-    if earlier and earlier[-1].text == response:
+    ends = (one[-1:] if isinstance(one, list) else None for one in (history, turns))
+    earlier, last = (messages_of(end)[0] for end in ends)
+    if earlier and earlier[-1].text == read.get("response"):
         yield "history", "a history that ends with the response, as if it were known"
-    texts = [read.get("question"), response, *(one.text for one in earlier)]
-    for last in messages_of(turns)[0][-1:]:
-        if last.role != "tool" and last.text not in texts:
-            yield "turns", f"a last turn ({last.role}) that no judge is shown"
+    for one in last:
+        is_asked = one.role == "tool" or one.text in (read.get("response"), read.get("question"))
+        if not is_asked and all(turn.text != one.text for turn in messages_of(history)[0]):
+            yield "turns", f"a last turn ({one.role}) that no judge is shown"
 
 
 def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
@@ -113,11 +111,8 @@ def _left_out(found: _Fields, read: _Fields) -> Iterator[tuple[str, str]]:
             text = f"{value.strip()!r} or the like as {name!r}, which is read as missing"
             yield f"missing {name}", text
     response = found.get("response")
-    if isinstance(response, Mapping) and isinstance(read.get("response"), str):
-        from labeler.data.inputs_outputs import has_other_answers  # noqa: PLC0415 - of objects only
-
-        if has_other_answers(response):
-            yield "choices", "a response of several choices that differ; the first is judged"
+    if isinstance(read.get("response"), str) and has_other_answers(response):
+        yield "choices", "a response of several choices that differ; the first is judged"
 
 
 def _unread(row: _Fields) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from labeler.data.documents import documents_in, empty_remedy, missing_field, unused
+from labeler.data.inputs_outputs import answer_of, conversation
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
@@ -345,8 +346,6 @@ def _earlier_turns(row: Mapping[str, Any]) -> dict[str, Any]:
     question = row.get("question")
     if not isinstance(question, Mapping | list | tuple):
         return {}
-    from labeler.data.inputs_outputs import conversation  # noqa: PLC0415 - of objects only
-
     talk = conversation(question)
     lists = {"history": talk.history, "tool_outputs": talk.tool_outputs}
     return {
@@ -368,8 +367,6 @@ def said(value: object, found_in: str) -> object:
     """
     if not isinstance(value, Mapping | list | tuple):
         return value
-    from labeler.data.inputs_outputs import answer_of, conversation  # noqa: PLC0415 - of objects only
-
     if isinstance(value, list | tuple) and all(
         isinstance(one, Mapping) and not names_speaker(one) for one in value
     ):

@@ -321,6 +321,8 @@ _OF_MODEL = frozenset(_NOUNS["response"][:_MAYBE_RIGHT]) | {
 """Words that make a model's of an answer."""
 _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 """Words that make documents of results and references."""
+_OTHERS = frozenset({"negative", "incorrect", "wrong", "tool"})
+"""Words of what is none of the fields."""
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
 _NUMBERED = re.compile(
@@ -348,7 +350,7 @@ def meaning_of(name: str) -> tuple[str, int] | None:
     if noun in {"result", "reference"} and not _FOUND.isdisjoint(words):
         return "documents", 0
     field = _SINGULAR.get(noun)
-    if field is None:
+    if field is None or not _OTHERS.isdisjoint(words):
         return None
     if field != "reference" and not _EXPECTED.isdisjoint(words):
         return ("reference", 0) if field == "response" else None

@@ -102,11 +102,11 @@ def written_or_same(value: object) -> object:
 def is_printed(text: str) -> bool:
     """Return True for the text of a list or an object, perhaps in a block of code or unreadable.
 
-    Of a node, LlamaIndex prints the begin.
+    Of a node, LlamaIndex prints the begin. Python prints bytes, too.
     """
     fenced = _FENCED.fullmatch(text)
     text = fenced[1] if fenced else text
-    if text.startswith("Node ID: ") or _FIELDS.match(text):
+    if text.startswith(("Node ID: ", "b'", 'b"')) or _FIELDS.match(text):
         return True
     try:
         return written_value(text) != text

@@ -178,27 +178,22 @@ class Doubt(Displayed):
         if not self.verdicts:
             return Display(f"A model from {checked} that people checked; it has no labels to doubt")
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
-        title = f"{count}, the most likely to be wrong first. "
+        first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
+        title = (
+            f"Check {first}, first: of {count} none looks more likely to be wrong; people have "
+            f"checked {self.corrections or 'none'}."
+        )
+        notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
         if self.corrections >= _FEW:
-            wrong = sum(one.doubt for one in ranked)
-            title = f"About {wrong:.0f} of {count} are wrong, judging by {self.corrections:,} that "
-            title += "people checked."
-        elif self.corrections:
-            title += f"People have checked {self.corrections}: too few to say how many are wrong."
-        else:
-            if len({one.doubt for one in ranked[:2]}) == 2:  # noqa: PLR2004 - no tie for the first
-                first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
-                title = f"Check {first}, first: of {count} it looks the most likely to be wrong. "
-            title += "Nobody has checked any yet."
+            wrong = f"About {sum(one.doubt for one in ranked):.0f} of {count} are wrong"
+            title = f"{wrong}, judging by {self.corrections:,} that people checked."
+            notes = ["so many are wrong if those that people checked were drawn at random"]
         heads = (Column("id", words=True), Column("sentence", words=True))
         columns = [*heads, Column("verdict", drop=1, words=True), Column("doubt")]
         rows = [
             (shortened(one.id, LONGEST_NAME), one.sentence, one.said, number(one.doubt, ".3f"))
             for one in ranked[:_SHOWN]
         ]
-        notes = ["so many are wrong if those that people checked were drawn at random"]
-        if self.corrections < _FEW:
-            notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
         if len(ranked) > _SHOWN:
             notes.append(f"{len(ranked) - _SHOWN:,} more verdicts: --rows, or verdicts in Python")
         return Display(title, Grid(columns, rows), notes)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from labeler.data.rows import Row, Rows, RowStream
-from labeler.errors import BadRow, StoreError
+from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.task import MODES, Task, mode_of
 from labeler.labeling.cache import LabelCache, Settled
@@ -89,6 +89,29 @@ def submit_rows(
             yield outcome
     if relevance:
         relevance.report(count)
+
+
+def require_different(rows: Iterable[Row], factories: Sequence[TaskFactory]) -> None:
+    """Check, before any spend, that factories differ about the first row that has tasks.
+
+    Raises:
+        UsageError: two of them would ask the same judge the same, as a judge that is named twice.
+    """
+    for row in rows:
+        if isinstance(row.content, Example):
+            with suppress(BadRow):
+                tasks = [factory.task(row.content) for factory in factories]
+                break
+    else:
+        return
+    known = set[str]()
+    for task in tasks:
+        if task.key in known:
+            raise UsageError(
+                f"judge {task.signature.judge}/{task.signature.model} is named twice, and would "
+                "give one answer twice; have it answer several times by repeating it (repeat)"
+            )
+        known.add(task.key)
 
 
 def blind_relevance(run: Run, factories: Sequence[TaskFactory]) -> BlindRelevance | None:

@@ -79,11 +79,14 @@ def _labels(
 
 
 def judges_of(options: JudgeOptions, *, default: str | None = None) -> list[Judge]:
-    """Open the judges that options name."""
+    """Open the judges that options name, by default the one that a task other than labels needs."""
     several = getattr(options, "judges", None)
     if several is not None:
         return open_judges(several, options)
-    return [open_judge(options if options.judge is not None else replace(options, judge=default))]
+    if default is None:
+        return [open_judge(options)]
+    named = replace(options, judge=default) if options.judge is None else options
+    return [open_judge(named, instead="")]
 
 
 def _checked_store(options: StoreOptions) -> StoreLike:

@@ -11,12 +11,18 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from labeler.data.rows import Row, Rows
 from labeler.errors import BadRow, UsageError
 from labeler.labeling.cache import Settled
-from labeler.labeling.pipeline import blind_relevance, build_task, judge_row, opened
+from labeler.labeling.pipeline import (
+    blind_relevance,
+    build_task,
+    judge_row,
+    opened,
+    require_different,
+)
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.answers import (
@@ -45,26 +51,19 @@ from labeler.labels.signature import (
     label_key,
     load_schema,
     retrieval_key,
-    shown,
 )
 from labeler.sentences.example import Example
 
 if TYPE_CHECKING:
+    from labeler.calculators.rater_agreement import Votes
     from labeler.labeling.blind import BlindRelevance
 
 TOO_FEW_VOTES = "too_few_votes"
 """Reason of a failure: at most half of the voters gave a label."""
 
 
-class VoteCounter(Protocol):
-    """Receives the votes on each row, such as to measure agreement."""
-
-    def count(self, votes: Sequence[LabelRecord | None]) -> None:
-        """Count the votes on one record; ``None`` stands for a voter without a label."""
-
-
 def vote_rows(
-    run: Run, rows: Rows, voters: Sequence[LabelTasks], votes: VoteCounter | None = None
+    run: Run, rows: Rows, voters: Sequence[LabelTasks], votes: Votes | None = None
 ) -> Generator[Outcome, None, None]:
     """Have every row judged by each voter and yield the majority labels in input order.
 
@@ -82,7 +81,7 @@ def vote_rows(
     if not voters:
         raise UsageError("an ensemble needs a voter")
     stream = opened(run, rows, voters, outcomes=1)
-    _require_voters(stream.first, voters)
+    require_different(stream.first, voters)
     for number, voter in enumerate(voters, start=1):
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
@@ -129,7 +128,7 @@ def vote(
     voters: int,
     schema: Artifact,
     retrievals: RetrievalVotes | None = None,
-    votes: VoteCounter | None = None,
+    votes: Votes | None = None,
 ) -> Outcome:
     """Return the majority label of a row's trials, or the failure of a row without one. Pure.
 
@@ -150,14 +149,16 @@ def vote(
     if votes is not None:
         votes.count(cast)
     given = [one for one in cast if one is not None]
+    signature = electorate([one.signature for one in trials if one.signature], schema)
     unsettled = [one for one in missing if not one.lasting]
     if unsettled or not is_majority(len(given), voters):
-        return _undecided(len(given), voters, unsettled or missing)
-    signature = electorate([one.signature for one in trials if one.signature], schema)
+        return _undecided(len(given), voters, unsettled or missing, signature)
     return majority(given, signature, voters, retrievals)
 
 
-def _undecided(given: int, voters: int, missing: Sequence[LabelFailure]) -> LabelFailure:
+def _undecided(
+    given: int, voters: int, missing: Sequence[LabelFailure], signature: Signature
+) -> LabelFailure:
     """Return the failure of a row without a majority; its reason is what missing votes share."""
     reasons, last = {failure.reason for failure in missing}, missing[-1]
     said = last.message.partition(": ")[2]
@@ -168,28 +169,9 @@ def _undecided(given: int, voters: int, missing: Sequence[LabelFailure]) -> Labe
         f"missing one: {said}",
         attempts=0,
         key=last.key,
-        signature=last.signature,
+        signature=signature,
         metadata=last.metadata,
     )
-
-
-def _require_voters(rows: Sequence[Row], voters: Sequence[LabelTasks]) -> None:
-    """Check, before any spend, that the voters differ about the first row that has tasks."""
-    for row in rows:
-        if isinstance(row.content, Example):
-            with suppress(BadRow):
-                tasks = [voter.task(row.content) for voter in voters]
-                break
-    else:
-        return
-    asked: dict[str, str] = {}
-    for number, task in enumerate(tasks, start=1):
-        if task.key in asked:
-            raise UsageError(
-                f"vote {number} would be {asked[task.key]}'s again: a judge that is named twice "
-                "has one vote; let it vote several times by repeating it"
-            )
-        asked[task.key] = f"{task.signature.judge}/{task.signature.model}"
 
 
 _BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."
@@ -216,11 +198,7 @@ def majority(
         voters: number of voters; a voter without a label votes no.
         retrievals: votes on the relevance of the documents, if it was judged without responses;
             they count whatever became of the vote on the response.
-
-    Raises:
-        UsageError: there are too few votes, or two of them judge different sentences.
     """
-    _require_votes(votes, voters)
     example = votes[0].example
     labels = [vote.label for vote in votes]
     judged: Sequence[RetrievalBasis | GPTLabelingOutput] = (
@@ -291,17 +269,6 @@ class RetrievalVotes:
             relevance_explanation=label.relevance_explanation,
             all_relevant_sentence_keys=label.all_relevant_sentence_keys,
             scores=scores.relevance if scores else {},
-        )
-
-
-def _require_votes(votes: Sequence[LabelRecord], voters: int) -> None:
-    if not is_majority(len(votes), voters):
-        raise UsageError(f"{len(votes)} of {voters} votes are not a majority")
-    asked = {digest(shown(vote.example)) for vote in votes}
-    if len(asked) > 1:
-        raise UsageError(
-            f"the votes on {votes[0].id!r} judge different sentences: a majority needs the same "
-            "question, documents and response, cut into sentences by the same splitter"
         )
 
 

@@ -310,13 +310,17 @@ def label_on_machines(
         RunEvents([progress]).start(rows)
         for counts in filter(None, shards.values()):
             progress.counts.add(counts)
+        unreported = len(left)
         try:
             with closing(_reports(work, left, workers)) as reports:
                 for counts in reports if left else ():
                     progress.counts.add(counts)
+                    unreported -= 1
         finally:
             counted = progress.counts.origins
             progress.close(f"{counted['judge']} labeled", f"{counted['store']} from the store")
+            if unreported > 0:  # what they have labeled is stored
+                notify(f"not counted: labels and cost of {plural(unreported, 'unfinished shard')}")
     notify(
         f"labels are in {work.output}, stored shard by shard: 'labeler store merge "
         f"{work.store}/shards --into {work.store}' makes one store of them"

@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from labeler.calculators.intervals import Interval
-from labeler.calculators.registry import OF_WHOLE_ANSWERS, headline_metrics, plain_name
+from labeler.calculators.registry import FIELD_WORDS, OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.significance import Undefined
+from labeler.calculators.tally import tally
 from labeler.comparing.compare import Measured
 from labeler.comparing.comparison import Comparison, Comparisons, MetricComparison
 from labeler.comparing.comparison_text import in_order, sections
@@ -199,13 +200,6 @@ def _shares(row: MetricComparison) -> list[float]:
     return [one / row.span for one in (row.difference, *ends)]
 
 
-_KINDS = {
-    "supported": "sentences supported",
-    "relevant": "document sentences relevant",
-    "utilized": "document sentences used",
-}
-
-
 def flip_kinds(found: Comparison) -> list[tuple[str, int, int, int]]:
     """Count flipped verdicts by kind; of sentences, in records with the same ones on both sides.
 
@@ -226,10 +220,10 @@ def flip_kinds(found: Comparison) -> list[tuple[str, int, int, int]]:
             continue
         for flip in kept.value.flips(other.value):
             changes = {"gained": len(flip.gained), "lost": len(flip.lost), "records": 1}
-            counts[_KINDS[flip.field]].update(changes)
+            counts[FIELD_WORDS[flip.field].verdicts].update(changes)
     return [
         (name, counts[name]["gained"], counts[name]["lost"], counts[name]["records"])
-        for name in (*whole, *_KINDS.values())
+        for name in (*whole, *(words.verdicts for words in FIELD_WORDS.values()))
         if name in counts
     ]
 
@@ -272,7 +266,8 @@ def _answer(record: LabelRecord, other: LabelRecord) -> dict[str, Any]:
     without a common sentence, none is. It has a reason where the verdict differs or is below full
     support.
     """
-    judged = judged_sentences(record.label)
+    judged, counted = judged_sentences(record.label), tally(record)
+    is_open = counted.unjudged or not counted.response
     own, verdicts = _verdicts(record), _verdicts(other)
     is_related = not own.keys().isdisjoint(verdicts)
     sentences = []
@@ -291,8 +286,8 @@ def _answer(record: LabelRecord, other: LabelRecord) -> dict[str, Any]:
         )
     return {
         "id": record.id,
-        "supported": sum(one.fully_supported for one in judged.values()),
-        "judged": len(judged),
+        "support": counted.support_in_words,
+        "look": "bad" if counted.unsupported else "unsure" if is_open else "good",
         "sentences": sentences,
         "more": max(0, len(record.example.response) - _SENTENCES),
     }
@@ -451,11 +446,7 @@ def _diff_values(total: LabelDiff) -> dict[str, Any]:
 
 def _metrics(rows: Sequence[MetricDiff]) -> list[dict[str, Any]]:
     limit = limit_of(abs(float(row.change)) for row in rows if row.change is not None)
-    first = headline_metrics(row.metric for row in rows)
-    ordered = sorted(
-        rows, key=lambda row: first.index(row.metric) if row.metric in first else len(first)
-    )
-    return [_metric(row, limit) for row in ordered if row.pairs]
+    return [_metric(row, limit) for row in in_order(rows) if row.pairs]
 
 
 def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
-from labeler.sentences.citations import locate_citations
+from labeler.sentences.citations import locate_citations, source_sentences
 from labeler.sentences.display import console, shortened
 from labeler.sentences.example import Sentence
 
@@ -112,9 +112,14 @@ def _sentences(sentences: Iterable[Sentence]) -> list[View]:
 
 
 def _response(sentences: Sequence[Sentence], documents: int) -> list[View]:
-    """Return response sentences with their citation markers, documents counted from 0."""
+    """Return response sentences with their citation markers, documents counted from 0.
+
+    Those that only name sources, which no metric counts, have ``sources``.
+    """
     views = _sentences(sentences)
     texts = [sentence.text for sentence in sentences]
+    for place in source_sentences(texts):
+        views[place]["sources"] = True
     for view, text, row in zip(views, texts, locate_citations(texts, documents), strict=True):
         if row:
             view["cites"] = [

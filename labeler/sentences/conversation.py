@@ -157,10 +157,11 @@ _TURNS = "turns are objects with role (user or assistant) and text"
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = (value.get(name) for name in _WRAPPERS)
-    wrapped = next((one for one in inner if isinstance(one, Mapping)), {})
-    is_message = _has_role(wrapped) or ("content" in wrapped and _has_role(value))
-    return {**value, **wrapped} if is_message else value
+    inner = (value[name] for name in _WRAPPERS if name in value)
+    for wrapped in (one for one in inner if isinstance(one, Mapping)):
+        is_message = _has_role(wrapped) or ("content" in wrapped and _has_role(value))
+        return {**value, **wrapped} if is_message else value
+    return value
 
 
 def _has_role(value: Mapping[str, Any]) -> bool:

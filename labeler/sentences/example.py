@@ -51,8 +51,6 @@ class Position(NamedTuple):
 def letters(index: int) -> str:
     """Write a position as bijective base-26 letters: 0 → ``a``, 25 → ``z``, 26 → ``aa``.
 
-    They are the key of a response sentence.
-
     Raises:
         ValueError: the index is negative.
     """

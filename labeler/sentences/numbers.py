@@ -37,7 +37,10 @@ _SPELLED = (
 )
 # A separate number: not the 19 of COVID-19, not the 2 of CO2. Other scripts have no such names.
 _FREE = rf"(?<![\d{NAME_LETTERS}])(?<![{NAME_LETTERS}]-)"
-_POWER = r"(?:e|\s?[x×·*]\s?10(?=[\^⁺⁻⁰¹²³⁴-⁹])\^?)(?P<power>[+\-−⁺⁻]?[\d⁰¹²³⁴-⁹]{1,2})(?!\w)"
+_POWER = (
+    r"(?:e|\s?[x×·*]\s?10(?=[\^⁺⁻⁰¹²³⁴-⁹])\^?|(?P<ten>(?<=\b10)(?=[\^⁺⁻⁰¹²³⁴-⁹])\^?))"
+    r"(?P<power>[+\-−⁺⁻]?[\d⁰¹²³⁴-⁹]{1,2})(?!\w)"
+)
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻−", "0123456789+--")
 _FIGURE = re.compile(
     rf"{_FREE}(?P<digits>{_SPELLED})"
@@ -104,12 +107,23 @@ _NUMBER_WORD = re.compile(
     rf"|(zero|{'|'.join((*_ONES[1:], *_TEENS))}))\b",
     re.IGNORECASE,
 )
-_LARGE = {"hundred": 100} | {word: _SCALES[word] for word in _WORDS["cardinals"]["large"].split()}
-_SMALL = "|".join(_CARDINALS)
-_LARGE_WORD = rf"(?:{'|'.join(_LARGE)})\b"
+_ORDINALS = {
+    word: value
+    for name, values in (("ordinals", range(1, 20)), ("tenths", range(20, 100, 10)))
+    for word, value in zip(_WORDS["cardinals"][name].split(), values, strict=True)
+}
+_SMALL = _CARDINALS | _ORDINALS
+_MULTIPLIERS = {"dozen": 12, "hundred": 100}
+_LARGE = _MULTIPLIERS | {word: _SCALES[word] for word in _WORDS["cardinals"]["large"].split()}
+_TWO_DIGITS = range(10, 100)
+_OF_SEVERAL = {word for word, value in _SMALL.items() if value in _TWO_DIGITS}.union(
+    *((word, f"{word}th") for word in _LARGE)
+)
+"""Words that show a number of several words."""
+_SMALL_WORD, _LARGE_WORD = rf"(?:{'|'.join(_SMALL)})\b", rf"(?:{'|'.join(_LARGE)})(?:th)?\b"
 _IN_WORDS = re.compile(
-    rf"\b(?:(?:{_SMALL})\b|a(?=[\s-]+{_LARGE_WORD}))"
-    rf"(?:[\s-]+(?:(?:{_SMALL})\b|{_LARGE_WORD}(?:\s+and(?=\s+(?:{_SMALL})\b))?))+",
+    rf"\b(?:{_SMALL_WORD}|a(?=[\s-]+{_LARGE_WORD}))"
+    rf"(?:[\s-]+(?:{_SMALL_WORD}|{_LARGE_WORD}(?:\s+and(?=\s+{_SMALL_WORD}))?))+",
     re.IGNORECASE,
 )
 _HAN_DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
@@ -160,8 +174,9 @@ def known_figures(text: str, marks: str = ".") -> set[str]:
     known.update(_from_words(match) for match in _NUMBER_WORD.finditer(text))
     words = surface_words(text)
     known.update(_KNOWN_WORDS[word] for word in words if word in _KNOWN_WORDS)
-    if not _LARGE.keys().isdisjoint(words):
-        known.update(_from_large_words(match[0]) for match in _IN_WORDS.finditer(text))
+    if not _OF_SEVERAL.isdisjoint(words):
+        several = (_from_several_words(match[0]) for match in _IN_WORDS.finditer(text))
+        known.update(chain.from_iterable(several))
     known.update(_hundredfold(known))
     return known
 
@@ -229,7 +244,7 @@ def _values(match: re.Match[str], marks: str) -> tuple[str, ...]:
     scale, power = groups.get("scale") or groups["myriad"], groups.get("power")
     values = read_number(match["digits"], marks)
     if power:
-        multiple = Decimal(10) ** int(power.translate(_RAISED))
+        multiple = Decimal(10) ** (int(power.translate(_RAISED)) - (groups["ten"] is not None))
     elif scale:
         multiple = Decimal(_MULTIPLES[scale.lower()])
     else:
@@ -279,17 +294,30 @@ def _from_words(match: re.Match[str]) -> str:
     return str(sum(_CARDINALS[word.lower()] for word in match.groups() if word))
 
 
-def _from_large_words(text: str) -> str:
-    """Return the value of words such as ``two thousand and five``; words without a scale add up."""
+def _from_several_words(text: str) -> Iterator[str]:
+    """Yield the values of words such as ``two thousand and five``, ``nineteen ninety-nine``."""
     total = section = 0
     for word in re.findall(r"\w+", text.lower()):
-        if word == "hundred":
-            section *= _LARGE[word]
-        elif word in _LARGE:
-            total, section = total + section * _LARGE[word], 0
+        large = word.removesuffix("th")
+        if large in _MULTIPLIERS:
+            section *= _MULTIPLIERS[large]
+        elif large in _LARGE:
+            total, section = total + section * _LARGE[large], 0
         elif word != "and":
-            section += _CARDINALS.get(word, 1)  # "a hundred"
-    return str(total + section)
+            small = _SMALL.get(word, 1)  # "a hundred"
+            if section in _TWO_DIGITS and small in _TWO_DIGITS:  # a year
+                section *= 100
+            elif not _has_place(section, small):  # another number begins, as in "first five"
+                yield str(total + section)
+                total = section = 0
+            section += small
+    yield str(total + section)
+
+
+def _has_place(section: int, small: int) -> bool:
+    """Return True if a small number can follow in the same number: 5 after 20, 45 after 100."""
+    tens = section % 100
+    return tens == 0 or (tens in range(20, 100, 10) and small not in _TWO_DIGITS)
 
 
 def _plain(digits: str) -> str:

@@ -266,7 +266,7 @@ def test_a_rare_class_leaves_kappa_open_and_says_so() -> None:
     assert made["ac1"].low > 0.85
     caution = Ratings(patterns).caution
     assert caution is not None
-    assert caution.startswith("2.0 % of the ratings of 100 units are not '1'")
+    assert caution.startswith("2.0 % of the ratings of 100 units are not 'yes'")
     assert Ratings({(1, 1): 60, (0, 0): 30, (1, 0): 10}).caution is None
 
 

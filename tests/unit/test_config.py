@@ -125,6 +125,8 @@ def test_a_project_file_need_not_speak_of_labeler(
         '[judge]\nprofile = "theirs:Profile.x"',
         '[judge]\njudge = "embedded:theirs:Judge"',
         '[judge]\nprompt = "theirs:prompt"',
+        '[run]\nembedder_url = "http://127.0.0.1:9"',
+        '[run]\nembedder = "theirs:Embedder"',
         # A provider's name, a metric's or nothing before or after the colon opens no door.
         *(f'[rows]\nsplitter = "{name}"' for name in ("ollama:x", "theirs:", "adherence:x")),
         *(f'[rows]\npreset = "{name}"' for name in ("openai:x", " theirs:x")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,18 +63,12 @@ def test_corrections_calibrate_an_overconfident_judge() -> None:
     assert np.corrcoef(np.argsort(np.argsort(doubts)), np.argsort(np.argsort(-sure)))[0, 1] > 0.95
 
 
-def test_without_corrections_the_priors_follow_the_audit() -> None:
-    """A record with a finding is doubted more than one without any."""
-    plain = record(id="plain", documents=[["Tides turn at noon."]], support={"a": ["0a"]})
-    odd = record(id="odd", documents=[["Tides turn at noon."]], support={"a": ["general"]})
-    found = fit_doubt([plain, odd])
+def test_without_corrections_the_priors_say_what_to_check_first() -> None:
+    """Of verdicts that are as likely to be wrong, the first one."""
+    found = fit_doubt([record(id="one"), record(id="other")])
     assert found.corrections == 0
     assert found.coefficients == tuple(MEANS)
-    assert repr(found).startswith("2 verdicts, the most likely to be wrong first. Nobody")
-    first = found.verdicts[0]._replace(id="first", doubt=0.5)
-    assert repr(replace(found, verdicts=(*found.verdicts, first))).startswith(
-        "Check first, sentence a, first: of 3 verdicts"
-    )
+    assert repr(found).startswith("Check one, sentence a, first: of 4 verdicts none looks more")
 
 
 def test_model_is_saved_and_applied_to_other_labels(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from labeler.errors import UnknownName, UsageError
 from labeler.judges.openai.address import NO_KEY
-from labeler.judges.options import JudgeOptions, ServerOptions
+from labeler.judges.options import JudgeOptions
+from labeler.plugins.similarity import SimilarityOptions
 from labeler.plugins.similarity.embedders import (
     EMBEDDERS,
     Embedder,
@@ -88,7 +89,7 @@ def test_embedders_are_found_by_name() -> None:
 def test_the_model_of_another_provider_is_reached_by_its_address() -> None:
     """A package of that name, which need not be there, is not looked for."""
     with pytest.raises(UsageError, match="name its model as openai:nomic-embed-text, and"):
-        open_embedder("ollama:nomic-embed-text", ServerOptions())
+        open_embedder(SimilarityOptions(embedder="ollama:nomic-embed-text"))
 
 
 # By a table

@@ -314,7 +314,7 @@ def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> 
         "relevance.low": row.interval.low,
         "relevance.high": row.interval.high,
     }
-    assert run.tags["labeler.labels.signature.relevance"] == row.signature(labeler.__version__)
+    assert run.tags["labeler.signature.relevance"] == row.signature(labeler.__version__)
     assert run.artifacts == [str(tmp_path / "labels.jsonl")]
 
 
@@ -356,7 +356,7 @@ def test_each_model_that_answered_has_its_own_metrics(run: Run) -> None:
     assert run.tags == {
         "labeler.version": labeler.__version__,
         **{
-            f"labeler.labels.signature.relevance/{row.answered}": row.signature(labeler.__version__)
+            f"labeler.signature.relevance/{row.answered}": row.signature(labeler.__version__)
             for row in rows
         },
     }

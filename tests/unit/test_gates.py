@@ -155,9 +155,9 @@ def test_labels_that_lack_the_fields_are_noted_and_not_gated(check: Check) -> No
     (verdict,) = verdicts(two_profiles(), "claim_f1", at_least=0.2)
     assert verdict.passed
     found, noted = verdict.finding.split("; ")
-    assert found.startswith("mean 1.0000 (n 2, undefined 0, failed 0) by prompt:reference/v1@")
-    assert noted.startswith("not gated: 3 needs_reference by prompt:trace/v1@")
-    assert "|schema:label-trace/v1@" in noted
+    assert found.startswith("mean 1.0000 (n 2, undefined 0, failed 0) by prompt reference/v1@")
+    assert noted.startswith("not gated: 3 needs_reference by prompt trace/v1@")
+    assert ", schema label-trace/v1@" in noted
     assert "judge:" not in verdict.finding
     code, out, _ = check(two_profiles(), "--min", "claim_f1=0.2", "--min", "adherence=0.5")
     assert (code, [line[:6] for line in out.splitlines()[:4]]) == (0, ["passed"] * 4)
@@ -597,10 +597,10 @@ def test_every_judge_must_pass(check: Check) -> None:
     assert code == 1
     assert out.splitlines()[1:] == [
         (
-            "MISSED by 2.00: rubric_faithfulness 2.00, at least 4 asked for, by judge:fake/fake-2; "
+            "MISSED by 2.00: rubric_faithfulness 2.00, at least 4 asked for, by fake/fake-2; "
             "worst: s0"
         ),
-        "passed by 1: rubric_faithfulness 5.00, at least 4 asked for, by judge:fake/fake-1",
+        "passed by 1: rubric_faithfulness 5.00, at least 4 asked for, by fake/fake-1",
     ]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from labeler.calculators.tables import worst_records
+from labeler.calculators.tally import tally
 from labeler.labels.answers import PROFILES, GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord
-from labeler.report.views import outcome_text, print_outcome
+from labeler.report.views import outcome_text, print_outcome, record_view
 from labeler.sentences.example import key_sentences
 from support.labeled import (
     claims_output,
@@ -108,7 +109,7 @@ def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
-        (record(support={"a": ["0a"], "b": []}, response=3), "1 of 3 sentences supported, 1 with"),
+        (record(support={"a": ["0a"], "b": []}, response=3), "1 of 3 sentences supported, 1 not"),
         (listing_sources(record(support={"a": [], "b": ["0a"]})), "0 of 1 sentence supported"),
         (record(support={}, response=1), "no verdict"),
     ],
@@ -116,6 +117,8 @@ def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
 def test_the_heading_counts_sentences_as_metrics_do(made: LabelRecord, expected: str) -> None:
     """Lists of sources count nowhere, and a sentence without a verdict is not supported."""
     assert outcome_text(made).startswith(f"r1: {expected}")
+    sentences = [one for one in record_view(made)["response"] if "sources" not in one]
+    assert len(sentences) == len(tally(made).response)
     worst = worst_records([made])
     assert not worst or next(worst.lines()).startswith(f"r1: {expected}")
 

@@ -15,7 +15,7 @@ import labeler
 from labeler.api import write_labels
 from labeler.calculators.intervals import mean_interval
 from labeler.calculators.metrics_row import REPEATED, Identities, Identity
-from labeler.calculators.outcomes import Places
+from labeler.calculators.outcomes import RowTexts
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
@@ -305,14 +305,16 @@ def test_many_identities_are_told_apart() -> None:
     assert known.labeled(failed) == {Identity.of("r1", "judge", None).row}
 
 
-def test_origins_of_records_are_kept_in_runs() -> None:
-    """Lines one after the other, with gaps, of several files, of a store, and of a list."""
-    given = [*(f"a.jsonl:{n}" for n in (1, 2, 3, 7, 8)), *["store2"] * 3, "store2:4", "a.jsonl:4"]
-    given += [f"B: outcome {n}" for n in (1, 2, 2, 2, 3)]
-    places = Places()
-    for one in given:
-        places.append(one)
-    assert [places[n] for n in range(len(given))] == given
+def test_the_first_record_of_an_id_is_named_wherever_it_is() -> None:
+    """Lines of several files, stores whose names end in digits, and a list."""
+    given = [*(f"a.jsonl:{n}" for n in (1, 2, 7)), *["store2"] * 2, "a.jsonl:4", "at/007", "v0"]
+    given += ["B: outcome 1", "B: outcome 2", "20261129101112", "labels"]
+    for place, where in enumerate(given):
+        texts = RowTexts()
+        for n, one in enumerate(given):
+            texts.check(one, record(id=f"r{n}"))
+        with pytest.raises(UsageError, match=f" at {re.escape(where)}\\. An id"):
+            texts.check("there:9", with_question(record(id=f"r{place}"), "Why?"))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "with scores": ([[{"page_content": t}, 0.5] for t in PLAIN], PLAIN),
     "text in the metadata": ([{"page_content": "", "metadata": {"text": t}} for t in PLAIN], PLAIN),
-    "with titles": ([{"title": "Harbour", "text": QUAY}, {"text": OAK}], TITLED),
+    "with titles": ([{"heading": "Harbour", "text": QUAY}, {"text": OAK}], TITLED),
     "title in the text": ([{"title": "The quay", "text": QUAY}, {"text": OAK}], PLAIN),
     "chunk_text": ([{"chunk_id": "c1", "chunk_text": t} for t in PLAIN], PLAIN),
     "Chinese": ([{"标题": "Harbour", "内容": QUAY}, {"正文": OAK}], TITLED),

@@ -266,18 +266,13 @@ MEANT: dict[str, dict[str, Any]] = {
         "llm_answer": "D is E.",
         "llm_context": ["D is E."],
     },
-    "--map documents=snippets --map response=pred_answer --map reference=example_answer": {
-        "question": "Q?",
-        "snippets": [{"text": "D is E.", "answer": "E."}],
-        "example_answer": "Z.",
-        "pred_answer": "D is E.",
-    },
-    "--map documents=docs --map response=output --map reference=answer": {
+    "--map documents=docs --map response=pred_answer --map reference=answer": {
         "question": "Q?",
         "answer": "Z.",
-        "docs": [{"title": "T", "text": "D is E."}],
+        "docs": [{"title": "T", "text": "D is E.", "output": "E."}],
         "evidence": [],
-        "output": "D is E.",
+        "pred_answer": "D is E.",
+        "negative_passages": ["F"],
     },
     "--map question=query --map documents=hits --map 'response=choices[0]'": {
         "query": "Q?",

@@ -13,7 +13,7 @@ import pytest
 
 from labeler.calculators import Intervals, Ratio
 from labeler.calculators.agreement import score_coefficients, score_sums
-from labeler.calculators.measuring import split_collected
+from labeler.calculators.measuring import MeasuredOutcomes, split_collected
 from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.registry import Collected
 from labeler.calculators.summary import SummaryRow
@@ -44,10 +44,11 @@ def failed(id: str, *, trial: int = 0, read: bool = True) -> LabelFailure:  # no
     return LabelFailure(id=id, reason=reason, message="no", signature=signature)
 
 
-def summary(outcomes: Sequence[ScoreOutcome], **options: Any) -> list[SummaryRow]:
+def summary(
+    outcomes: Sequence[ScoreOutcome], by: str | None = None, intervals: Intervals | None = None
+) -> list[SummaryRow]:
     """The summaries of all metrics."""
-    scores = Scores(outcomes)
-    return scores.summaries(scores.metrics(), **options)
+    return MeasuredOutcomes(outcomes).summaries(by, intervals)[1]
 
 
 def rows_of(outcomes: Sequence[ScoreOutcome]) -> list[MetricsRow]:

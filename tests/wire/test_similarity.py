@@ -362,6 +362,11 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "an unknown embedder": (["--embedder", "word2vec"], "unknown embedder 'word2vec'"),
     "dimensions of lexical": (["--embedder", "lexical", "--dimensions", "8"], "only openai does"),
     "a price of lexical": (["--embedder", "lexical", "--embedding-price", "1"], "only openai does"),
+    "an address of lexical": (
+        ["--embedder", "lexical", "--embedder-url", "https://e.example/v1"],
+        "takes no --embedder-url; only openai does",
+    ),
+    "a model of another provider": (["--embedder", "ollama:nomic"], "its model as openai:nomic"),
     "a price that is none": (
         ["--embedder", "openai:e", "--embedding-price", "cheap"],
         "--embedding-price is in US dollars",

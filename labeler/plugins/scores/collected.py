@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 from labeler.calculators.metrics_row import MetricsRow, failed_row
 from labeler.calculators.registry import ALL, Metric
-from labeler.calculators.summary import SummaryRow, summarize
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.plugins.scores.metrics import Configuration, score_metrics
 
 if TYPE_CHECKING:
-    from labeler.calculators.intervals import Intervals
     from labeler.plugins.scores.agreement import Panel
 
 
 class Scores:
-    """Scores and failures to score; see :class:`labeler.calculators.metrics_row.Collected`.
+    """Scores and failures to score; see :class:`labeler.calculators.registry.Collected`.
 
     A score of several trials is their mean, undefined (``missing_samples``) if one is missing. An
     unreadable row fails by every criterion. A record that repeats has another row of the same
@@ -73,26 +71,6 @@ class Scores:
             for row in self._rows(name):
                 values = {id_: value for id_, value in row.metrics.items() if id_ in chosen}
                 yield replace(row, metrics=values)
-
-    def summaries(
-        self,
-        metrics: Sequence[Metric],
-        by: str | None = None,
-        intervals: Intervals | None = None,
-    ) -> list[SummaryRow]:
-        """Summarize these metrics per criterion, judge configuration and repeat.
-
-        Raises:
-            UsageError: no row has the metadata column ``by``.
-        """
-        found: dict[str, list[Metric]] = {}
-        for metric in metrics:
-            found.setdefault(metric.name, []).append(metric)
-        return [
-            row
-            for name, chosen in found.items()
-            for row in summarize([*self._rows(name)], chosen, by, intervals=intervals)
-        ]
 
     def show(self, metrics: Sequence[Metric], *, intervals: bool) -> None:
         """Print the agreement of raters by the criteria of metrics."""

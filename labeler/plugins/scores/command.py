@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,14 +24,12 @@ if TYPE_CHECKING:
 
 def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:
     """Score rows by rubrics or by criteria of your own."""
-    from labeler.judges.opening import open_judge, open_judges, price_of_run
+    from labeler.judges.opening import price_of_run
+    from labeler.labeling.starting import judges_of
     from labeler.plugins.scores.api import iter_scores
     from labeler.plugins.scores.collected import Scores
 
-    if given.judges is not None:
-        judges = open_judges(given.judges, given)
-    else:
-        judges = [open_judge(replace(given, judge=given.judge or "openai"), instead="")]
+    judges = judges_of(given, default="openai")
     check_label_target(rows, output)
     announce_grace("; press Ctrl-C again to drop them")
     methods, raters = Counter[str](), Scores() if len(judges) > 1 or given.repeat > 1 else None

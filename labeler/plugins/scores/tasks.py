@@ -27,7 +27,7 @@ from labeler.judges.prompting import (
     sentence_lines,
 )
 from labeler.judges.task import JudgeReply, Task, TaskKind
-from labeler.labeling.pipeline import choose_mode, first_tasks, submit_rows
+from labeler.labeling.pipeline import choose_mode, first_tasks, require_different, submit_rows
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import AnswerT, CheckedAnswer, Violation
@@ -352,7 +352,9 @@ def score_rows(
             are requested or cannot keep to the budget, or the rows cannot be read.
     """
     _require_judges(plans)
-    stream = run.read(rows, [one for plan in plans for one in plan])
+    every = [one for plan in plans for one in plan]
+    stream = run.read(rows, every)
+    require_different(stream.first, every)
     for plan in plans:
         first = _first_tasks(plan, stream.first)
         choose_mode(plan[0].judge, first, run.cache)
@@ -363,19 +365,11 @@ def score_rows(
 
 
 def _require_judges(plans: Sequence[Sequence[ScoreTasks]]) -> None:
-    """Check, before any spend, that there are judges, that they differ and that they score."""
+    """Check, before any spend, that there are judges, and that they score."""
     if not plans:
         raise UsageError("scores need a judge: none is given")
-    known = []
     for plan in plans:
         spec = plan[0].judge.spec
-        asked = spec.judge, spec.model, spec.sampling()
-        if asked in known:
-            raise UsageError(
-                f"judge {spec} is named twice: its scores would be the same ones; repeat has a "
-                "judge score again"
-            )
-        known.append(asked)
         provider = provider_of(spec.judge)
         if plan[0].logprobs and provider is not None and "logprobs" in provider.lacks:
             raise UsageError(

@@ -6,9 +6,9 @@ Annotations of options are evaluated, as in :mod:`labeler.data.options`.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
-from labeler.data.options import REPEATS, ExampleOptions, Option
+from labeler.data.options import MAIN, REPEATS, ExampleOptions, Option
 from labeler.extensions import importer
-from labeler.judges.options import JudgeOptions
+from labeler.judges.options import JudgeLike, JudgeOptions
 from labeler.labeling.options import Dollars, RunOptions
 
 if TYPE_CHECKING:
@@ -27,8 +27,13 @@ __getattr__ = importer(__name__, {"comparing": "iter_similarity"})
 class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     """Options of ``similarity``."""
 
+    PANEL: ClassVar = MAIN
     DOING: ClassVar = "writing questions"
 
+    judge: Annotated[
+        JudgeLike | None,
+        Option("PROVIDER:MODEL; embedded and replay cannot write questions.", takes=(object,)),
+    ] = None
     budget: Annotated[
         Dollars | None,
         Option("Maximum cost in US dollars, judge and embedder together.", takes=(object,)),
@@ -40,6 +45,20 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
         EmbedderLike,
         Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.", takes=(object,)),
     ] = "wordllama"
+    dimensions: Annotated[
+        int | None,
+        Option("Dimensions of openai embeddings; by default those of the model.", min=1),
+    ] = None
+    embedder_url: Annotated[
+        str | None,
+        Option(
+            "Address of the embedding server, its key in EMBEDDER_API_KEY; by default the judge's."
+        ),
+    ] = None
+    embedding_price: Annotated[
+        Dollars | None,
+        Option("US dollars per million tokens of text, such as 0.02.", takes=(object,)),
+    ] = None
     work: Annotated[
         "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)
     ] = None

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from labeler.cli import options
 from labeler.cli.label import RunReport, announce_grace, write_run
 from labeler.cli.options import check_label_target
 from labeler.cli.terminal import BUDGET_REACHED, SOME_FAILED, notify
-from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.plugins.similarity import SimilarityOptions
 from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge
-    from labeler.judges.pricing import Price
     from labeler.plugins.similarity.comparing import EmbeddingWork
     from labeler.plugins.similarity.embedders import Embedder
 
@@ -29,42 +24,24 @@ def similarity(
     *,
     given: SimilarityOptions,
     output: options.Output = "-",
-    dimensions: Annotated[
-        int | None,
-        typer.Option(min=1, help="Dimensions of openai embeddings; by default those of the model."),
-    ] = None,
-    embedder_url: Annotated[
-        str | None,
-        typer.Option(
-            help="Address of the embedding server, its key in EMBEDDER_API_KEY; by default "
-            "--base-url."
-        ),
-    ] = None,
-    embedding_price: Annotated[
-        str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")
-    ] = None,
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
-    from labeler.judges.opening import open_judge, price_of_run
+    from labeler.judges.opening import price_of_run
+    from labeler.labeling.starting import judges_of
     from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
-    from labeler.plugins.similarity.embedders import (
-        key_of_embedder,
-        open_embedder,
-        server_of_embedder,
-    )
+    from labeler.plugins.similarity.embedders import open_embedder
 
-    judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
+    [judge] = judges_of(given, default="openai")
     check_label_target(rows, output)
-    server = server_of_embedder(given, embedder_url)
-    price, key = _price(embedding_price), key_of_embedder(server, given)
-    embedder = open_embedder(given.embedder, server, dimensions=dimensions, price=price, key=key)
+    embedder = open_embedder(given)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
     with RunReport("writing questions", price_of_run([judge])) as progress:
-        changed = {"judge": judge, "embedder": embedder, "work": work}
-        changed |= {"progress": False, "on_event": progress}
+        opened = {"judge": judge, "embedder": embedder, "work": work}
+        opened |= dict.fromkeys(("dimensions", "embedder_url", "embedding_price"))
+        opened |= {"progress": False, "on_event": progress}
         write_run(
-            iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
+            iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | opened),
             output,
             progress,
             lambda: _counts(progress, judge),
@@ -79,18 +56,6 @@ def similarity(
     if counts.reasons["budget"] or (failed > counts.failed and work.spent.closed):
         return BUDGET_REACHED
     return SOME_FAILED if failed else 0
-
-
-def _price(embedding_price: str | None) -> Price | None:
-    from labeler.labeling.options import dollars
-    from labeler.plugins.similarity.embedders import flat_price
-
-    stated = dollars("--embedding-price", embedding_price)
-    if stated is None:
-        return None
-    if stated < 0:
-        raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
-    return flat_price(stated, f"--embedding-price {stated}")
 
 
 def _counts(progress: RunReport, judge: Judge) -> tuple[str, ...]:

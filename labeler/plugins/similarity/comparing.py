@@ -40,7 +40,6 @@ from labeler.plugins.similarity.embedders import (
     as_vector,
     cosine,
     open_embedder,
-    server_of_embedder,
 )
 from labeler.plugins.similarity.records import (
     ComparedQuestions,
@@ -190,7 +189,7 @@ def iter_similarity(
     opened = options.open(rows)
     [judge] = judges_of(options, default="openai")
     factory = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
-    embedder = open_embedder(options.embedder, server_of_embedder(options))
+    embedder = open_embedder(options)
     work = options.work or EmbeddingWork()
     with begin(options) as run:
         yield from _compared(run, opened, factory, embedder, work)

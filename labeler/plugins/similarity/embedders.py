@@ -35,12 +35,16 @@ from labeler.judges.options import (
     split_name,
 )
 from labeler.judges.pricing import Price, Rates
+from labeler.labeling.options import dollars
 from labeler.labels.record import ReplyFacts
 from labeler.plugins.similarity.records import MOST_DIMENSIONS, EmbedderSpec
 from labeler.version import install_command
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from labeler.labeling.options import Dollars
+    from labeler.plugins.similarity import SimilarityOptions
 
 Vector = tuple[float, ...]
 """Finite single-precision numbers."""
@@ -90,34 +94,25 @@ EMBEDDERS.add("openai", "labeler.plugins.similarity.openai_embedder:OpenAIEmbedd
 EMBEDDERS.add("wordllama", "labeler.plugins.similarity.embedders:WordLlamaEmbedder")
 
 
-def open_embedder(
-    embedder: str | Embedder,
-    server: ServerOptions,
-    *,
-    dimensions: int | None = None,
-    price: Price | None = None,
-    key: str | None = None,
-) -> Embedder:
-    """Return the embedder of a name, or the embedder itself.
-
-    Args:
-        embedder: such as ``lexical`` or ``openai:MODEL``.
-        server: how a hosted embedder is reached.
-        dimensions: of a hosted embedder's vectors; by default those of the model.
-        price: of a hosted embedder's tokens; by default from the price table.
-        key: of a hosted embedder's server; by default from the environment.
+def open_embedder(options: SimilarityOptions) -> Embedder:
+    """Return the embedder of options: the one with a name such as ``openai:MODEL``, or their own.
 
     Raises:
         UnknownName: no embedder has that name.
-        UsageError: a setting is missing, or given to another embedder; or the embedder needs a
-            package that is not installed.
+        UsageError: a setting is missing, out of range, or given to another embedder; or the
+            embedder needs a package that is not installed.
     """
+    embedder, price, url = options.embedder, options.embedding_price, options.embedder_url
+    own = {"--dimensions": options.dimensions, "--embedding-price": price, "--embedder-url": url}
+    stated = " or ".join(name for name, value in own.items() if value is not None)
     if not isinstance(embedder, str):
         if not isinstance(getattr(embedder, "spec", None), EmbedderSpec):
             raise UsageError(
                 "an embedder is a name, or an object with spec (an EmbedderSpec), price, embed and "
                 f"aclose; got {embedder!r:.40}"
             )
+        if stated:
+            raise UsageError(f"the embedder is made already: give {stated} to it")
         return embedder
     kind, _, model = embedder.partition(":")
     if kind != "openai":
@@ -126,10 +121,8 @@ def open_embedder(
                 f"no embedder {embedder}: name its model as openai:{model}, and the address of a "
                 "server that speaks OpenAI's API by --embedder-url"
             )
-        if dimensions is not None or price is not None:
-            raise UsageError(
-                f"embedder {embedder} takes no --dimensions or --embedding-price; only openai does"
-            )
+        if stated:
+            raise UsageError(f"embedder {embedder} takes no {stated}; only openai does")
         found: Embedder = EMBEDDERS[embedder]()
         return found
     if not model:
@@ -137,10 +130,22 @@ def open_embedder(
             "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
             "built in"
         )
+    server = server_of_embedder(options, url)
     hosted: Embedder = EMBEDDERS[kind](
-        model, api_key=key, dimensions=dimensions, price=price, **given(server, ServerOptions)
+        model,
+        api_key=key_of_embedder(server, options),
+        dimensions=options.dimensions,
+        price=None if price is None else _stated_price(price),
+        **given(server, ServerOptions),
     )
     return hosted
+
+
+def _stated_price(amount: Dollars) -> Price:
+    number = dollars("--embedding-price", amount) or Decimal(0)
+    if number < 0:
+        raise UsageError(f"--embedding-price must be 0 or more, got {number}")
+    return flat_price(number, f"--embedding-price {number}")
 
 
 KEY_VARIABLE = "EMBEDDER_API_KEY"

@@ -28,7 +28,7 @@ function summaryChips({ facts, view, edit, hidden }) {
     if (!edit) chips.push(overallChip(facts));
     const sentences = view.documents.flat().length;
     chips.push(
-      supportedChip(facts, view.response),
+      supportedChip(facts, view.response.filter(({ sources }) => !sources)),
       ["", `${facts.relevant.size} of ${grouped(sentences)} relevant`],
       ["", `${facts.utilized.size} utilized`],
     );
