@@ -167,8 +167,9 @@ def _label_here(
     if votes is not None:
         from labeler.calculators.rater_agreement import conclude_agreement, show_agreement
 
-        found = votes.agreement()
-        print_display(show_agreement(conclude_agreement(found, "The voters"), found), stderr=True)
+        found, named = votes.agreement(), ("vote 1", "vote 2")  # as the run has announced them
+        title = conclude_agreement(found, "The voters")
+        print_display(show_agreement(title, found, sides=named), stderr=True)
     if output is None:
         notify(f"labels are stored in {given.store}; -o FILE writes them to a file")
     measured.print_next(str(given.store))

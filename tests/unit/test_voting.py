@@ -284,7 +284,8 @@ def test_the_command_votes_and_tells_how_far_they_agree(
     )
     assert code == 0
     assert "3 labeled by the majority of embedded/lexical/1, 2 times each" in err
-    assert "supported" in err
+    assert "vote 2 of 2: embedded/lexical/1" in err
+    assert "vote 2: yes" in err
     assert kinds(list(labeler.api.read_labels(out))) == ["label"] * 3
     code, _, err = labeler_command("label", given, "--judges", "embedded,embedded")
     assert (code, "names 'embedded' twice" in err) == (2, True)

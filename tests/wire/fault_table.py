@@ -403,7 +403,6 @@ STATUSES = {
     **{status: Row(status, **_RETRIED, says="the server failed") for status in ("408", "409", "500",
                                                                              "503")},
     "425": Row(error(425), **_RETRIED, says="the server failed"),
-    "529": Row(error(529), **_RETRIED, says="the server failed"),
     "400, no JSON": Row(
         error(400, "json_validate_failed"), "malformed", 3, "the model wrote no valid JSON", (0, 0)
     ),

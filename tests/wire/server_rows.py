@@ -24,6 +24,7 @@ _LIMITED: dict[str, Any] = {
 _CUT_OFF: dict[str, Any] = {
     "outcome": "transport", "requests": 2, "waits": (0,), "says": "the server's answer is damaged",
 }  # fmt: skip
+_BUSY = "the server has more requests than it takes at once"
 _EMPTY, _FILTERED = "the account has no credit left", "the provider's filter blocked the request"
 _LONG, _KEY = "the record is too long for the model", "the API key was not accepted"
 
@@ -249,6 +250,18 @@ LIMITED = {
         "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
         "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
     }.items()
+} | {
+    f"{name}, busy": Row(fault.behave(), **_LIMITED | {"says": _BUSY})
+    for name, fault in {
+        "Anthropic": nested(529, "Overloaded", "overloaded_error"),
+        "Azure": nested(503, "The service is currently experiencing high demand.", "no_capacity"),
+        "Google": google(503, "The model is overloaded. Please try again later."),
+        "Groq": nested(498, "Flex tier capacity exceeded", "capacity_exceeded"),
+        "NVIDIA": Fault(503, {"detail": "Worker local total request limit reached"}),
+        "Ollama": flat(503, "server busy, please try again. maximum pending requests exceeded"),
+        "OpenAI": nested(503, "Slow down", "slow_down"),
+        "SGLang": nested(503, "The request queue is full."),
+    }.items()
 }  # fmt: skip
 
 _BLOCKED = "the provider's filter blocked the answer"
@@ -303,9 +316,6 @@ PASSING = {
         Fault(424, {"error": "Request failed during generation", "error_type": "generation"})
     ),
     "499": fails_for_a_while(google(499, "The operation was cancelled.")),
-    "Groq, no capacity": fails_for_a_while(
-        nested(498, "Flex tier capacity exceeded", "capacity_exceeded")
-    ),
     "LiteLLM, nothing healthy": fails_for_a_while(
         nested(400, "There are no healthy deployments for this model.")
     ),

@@ -32,11 +32,14 @@ from support.command import Command
 from support.watching import Watch
 from wire.clients import comes_true
 from wire.connections import Wire
-from wire.provider import Behavior, Call, Provider, Rates, answers, error
+from wire.dialects import nested
+from wire.provider import COMPLETIONS, Behavior, Call, Provider, Rates, answers, error
 from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file, rows, run, running
 
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
+SLOWER = "the server limits the rate: continuing with 8 requests"
+BUSY = nested(503, "The request queue is full.").behave()
 WAITS = "another run is labeling some of these rows: waiting for its labels"
 
 
@@ -110,6 +113,18 @@ def test_a_storm_of_rate_limits_loses_no_record(header: Any) -> None:
     assert set(provider.paid.values()) == {1}
 
 
+def test_a_server_that_takes_few_requests_at_once_is_sent_few() -> None:
+    """It says so with a status that others send while they are away."""
+
+    def script(_: Call) -> Behavior | None:
+        return BUSY if provider.in_flight > 4 else None
+
+    with Provider(script, latency=0.05) as provider:
+        outcomes = run(provider, rows(150), concurrency=16, judge={"sleep": asyncio.sleep})
+    assert reasons(outcomes) == ["label"] * 150
+    assert provider.routes[f"POST {COMPLETIONS}"] <= 240
+
+
 # Outages
 
 
@@ -123,9 +138,9 @@ def quick_breaker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quick_breaker")
 @pytest.mark.parametrize(
     ("kind", "concurrency", "calls"),
-    [("503", 16, 60), ("reset", 16, 60), ("html", 16, 60), ("503", 1, 8)],
+    [("503", 16, 60), ("reset", 16, 60), ("html", 16, 60), (BUSY, 16, 60), ("503", 1, 8)],
 )
-def test_an_outage_loses_no_record(kind: str, concurrency: int, calls: int) -> None:
+def test_an_outage_loses_no_record(kind: str | Behavior, concurrency: int, calls: int) -> None:
     """The run says once that it waits, and once that it goes on."""
     watch = Watch()
     with Provider(lambda call: kind if 20 <= call.number < 20 + calls else None) as provider:
@@ -135,7 +150,8 @@ def test_an_outage_loses_no_record(kind: str, concurrency: int, calls: int) -> N
     assert reasons(outcomes) == ["label"] * 60
     assert set(provider.paid.values()) == {1}
     assert len(provider.calls) == 60 + calls
-    assert [text.startswith((AWAY, BACK)) for text in watch.notices] == [True, True]
+    told = [text for text in watch.notices if not text.startswith(SLOWER)]
+    assert [text.startswith((AWAY, BACK)) for text in told] == [True, True]
 
 
 @pytest.mark.usefixtures("quick_breaker")

@@ -176,6 +176,7 @@ _RATE = (
     "the server is limiting the rate of requests",
     "run it again later, or lower the concurrency",
 )
+_BUSY = ("the server has more requests than it takes at once", _RATE[1])
 _STRICT = "try another --output-mode, such as tools, or a model that keeps to schemas"
 _LATER = "run again later; stored labels are kept"
 _DOWN = ("the server failed", _LATER)
@@ -264,6 +265,8 @@ RULES: tuple[Rule, ...] = (
     Rule("not_found", _P.RECORD, *_WRONG_ADDRESS, status={404, 405, 410}),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule("rate_limit", _P.RATE, *_RATE, status={429}),
+    Rule("rate_limit", _P.RATE, *_BUSY, status={498, 503}, marks=words.BUSY),
+    Rule("rate_limit", _P.RATE, *_BUSY, status={529}),
     Rule("transport", _P.RETRY, *_DOWN, status={408, 409, 421, 423, 424, 425, *range(498, 1000)}),
     # Any other status: possibly the fault of this record alone.
     Rule(

@@ -28,6 +28,12 @@ NO_BALANCE = any_of(
 )  # fmt: skip
 BURST = any_of("request too large")
 LIMITED = any_of("rate_limit_(exceeded|error)", "secondary rate limit", "call volume quota")
+BUSY = any_of(
+    "overloaded", "experiencing high", "slow.?down",  # Gemini, Azure, OpenAI
+    "(queue is|server) (full|busy)", "pending requests exceeded",  # SGLang, Ollama
+    "request limit reached", "capacity exceeded",  # NVIDIA, Groq
+)  # fmt: skip
+"""What servers write that take more requests again once fewer are under way."""
 TOO_LONG = any_of(
     "string_above_max_length", "context.?(length|size|window)", "input token count", "input length",
     "(prompt|input)( is too (long|large)|.{0,40} exceed.{0,30}(max|limit))",

@@ -41,6 +41,7 @@ _SHORT_PAUSE = 2.0
 """Longest server-named wait, in seconds, that never holds back other records. Servers round waits
 up to a second, in which the whole run could send much of its quota."""
 
+_TOO_MANY = 429
 BACK_OFF = wait_random_exponential(multiplier=1, max=LONGEST_PAUSE)
 """Full jitter, so that records that fail together do not return together."""
 
@@ -144,9 +145,11 @@ def report_failure(pace: Pace, sent: SentRequest, failed: AttemptFailed) -> Atte
     observed, policy = failed.observed, failed.rule.policy
     if observed.kind == "timeout":  # each attempt counts: a time-out takes long
         settle_end(pace, sent, failed)
-    if policy is RetryPolicy.RATE:
+    # A server that is busy takes some requests; one that takes none is away.
+    is_away = observed.status != _TOO_MANY and pace.outage.in_vain >= pace.level.limit
+    if policy is RetryPolicy.RATE and not is_away:
         sent.limited()
-    elif policy is RetryPolicy.RETRY and not failed.rule.of_model:
+    elif policy in RETRIED and not failed.rule.of_model:
         sent.failed(charged=failed.charged)
     elif sent.end is None:
         # A rejected request costs nothing; of an unread answer, the charge is unknown.
