@@ -334,19 +334,24 @@ class MetricSum:
     def of(cls, ratios: Iterable[Ratio]) -> Self:
         """Return the sum of a metric over some rows."""
         found = cls()
-        for row, ratio in enumerate(ratios):
-            found.add(ratio, row)
+        for ratio in ratios:
+            found.add(ratio)
         return found
 
-    def add(self, ratio: Ratio, row: int) -> None:
-        """Add the ratio of a row; ``row`` is the number of earlier rows of the group."""
-        if row > len(self._rows):
-            self._rows.extend(repeat(0, row - len(self._rows)))
+    def add(self, ratio: Ratio, row: int | None = None) -> None:
+        """Add the ratio of a row.
+
+        ``row`` is the number of earlier rows of the group; without it there is no interval over
+        groups of rows.
+        """
         parts = ratio.numerator, ratio.denominator, ratio.undefined, ratio.convention
         if (place := self._places.get(parts)) is None:
             place = self._place(ratio)
         self._counts[place] += 1
-        self._rows.append(place)
+        if row is not None:
+            if row > len(self._rows):
+                self._rows.extend(repeat(0, row - len(self._rows)))
+            self._rows.append(place)
 
     def extend(self, ratios: Sequence[Ratio | None], counts: Sequence[int]) -> list[int]:
         """Count rows that :meth:`place` adds, and return the place of each distinct ratio.

@@ -190,7 +190,7 @@ def summarize(
         UsageError: no row has the column, or none has that of the intervals.
     """
     column = intervals.group if intervals else None
-    groups = GroupedSums(metrics)
+    groups = GroupedSums(metrics, by_row=intervals is not None)
     failures: dict[int, tuple[GroupKey, MetricsRow]] = {}
     known = Identities()
     if isinstance(rows, CountedRows):
@@ -266,16 +266,17 @@ class GroupedSums(dict[GroupKey, "GroupSums"]):
 
     Args:
         metrics: the metrics.
+        by_row: True to keep the ratio of each row, for intervals over groups of rows.
     """
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(self, metrics: Sequence[Metric], *, by_row: bool) -> None:
         super().__init__()
-        self._metrics = metrics
+        self._metrics, self._by_row = metrics, by_row
         self.columns: set[str] = set()
         """Names of the metadata columns that rows have."""
 
     def __missing__(self, key: GroupKey) -> GroupSums:
-        return self.setdefault(key, GroupSums(self._metrics))
+        return self.setdefault(key, GroupSums(self._metrics, by_row=self._by_row))
 
     def rows(
         self, by: str | None, intervals: Intervals | None, present: Callable[[set[int]], set[int]]
@@ -365,9 +366,10 @@ def observations(
 
 
 class GroupSums:
-    """Running sums of every metric over one group of rows."""
+    """Running sums of every metric over one group of rows; see :class:`GroupedSums`."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(self, metrics: Sequence[Metric], *, by_row: bool) -> None:
+        self._by_row = by_row
         self.unsigned: dict[str, str] = {}
         """Reason of rows that failed without a signature, by id, in order of appearance; each
         counts once even if several runs over the same rows share a file."""
@@ -389,7 +391,7 @@ class GroupSums:
     def add(self, row: MetricsRow, column: str | None) -> None:
         """Add the row of a label; ``column`` names observations, by default questions do."""
         self.measured.update(row.metrics)
-        before = len(self.questions)
+        before = len(self.questions) if self._by_row else None
         for name, ratio in row.metrics.items():
             if sums := self.of.get(name):
                 sums.add(ratio, before)
