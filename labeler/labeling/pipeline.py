@@ -98,10 +98,10 @@ def require_different(rows: Iterable[Row], factories: Sequence[TaskFactory]) -> 
         UsageError: two of them would ask the same judge the same, as a judge that is named twice.
     """
     known = set[str]()
-    for row in rows:
-        for factory in factories if isinstance(row.content, Example) else ():
+    for example in (row.content for row in rows if isinstance(row.content, Example)):
+        for factory in factories:
             with suppress(BadRow):  # the row may lack what some of them need
-                task = factory.task(row.content)
+                task = factory.task(example)
                 if task.key in known:
                     raise UsageError(
                         f"judge {task.signature.judge}/{task.signature.model} is named twice, and "
