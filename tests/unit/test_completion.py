@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labeler.calculators import select_metrics
@@ -15,6 +16,7 @@ from labeler.calculators.registry import HEADLINES, headline_metrics
 from labeler.judges.openai.address import MaskedBytes, remember_key
 from labeler.judges.openai.attempts import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.judges.openai.completion import counts_of, parse_completion, read_completion
+from labeler.judges.openai.reading import json_of
 from labeler.judges.task import Token
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import LONGEST_TEXT, Violation
@@ -88,12 +90,21 @@ def test_a_completion_of_any_shape_is_read(place: tuple[str | int, ...], value: 
         assert read.usage is not None
 
 
-@given(st.lists(VALUES, max_size=4))
-def test_a_stream_of_any_pieces_is_read(deltas: list[object]) -> None:
-    """Whatever stands where a piece of a message or of a call belongs."""
-    lines = (json.dumps({"choices": [{"index": 0, "delta": delta}]}) for delta in deltas)
+@example([{"message": "x"}, {"delta": {"content": "a"}}])
+@given(st.lists(st.dictionaries(st.sampled_from(["delta", "message"]), VALUES), max_size=4))
+def test_a_stream_of_any_pieces_is_read(pieces: list[dict[str, object]]) -> None:
+    """Whatever stands where a message, or a piece of one or of a call, belongs."""
+    lines = (json.dumps({"choices": [{"index": 0, **piece}]}) for piece in pieces)
     body = "".join(f"data: {line}\n\n" for line in lines)
     assert isinstance(parse_completion(body.encode()).content, str)
+
+
+def test_a_stream_of_many_pieces_takes_no_longer_than_its_text() -> None:
+    """A hostile server cannot stop all other requests by it."""
+    piece = {"choices": [{"index": 0, "delta": {"content": "x" * 300}}]}
+    started = time.process_time()
+    assert json_of(f"data: {json.dumps(piece)}\n\n".encode() * 20_000)
+    assert time.process_time() - started < 4
 
 
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]

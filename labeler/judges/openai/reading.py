@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -165,10 +166,18 @@ def _streamed(text: str) -> dict[str, Any]:
         for part in parts:
             if isinstance(part, dict):
                 _add(choice["message"], part.pop("delta", None))
+                part["message"] = object_of(part.get("message")) or choice["message"]
                 choice |= {name: value for name, value in part.items() if value is not None}
     if not is_done:
         choice.setdefault("finish_reason", ENDLESS)
-    return {**whole, "choices": [choice]}
+    return {**whole, "choices": [choice | {"message": _joined(choice["message"])}]}
+
+
+def _joined(part: Any) -> Any:  # noqa: ANN401 - of a message
+    """Return a part of a message with its texts joined."""
+    if isinstance(part, dict):
+        return {name: _joined(one) for name, one in part.items()}
+    return part.getvalue() if isinstance(part, StringIO) else part
 
 
 def _add(message: dict[str, Any], delta: object) -> None:
@@ -179,9 +188,15 @@ def _add(message: dict[str, Any], delta: object) -> None:
                 [value] if name == "function_call" else [at(v, "function") for v in list_of(value)]
             )
             for call in calls:
-                _add(message.setdefault("function_call", {}), call)
-        elif isinstance(value, str) and isinstance(message.get(name, ""), str):
-            message[name] = message.get(name, "") + value
+                if not isinstance(message.get("function_call"), dict):
+                    message["function_call"] = {}
+                _add(message["function_call"], call)
+        elif isinstance(value, str):
+            known = message.get(name)
+            if not isinstance(known, StringIO):
+                message[name] = StringIO()
+                message[name].write(text_of(known))
+            message[name].write(value)
         elif value is not None:
             message[name] = value
 
