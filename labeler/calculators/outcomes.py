@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from labeler.calculators.metrics_row import (
-    QUESTION,
-    DigestMap,
-    Measurer,
-    MetricsRow,
-    row_digest,
-)
+from labeler.calculators.metrics_row import QUESTION, DigestMap, Measurer, MetricsRow, row_digest
 from labeler.calculators.registry import LABEL, Metric
 from labeler.calculators.tally import COMPARED, other_texts
 from labeler.catalog import named_keywords

@@ -13,13 +13,7 @@ from labeler.calculators import Metric, MetricsRow, SummaryRow
 from labeler.calculators.ratio import Ratio, counts_in_gates
 from labeler.calculators.registry import name_with_id
 from labeler.calculators.summary import group_key, group_names
-from labeler.comparing.gates import (
-    IN_BASE,
-    Excess,
-    Gate,
-    GateSettings,
-    definitions_with_values,
-)
+from labeler.comparing.gates import IN_BASE, Excess, Gate, GateSettings, definitions_with_values
 from labeler.sentences.display import (
     Brief,
     Display,

@@ -17,12 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labeler.catalog import near, snake_case
-from labeler.data.documents import (
-    documents_in,
-    empty_remedy,
-    flat,
-    with_unused,
-)
+from labeler.data.documents import documents_in, empty_remedy, flat, with_unused
 from labeler.data.inputs_outputs import fields_of_turns
 from labeler.data.parsing import REQUIRED, joined_id, said, with_metadata
 from labeler.data.written_values import Unreadable, is_missing, written_or_same, written_value

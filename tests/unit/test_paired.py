@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from labeler.calculators.intervals import Interval
-from labeler.calculators.significance import (
-    Undefined,
-    holm,
-    paired_interval,
-    paired_test,
-)
+from labeler.calculators.significance import Undefined, holm, paired_interval, paired_test
 from labeler.errors import UsageError
 
 

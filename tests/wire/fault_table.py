@@ -19,16 +19,7 @@ from typing import Any, NamedTuple
 from wire.behaviors import Behavior, body, changes, error, says
 from wire.calls import Call
 from wire.connections import Connection, Wire
-from wire.damaged import (
-    body_of,
-    chunked,
-    event_stream,
-    in_message,
-    packed,
-    sent,
-    stated,
-    whole,
-)
+from wire.damaged import body_of, chunked, event_stream, in_message, packed, sent, stated, whole
 from wire.runs import KEY
 
 LIMIT = 440_000
