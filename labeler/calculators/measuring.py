@@ -8,11 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeler.calculators.metrics_row import (
-    DistinctRows,
-    MetricsRow,
-    MetricsTable,
-)
+from labeler.calculators.metrics_row import DistinctRows, MetricsRow, MetricsTable
 from labeler.calculators.outcomes import as_outcomes, measure_outcomes, numbers_of, with_kinds
 from labeler.calculators.registry import (
     ALL,
@@ -189,9 +185,10 @@ def metrics(
             each metric once, in its default definition, if the row's profile has its fields.
 
     Returns:
-        One row an outcome, in their order; each metric is a :class:`~labeler.calculators.Ratio`.
-        Labels that repeat an id and label key, failures that repeat an id and signature, and
-        failures of rows that have a label by that signature have no row.
+        One row an outcome, in their order, then those measured together, such as the trials of a
+        score; each metric is a :class:`~labeler.calculators.Ratio`. Labels that repeat an id and
+        label key, failures that repeat an id and signature, and failures of rows that have a label
+        by that signature have no row.
 
     Example:
         >>> row = labeler.metrics(labels)["pilot-boat-half"]

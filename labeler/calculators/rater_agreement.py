@@ -20,12 +20,7 @@ from labeler.calculators.agreement import (
 )
 from labeler.calculators.intervals import Interval, question_groups
 from labeler.calculators.metrics_row import question_digest
-from labeler.calculators.registry import (
-    FIELD_WORDS,
-    METRICS,
-    OF_WHOLE_ANSWERS,
-    plain_name,
-)
+from labeler.calculators.registry import FIELD_WORDS, METRICS, OF_WHOLE_ANSWERS, plain_name
 from labeler.calculators.summary import observations
 from labeler.calculators.tally import claiming_keys
 from labeler.labels.answers import judged_sentences

@@ -14,12 +14,7 @@ from labeler.calculators.measuring import MeasuredOutcomes
 from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import checked_outcomes, numbers_of
 from labeler.calculators.registry import ALL, LABEL
-from labeler.calculators.summary_text import (
-    View,
-    alias_note,
-    conclusions,
-    summary_sections,
-)
+from labeler.calculators.summary_text import View, alias_note, conclusions, summary_sections
 from labeler.calculators.tables import WorstIds
 from labeler.cli.options import (
     By,

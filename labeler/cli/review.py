@@ -94,15 +94,15 @@ def review(
     if plan is not None:
         own = {"doubt": doubt, "sample": sample, "blind": blind, "corrections": corrections}
         if others := [f"--{name}" for name, value in own.items() if value]:
-            raise UsageError(f"--plan goes without {', '.join(others)}: it has its own sentences")
+            raise UsageError(
+                f"--plan cannot be combined with {', '.join(others)}: it has its own sentences"
+            )
         reading = _reading(plan, answers, _name(annotator), labels)
         code = _serve(reading, port, open_browser=open_browser)
         _conclude_reading(reading, labels)
         raise typer.Exit(code)
     if answers is not None:
-        raise UsageError(
-            f"--answers {answers} goes with the plan that they answer: --plan PLAN.csv"
-        )
+        raise UsageError(f"--answers {answers} needs the plan that they answer: --plan PLAN.csv")
     if corrections is None and labels == "-":
         raise UsageError("labels from standard input: name the corrections file (--corrections)")
     settings = ReviewSettings(

@@ -249,16 +249,15 @@ def only_preset(row: Mapping[str, Any], where: str, own: Columns) -> tuple[str, 
             reason=AMBIGUOUS,
         )
     read = fitting[most]["response"]
-    texts = {name: value for name, value in row.items() if isinstance(value, str)}
-    clearer = mappings(texts).get("response", read)
-    maybe_right = meaning_of(read) == ("response", _MAYBE_RIGHT) and "response" not in own.named
-    if maybe_right and clearer != read and clearer in texts:
-        other, right = shlex.quote(f"response={clearer}"), shlex.quote(f"reference={read}")
-        raise BadRow(
-            f"{where} has {read!r}, which may be the right answer, and {clearer!r}: pass --map "
-            f"{other} --map {right} or --map {shlex.quote(f'response={read}')}",
-            reason=AMBIGUOUS,
-        )
+    if "response" not in own.named and meaning_of(read) == ("response", _MAYBE_RIGHT):
+        texts = {name: value for name, value in row.items() if isinstance(value, str)}
+        if (clearer := mappings(texts).get("response", read)) != read and clearer in texts:
+            other, right = shlex.quote(f"response={clearer}"), shlex.quote(f"reference={read}")
+            raise BadRow(
+                f"{where} has {read!r}, which may be the right answer, and {clearer!r}: pass --map "
+                f"{other} --map {right} or --map {shlex.quote(f'response={read}')}",
+                reason=AMBIGUOUS,
+            )
     return most, columns[most]
 
 
@@ -322,7 +321,7 @@ _OF_MODEL = frozenset(_NOUNS["response"][:_MAYBE_RIGHT]) | {
 _FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
 """Words that make documents of results and references."""
 _OTHERS = frozenset({"negative", "incorrect", "wrong", "tool"})
-"""Words of what is none of the fields."""
+"""Words of columns that are not read, such as wrong answers."""
 _GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
 """Last words that say nothing of the meaning."""
 _NUMBERED = re.compile(

@@ -102,7 +102,7 @@ def written_or_same(value: object) -> object:
 def is_printed(text: str) -> bool:
     """Return True for the text of a list or an object, perhaps in a block of code or unreadable.
 
-    Of a node, LlamaIndex prints the begin. Python prints bytes, too.
+    LlamaIndex prints the begin of a node. Python prints bytes, too.
     """
     fenced = _FENCED.fullmatch(text)
     text = fenced[1] if fenced else text

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -65,6 +65,7 @@ class AnchorCheck(Displayed):
         noise: verdicts of any kind that differ between the two answers of the first check.
         failed: ids of the records that the judge gave no label this time.
         models: the models that were asked; one, unless another judge was asked this time.
+        requests: requests of this check; ``None`` if it is read from its file.
     """
 
     look: int
@@ -72,6 +73,7 @@ class AnchorCheck(Displayed):
     noise: int
     failed: tuple[str, ...]
     models: tuple[str, ...] = ()
+    requests: int | None = field(default=None, compare=False)
 
     @property
     def changed(self) -> bool:
@@ -89,6 +91,8 @@ class AnchorCheck(Displayed):
             counts = ((one.differing, one.verdicts) for one in self.changes.values())
             parts = ["{} of {} verdicts".format(*map(sum, zip(*counts, strict=True)))]
         lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
+        if self.requests == 0:  # perhaps the file is a copy from before a check
+            lost += " Nothing was asked: the store had all answers."
         return (
             f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
             f"it differed in {self.noise}.{lost}"
@@ -193,7 +197,7 @@ class Anchors(Displayed):
                 )
             self.rounds.append(found)
             self._save()
-        return self.result()
+        return replace(self.result(), requests=ask.requests)
 
     def _require_same(self, asked: Signature, *, unknown: Iterable[str] = ()) -> None:
         """Require that nothing but the judge can have changed, as far as it is known."""

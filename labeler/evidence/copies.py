@@ -352,10 +352,13 @@ class Asking:
 
     Args:
         budget: US dollars for all runs together, if they are limited.
+
+    Attributes:
+        requests: requests sent so far.
     """
 
     def __init__(self, budget: Any = None) -> None:  # noqa: ANN401 - checked here
-        self._left = dollars("--budget", budget)
+        self._left, self.requests = dollars("--budget", budget), 0
 
     def __call__(
         self, rows: Sequence[Example], options: Mapping[str, Any], *, are_copies: bool = True
@@ -373,7 +376,8 @@ class Asking:
         if not rows:
             return []
         labels = labeler.label(rows, **options)
+        cost = labels.cost
+        self.requests += cost.requests
         if self._left is not None:
-            cost = labels.cost
             self._left = _LEAST if cost.unmetered else self._left - Decimal(cost.dollars or 0)
         return list(labels)

@@ -170,7 +170,7 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     """
     metric = plan.units.metric
     if not is_corrections_file(path):
-        if Path(path).suffix not in {".csv", ".tsv", ".txt", ""}:
+        if Path(path).suffix.lower() not in {".csv", ".tsv", ".txt", ""}:
             raise UsageError(
                 f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
                 "which 'labeler corrections import' makes of Label Studio's export"

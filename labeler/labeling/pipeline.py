@@ -97,21 +97,20 @@ def require_different(rows: Iterable[Row], factories: Sequence[TaskFactory]) -> 
     Raises:
         UsageError: two of them would ask the same judge the same, as a judge that is named twice.
     """
-    for row in rows:
-        if isinstance(row.content, Example):
-            with suppress(BadRow):
-                tasks = [factory.task(row.content) for factory in factories]
-                break
-    else:
-        return
     known = set[str]()
-    for task in tasks:
-        if task.key in known:
-            raise UsageError(
-                f"judge {task.signature.judge}/{task.signature.model} is named twice, and would "
-                "give one answer twice; have it answer several times by repeating it (repeat)"
-            )
-        known.add(task.key)
+    for example in (row.content for row in rows if isinstance(row.content, Example)):
+        for factory in factories:
+            with suppress(BadRow):  # the row may lack what some of them need
+                task = factory.task(example)
+                if task.key in known:
+                    raise UsageError(
+                        f"judge {task.signature.judge}/{task.signature.model} is named twice, and "
+                        "would give one answer twice; have it answer several times by repeating it "
+                        "(repeat)"
+                    )
+                known.add(task.key)
+        if known:
+            return
 
 
 def blind_relevance(run: Run, factories: Sequence[TaskFactory]) -> BlindRelevance | None:

@@ -12,12 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from labeler.judges.openai.completion import (
-    Completion,
-    read_completion,
-    unfinished,
-    unreadable,
-)
+from labeler.judges.openai.completion import Completion, read_completion, unfinished, unreadable
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.reading import at, json_of, list_of, text_of, verbatim
 from labeler.judges.openai.request import Form, Request, schema_name

@@ -3,7 +3,7 @@
 Any page that a browser has open can send requests to this machine. A request is therefore answered
 only if it names this server by its own address (a rebound DNS name is rejected), comes from the
 page that this server sent, and, except for the page itself, carries the token of the printed
-address. Messages are parsed strictly: anything unexpected is rejected.
+address. Messages are parsed strictly: an unknown name or a value of another type is rejected.
 """
 
 from __future__ import annotations

@@ -53,11 +53,7 @@ class PlanReading:
     """
 
     def __init__(
-        self,
-        plan: str | Path,
-        outcomes: Iterable[AnyOutcome],
-        answers: str | Path,
-        annotator: str,
+        self, plan: str | Path, outcomes: Iterable[AnyOutcome], answers: str | Path, annotator: str
     ) -> None:
         self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
         self._units = units = read_header(plan).units(plan, outcomes)

@@ -121,9 +121,9 @@ _OF_SEVERAL = {word for word, value in _SMALL.items() if value in _TWO_DIGITS}.u
 )
 """Words that show a number of several words."""
 _SMALL_WORD, _LARGE_WORD = rf"(?:{'|'.join(_SMALL)})\b", rf"(?:{'|'.join(_LARGE)})(?:th)?\b"
-_IN_WORDS = re.compile(
+_IN_WORDS = re.compile(  # bounded: "hundred" repeated without end is too long to be printed
     rf"\b(?:{_SMALL_WORD}|a(?=[\s-]+{_LARGE_WORD}))"
-    rf"(?:[\s-]+(?:{_SMALL_WORD}|{_LARGE_WORD}(?:\s+and(?=\s+{_SMALL_WORD}))?))+",
+    rf"(?:[\s-]+(?:{_SMALL_WORD}|{_LARGE_WORD}(?:\s+and(?=\s+{_SMALL_WORD}))?)){{1,30}}",
     re.IGNORECASE,
 )
 _HAN_DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}

@@ -485,14 +485,12 @@ def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -
     plan, answers = tmp_path / "plan.csv", tmp_path / "answers.csv"
     hostile = [one for one in PAYLOADS if one.strip()][:2]
     read = [record(id=text, documents=[[text]]) for text in hostile]
-    goal = {
-        "goal": {"metric": "relevance", "within": 0.1},
-        "labels": Units(read, "relevance").digest(),
-    }
+    goal = {"metric": "relevance", "within": 0.1}
+    header = json.dumps({"goal": goal, "labels": Units(read, "relevance").digest()})
     with plan.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["plan", "id", "sentence"])
-        writer.writerows([json.dumps(goal), text, "0a"] for text in hostile)
+        writer.writerows([header, text, "0a"] for text in hostile)
     with served(PlanReading(plan, read, answers, "ann")) as address:
         page = visits.open(str(address), own=f"http://127.0.0.1:{address.port}/")
         expect(page.locator(".read")).to_have_text(visible(hostile[0]))

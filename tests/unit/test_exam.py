@@ -426,6 +426,17 @@ def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:
     assert again.check(judge=noisy(seed=3), store=labeler.MemoryStore()).look == 2
 
 
+def test_a_check_that_asks_nothing_says_so(tmp_path: Path) -> None:
+    """An older copy of the file, whose next answers the store has."""
+    asked, path = {"judge": noisy(), "store": labeler.MemoryStore()}, tmp_path / "anchors.jsonl"
+    labels_of(noisy(), 20).anchors(n=10).save(path)
+    older, said = path.read_bytes(), list[str]()
+    for _ in range(2):
+        path.write_bytes(older)
+        said.append(Anchors.load(path).check(**asked).sentence)
+    assert ["Nothing was asked" in one for one in said] == [False, True]
+
+
 def test_interrupted_check_asks_under_the_same_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,6 +201,6 @@ def test_a_plan_is_read_with_its_own_labels_only(
     code, _, err = labeler_command("review", "labels.jsonl", *plan)
     assert (code, "nothing was answered, and no file written" in err) == (0, True)
     code, _, err = labeler_command("review", "labels.jsonl", *plan, "--blind", "--sample", 5)
-    assert (code, "--plan goes without --sample, --blind" in err) == (2, True)
+    assert (code, "--plan cannot be combined with --sample, --blind" in err) == (2, True)
     code, _, err = labeler_command("review", "others.jsonl", *plan)
     assert (code, "made of other labels" in err) == (2, True)

@@ -364,15 +364,8 @@ def test_the_pieces_of_a_cited_answer_are_its_sentences() -> None:
         (row,) = open_rows([{"question": "Q?", "documents": ["D."], "response": parts}])
         assert isinstance(row.content, Example)
         assert row.content.response == f"{''.join(texts[:3])}\n{texts[3]}"
-    (row,) = open_rows(
-        [
-            {
-                "question": "Q?",
-                "documents": [],
-                "response": [{"text": one, "citations": [0]} for one in ("One.", "Two.")],
-            }
-        ]
-    )
+    cited = [{"text": one, "citations": [0]} for one in ("One.", "Two.")]
+    (row,) = open_rows([{"question": "Q?", "documents": [], "response": cited}])
     assert getattr(row.content, "response", None) == "One.\nTwo."
     parts = [{"title": "T", "sentences": ["One. ", "Two.", "Three."]}]
     (row,) = open_rows([{"question": "Q?", "documents": parts, "response": "R."}])

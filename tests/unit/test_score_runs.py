@@ -254,9 +254,10 @@ def test_all_judges_are_closed_if_one_ends_the_run() -> None:
     ids=["none", "twice"],
 )
 def test_judges_that_make_no_panel_are_refused(judges: list[CountingJudge], message: str) -> None:
-    """A judge agrees with itself by the store."""
+    """A judge agrees with itself by the store; rows may lack what another criterion needs."""
+    asked: list[str | Path | Criterion] = [criterion(), criterion(name="b", shows=("reference",))]
     with pytest.raises(UsageError, match=message):
-        scored(judges)
+        scored(judges, asked, [{**ROW, "reference": None}])
     assert all(not judge.asked for judge in judges)
 
 

@@ -9,6 +9,7 @@ import json
 import logging
 import socket
 import sys
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -522,6 +523,13 @@ class Compressed(LentResponse):
     _closed = True
 
 
+def read(pieces: Callable[[int], AsyncIterator[bytes]]) -> bytes:
+    """The body of a response of such pieces."""
+    response = object.__new__(Compressed)
+    response.content = SimpleNamespace(iter_chunked=pieces)  # type: ignore[assignment]
+    return asyncio.run(response.read())
+
+
 @pytest.mark.usefixtures("_small")
 def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
     """A compressed one as well: the rest of the stream is neither read nor decoded."""
@@ -534,14 +542,24 @@ def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
             taken += 1 << 10
             yield body[start : start + (1 << 10)]
 
-    async def get() -> None:
-        response = object.__new__(Compressed)
-        response.content = SimpleNamespace(iter_chunked=pieces)  # type: ignore[assignment]
-        with pytest.raises(OversizedBody):
-            await response.read()
-
-    asyncio.run(get())
+    with pytest.raises(OversizedBody):
+        read(pieces)
     assert taken <= 2 << 10
+
+
+def test_bytes_after_an_encoding_are_not_kept() -> None:
+    """However many there are: a hostile server may send them without end."""
+
+    async def pieces(size: int) -> AsyncIterator[bytes]:
+        yield gzip.compress(b'{"a": 1}')
+        for _ in range(256):
+            yield b"x" * size
+
+    tracemalloc.start()
+    assert read(pieces) == b'{"a": 1}'
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 20
 
 
 COMPRESSED = {

@@ -29,13 +29,7 @@ from labeler.judges.decisions.questions import (
 )
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import AttemptLog, cut_prompt
-from labeler.judges.openai.completion import (
-    Completion,
-    counts_of,
-    fact_of,
-    opened,
-    unreadable,
-)
+from labeler.judges.openai.completion import Completion, counts_of, fact_of, opened, unreadable
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError, find_rule
 from labeler.judges.openai.judge import HostedJudge
 from labeler.judges.openai.reading import at, json_of, list_of, parse_object

@@ -271,7 +271,7 @@ def counts_of(found: object, *, is_empty: bool = False) -> tuple[Usage | None, i
     if not prompt:
         return None, 0
     read = prompt + sum(apart) + (cached + written if cached + written > prompt else 0)
-    if not count_of(found.get(_COUNTERS[0][0])):
+    if not count_of(found.get("prompt_tokens")):
         prompt, cached, written = read, cached or apart[0], written or apart[1]
     answer = max(answer + count_of(found.get("thoughtsTokenCount")), total - read)
     if not (answer or is_empty):

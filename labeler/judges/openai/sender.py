@@ -249,6 +249,8 @@ class LentResponse(ClientResponse):
                 yield piece
                 continue
             for start in range(0, len(piece), _SLICE):
+                if unpacker.eof:  # it would keep all that follows
+                    break
                 try:
                     yield unpacker.decompress(piece[start : start + _SLICE])
                 except zlib.error as error:

@@ -16,13 +16,7 @@ from typing import Any
 from openai import AsyncOpenAI, omit
 from pydantic import ValidationError
 
-from labeler.errors import (
-    FatalJudgeError,
-    JudgeError,
-    UsageError,
-    describe_faults,
-    number_in,
-)
+from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults, number_in
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.limits import Size
 from labeler.judges.openai.attempts import most_tokens

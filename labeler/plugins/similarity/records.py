@@ -110,13 +110,9 @@ class QuestionsRecord(Record[QuestionsAnswer]):
         """Yield the judge's answer, and the similarity of each question to the row's own."""
         yield from super().shown()
         if found := self.similarity:
-            yield (
-                f"question, and the cosines by {found.embedder}",
-                [
-                    self.example.question,
-                    *(number(cosine, ".4f") for cosine in found.cosines),
-                ],
-            )
+            cosines = [number(cosine, ".4f") for cosine in found.cosines]
+            heading = f"question, and the cosines by {found.embedder}"
+            yield heading, [self.example.question, *cosines]
 
     def compute_key(self) -> str:
         """Compute the key from the response and the signature."""
