@@ -217,7 +217,7 @@ class OpenAIEmbedder:
             return _vectors_of(answer.get("data"), len(texts), self.spec.dimensions)
         except ValueError as error:
             fault = str(error)
-        raise AttemptFailed(ObservedError("not_json"), fault)
+        raise AttemptFailed(ObservedError("garbled"), fault)  # paid for: asked once more
 
     def _size(self, texts: list[str]) -> Size:
         tokens = sum(map(self._counter.count, texts))
