@@ -107,6 +107,14 @@ def test_a_stream_of_many_pieces_takes_no_longer_than_its_text() -> None:
     assert time.process_time() - started < 4
 
 
+def test_the_words_of_an_error_have_a_limit() -> None:
+    """Many patterns are looked for in them."""
+    body = json.dumps({"error": {"message": "model " * 100_000}}).encode()
+    error = parse_completion(body).error
+    assert error is not None
+    assert len(error.message) <= 100_000
+
+
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 

@@ -25,7 +25,8 @@ _MINIMAX: Mapping[float, int] = {
     1002: 429, 1004: 401, 1008: 402, 1026: 400, 1027: 400, 1039: 429, 2013: 400, 2049: 401,
 }  # fmt: skip
 """HTTP statuses of the codes that MiniMax states in a 200."""
-_LONGEST_MESSAGE = 1000
+_LONGEST_MESSAGE, _MOST_WORDS = 1000, 100_000
+"""Characters of a value that is no text, and of a text: each rule searches all of it."""
 _AGAIN_IN = re.compile(
     r"(?:(?:try again|retry) (?:in|after)|please wait) ([\d.hms]++)(?![-:/]| ?(?:min|hour|day))",
     re.IGNORECASE | re.ASCII,
@@ -76,7 +77,7 @@ def stated_error(
     fields = next(filter(None, inner), None) or object_of(body)
     if status is None:
         status = status_in(fields) or _UNKNOWN_STATUS
-    words = next(filter(None, (text_of(fields.get(name)) for name in _WORDS)), "")
+    words = next(filter(None, (text_of(fields.get(name)) for name in _WORDS)), "")[:_MOST_WORDS]
     raw = at(fields, "metadata", "raw")  # the words of OpenRouter's provider
     words += f" {raw}"[:_LONGEST_MESSAGE] if raw else ""
     return ObservedError(
