@@ -26,7 +26,7 @@ _MINIMAX: Mapping[float, int] = {
 }  # fmt: skip
 """HTTP statuses of the codes that MiniMax states in a 200."""
 _LONGEST_MESSAGE, _MOST_WORDS = 1000, 100_000
-"""Characters of a value that is no text, and of a text: each rule searches all of it."""
+"""Characters of a value in place of a text, and of a text: each rule searches all of it."""
 _AGAIN_IN = re.compile(
     r"(?:(?:try again|retry) (?:in|after)|please wait) ([\d.hms]++)(?![-:/]| ?(?:min|hour|day))",
     re.IGNORECASE | re.ASCII,
