@@ -154,12 +154,15 @@ def _titled(found: Document, value: Mapping[str, Any]) -> Document:
     return found
 
 
-def listed_in(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any] | None:
+def listed_in(
+    value: Mapping[str, Any], *, named: bool = False, levels: int = _DEEPEST_LIST
+) -> Sequence[Any] | None:
     """Return the documents in an object; none if a list under a known name is empty.
 
     Args:
         value: the object.
         named: True to accept known names alone, as for an answer that may list its documents.
+        levels: lists in objects of lists at most.
 
     Returns:
         ``None`` if the object holds no list of documents.
@@ -173,7 +176,7 @@ def listed_in(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any]
         is_known = snake_case(name) in names
         if not (is_known or (not named and _are_objects(part))):
             continue
-        items = _unnested(flat(part), named=named)
+        items = _unnested(flat(part), named=named, levels=levels - 1)
         if any(read_document(one) is not None for one in items):
             return items
         if is_known and not items:
@@ -183,12 +186,13 @@ def listed_in(value: Mapping[str, Any], *, named: bool = False) -> Sequence[Any]
     return textless or empty
 
 
-def _unnested(items: list[Any], *, named: bool = False) -> list[Any]:
+def _unnested(items: list[Any], *, named: bool = False, levels: int = _DEEPEST_LIST) -> list[Any]:
     """Return the documents in objects of a list, such as ``citations[].retrievedReferences``."""
-    if any(read_document(one) is not None for one in items):
+    if not levels or any(read_document(one) is not None for one in items):
         return items
     objects = (one for one in items if isinstance(one, Mapping))
-    return [part for one in objects for part in listed_in(one, named=named) or ()] or items
+    found = (listed_in(one, named=named, levels=levels) for one in objects)
+    return [part for parts in found for part in parts or ()] or items
 
 
 def _lists(value: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -264,3 +265,15 @@ def test_the_command_says_how_far_the_judge_leans(tmp_path: Path, labeler_comman
         out.split()
     )
     assert '"lean": 1.0' in labeler_command("audit", path, "--json")[1]
+
+
+def test_lists_nested_without_end_fail_their_row_alone(tmp_path: Path) -> None:
+    """A file cannot stop a run by them."""
+    nested: dict[str, Any] = {"documents": [{"a": 1}]}
+    for _ in range(450):
+        nested = {"documents": [nested]}
+    rows = [{"question": "Q?", "documents": one, "response": "R."} for one in (nested, [nested])]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = [row.content for row in open_rows(tmp_path / "rows.jsonl")]
+    assert all(isinstance(one, LabelFailure) for one in found)
+    assert len(found) == 2
