@@ -30,13 +30,7 @@ from labeler.labels.answers import (
     family_of,
 )
 from labeler.labels.contract import OVERRULED
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelFailure,
-    LabelRecord,
-    Outcome,
-    SentenceScores,
-)
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, SentenceScores
 from labeler.labels.signature import CORRECTIONS, digest, shown
 from labeler.sentences.abstention import abstains, is_polite
 from labeler.sentences.characters import may_cite

@@ -22,13 +22,7 @@ from labeler.data.options import Option
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED, answered_by
 from labeler.labels.answers import PROFILES, GPTLabelingOutput
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelFailure,
-    LabelRecord,
-    no_labels,
-    requested_kind,
-)
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, no_labels, requested_kind
 from labeler.sentences.display import Brief, plural, reason_counts
 
 LISTED = 5

@@ -16,20 +16,9 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task, label_kind
-from labeler.judges.tokens import (
-    MESSAGE_FRAME,
-    TokenCounter,
-    answer_cap,
-    counter_for,
-)
+from labeler.judges.tokens import MESSAGE_FRAME, TokenCounter, answer_cap, counter_for
 from labeler.labeling.cache import LabelCache, pending_labels
-from labeler.labeling.estimates import (
-    AnswerTokens,
-    Cost,
-    Estimate,
-    PromptTokens,
-    RowCounts,
-)
+from labeler.labeling.estimates import AnswerTokens, Cost, Estimate, PromptTokens, RowCounts
 from labeler.labeling.failures import bad_row
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.pipeline import choose_mode, first_tasks

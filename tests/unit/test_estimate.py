@@ -20,12 +20,7 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import spec_of
 from labeler.judges.pricing import Price, given_price
 from labeler.judges.task import Task
-from labeler.judges.tokens import (
-    ANSWER_BASE,
-    ANSWER_PER_SENTENCE,
-    TokenCounter,
-    answer_tokens,
-)
+from labeler.judges.tokens import ANSWER_BASE, ANSWER_PER_SENTENCE, TokenCounter, answer_tokens
 from labeler.labeling.estimate import ENOUGH_LABELS, Unasked, estimate
 from labeler.labeling.estimates import Estimate
 from labeler.labeling.options import EstimateOptions, LabelOptions
