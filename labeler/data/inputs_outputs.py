@@ -226,15 +226,10 @@ def fields_of_turns(
     tools: list[dict[str, Any]] = [one.as_value() for one in read if one.role == "tool"]
     if not answered:
         fields["response"] = read[answer].text
-        given = found[answer][0]
-        more: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
-        called = more.get("tools_called")
-        calls = called if isinstance(called, list | tuple) else ()
-        outputs = (one for one in calls if isinstance(one, Mapping))
-        tools += [dict(one) for one in outputs if one.get("output") is not None]
-        shown = more.get("retrieval_context") or more.get("context")
-        if shown:  # a text is all that was shown
-            fields["documents"] = [shown] if isinstance(shown, str) else shown
+        outputs, shown = _kept_with(found[answer][0])
+        tools += outputs
+        if shown:
+            fields["documents"] = shown
     history = [
         one.as_value()
         for place, one in enumerate(read[:answer])
@@ -242,3 +237,15 @@ def fields_of_turns(
     ]
     lists = {"history": history, "tool_outputs": tools}
     return fields | {name: found for name, found in lists.items() if found}
+
+
+def _kept_with(answer: object) -> tuple[list[dict[str, Any]], object]:
+    """Return the outputs of tools, and the documents, that a turn keeps next to its text."""
+    more: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
+    called = more.get("tools_called")
+    calls = called if isinstance(called, list | tuple) else ()
+    outputs = (one for one in calls if isinstance(one, Mapping))
+    shown = more.get("retrieval_context") or more.get("context")
+    if shown and isinstance(shown, str):  # a text is all that was shown
+        shown = [shown]
+    return [dict(one) for one in outputs if one.get("output") is not None], shown
