@@ -1,7 +1,7 @@
 """Measure how fast numbers are recomputed from stored labels, next to decoders and SQLite.
 
 Run as ``LABELER_TEST_DATA=FOLDER python benchmarks/speed.py --write docs/measured/speed.md``, with
-RAGBench's rows in the folder: without them, texts are made up, and splitting them tells little. It
+RAGBench's rows in the folder: without them, texts are made up, and their splitting says little. It
 makes synthetic labels in the shape of these rows (see ``speed_labels.py``), measures every step in
 a process of its own (``speed_tasks.py``), takes the median of several runs, and prints ratios
 within this one run: these hold on other machines too. It needs about 2 GB in a folder of its own,

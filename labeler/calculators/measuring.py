@@ -49,7 +49,7 @@ def split_collected(
 
 
 def collected_rows(found: dict[str, Collected], metrics: Sequence[Metric]) -> Iterator[MetricsRow]:
-    """Yield the rows of all collections, with those of some metrics that are of their kinds."""
+    """Yield the rows of each collection, measured by the metrics of its kind."""
     for kind, collected in found.items():
         if own := [metric for metric in metrics if metric.kind == kind]:
             yield from collected.rows(own)
@@ -65,7 +65,7 @@ class MeasuredOutcomes:
 
     Attributes:
         collected: the outcomes measured together that were read so far, such as scores, by kind.
-        chosen: registered metrics with the ids, by default those of labels.
+        chosen: registered metrics with the ids, by default the metrics of labels.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class MeasuredOutcomes:
         self._outcomes = split_collected(outcomes, self.collected)
 
     def _registered(self) -> Iterator[Metric]:
-        """Yield registered metrics, and keep the errors of names that may be those of outcomes."""
+        """Yield registered metrics, and keep the errors of names that outcomes may have."""
         for name in self._ids or ():
             try:
                 yield from select_metrics(name, kind=None)
@@ -91,7 +91,7 @@ class MeasuredOutcomes:
         """Yield the metrics of each outcome, with the facts of a numbers file if asked for.
 
         Raises:
-            UnknownName: neither the registered metrics nor those of the outcomes have an id.
+            UnknownName: neither a registered metric nor one of the outcomes has an id.
         """
         yield from self._single("", facts=facts)
         for kind, one in self.collected.items():

@@ -47,7 +47,7 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     ] = "wordllama"
     dimensions: Annotated[
         int | None,
-        Option("Dimensions of openai embeddings; by default those of the model.", min=1),
+        Option("Dimensions of openai embeddings; by default as many as the model gives.", min=1),
     ] = None
     embedder_url: Annotated[
         str | None,
