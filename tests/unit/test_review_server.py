@@ -194,7 +194,8 @@ UNLIKE_THE_PAGE: list[dict[str, Any]] = [
     *({"annotator": name} for name in ("", " ann", "a\nb", "x" * 101, 7)),
     # The last is half a character, which a file cannot hold.
     *({"comment": text} for text in ("x" * 10_001, None, "\ud800")),
-    *({"judgment": judgment} for judgment in (None, {})),
+    {"judgment": None},
+    {"judgment": {}},
     {"judgment": {**OWN, "overall_supported": "yes"}},
     {"judgment": {**OWN, "overall_supported": 1}},
     {"judgment": {**OWN, "relevant": ["0z"]}},
