@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from labeler.calculators.tables import worst_records
@@ -25,35 +27,41 @@ from support.samples import keyed_example, pieces, request
 HOSTILE = "Paris.\x1b[31m \u202e[bold]red[/bold]"
 
 
+@pytest.fixture
 def shown(
-    label: GPTLabelingOutput, profile: str, capsys: pytest.CaptureFixture[str]
-) -> tuple[str, list[str]]:
-    """What is printed of a label: as it is, and line by line without the space between words."""
-    told = key_sentences("ref.", pieces(["Paris.", HOSTILE]))
-    example = keyed_example().model_copy(update={"reference": told})
-    chosen = PROFILES[profile]
-    asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)
-    checked = check_label(label, example)
-    made = LabelRecord(
-        key=asked.key, example=example, label=checked.answer, signature=asked.signature
-    )
-    print_outcome(made)
-    out = capsys.readouterr().out
-    return out, [" ".join(line.split()) for line in out.splitlines()]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[GPTLabelingOutput, str], str]:
+    """Returns what is printed of a label of a profile on a wide terminal."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def printed(label: GPTLabelingOutput, profile: str) -> str:
+        told = key_sentences("ref.", pieces(["Paris.", HOSTILE]))
+        example = keyed_example().model_copy(update={"reference": told})
+        asked = request(example, prompt=f"{profile}/v1", schema=PROFILES[profile].schema)
+        answer = check_label(label, example).answer
+        facts = {"key": asked.key, "example": example, "signature": asked.signature}
+        print_outcome(LabelRecord(label=answer, **facts))
+        return capsys.readouterr().out
+
+    return printed
+
+
+def lines_of(text: str) -> list[str]:
+    """Its lines, without the space between words."""
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
 def test_claims_are_shown_with_their_verdicts_and_keys(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shown: Callable[[GPTLabelingOutput, str], str],
 ) -> None:
     """And the sentences that make none are named."""
-    monkeypatch.setenv("COLUMNS", "200")
     claims = [
         says("a", ["0a", "0b"], claim="It holds."),
         says("a", against=["1a"], claim="It does not.", on_topic=False),
         says("a", claim="Who knows.", on_topic=False),
     ]
-    _, lines = shown(claims_output(claims, silent=["b"]), "claims", capsys)
-    for line in (
+    lines = lines_of(shown(claims_output(claims, silent=["b"]), "claims"))
+    assert {
         "✓Q a It holds.",
         "documents: entailment by 0a, 0b",
         "✗· a It does not.",
@@ -61,24 +69,21 @@ def test_claims_are_shown_with_their_verdicts_and_keys(
         "·· a Who knows.",
         "documents: neutral",
         "without claims: b",
-    ):
-        assert line in lines
+    } <= set(lines)
     assert "reference answer" not in lines
 
 
 def test_the_reference_is_shown_with_its_claims(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shown: Callable[[GPTLabelingOutput, str], str],
 ) -> None:
     """What the response says of each, where the documents state it, and the other way round."""
-    monkeypatch.setenv("COLUMNS", "200")
     label = reference_output(
         [compared(says("a", ["0a"], claim="It holds."), "contradiction")],
         [expects(["0a"], found=True, claim="Found."), expects(claim="Nowhere.")],
         silent=["b"],
         silent_reference=["ref.b"],
     )
-    _, lines = shown(label, "reference", capsys)
-    for line in (
+    assert {
         "reference answer",
         "ref.a Paris.",
         "documents: entailment by 0a; reference: contradiction",
@@ -87,12 +92,11 @@ def test_the_reference_is_shown_with_its_claims(
         "· ref.a Nowhere.",
         "documents: no document sentence",
         "without claims: ref.b",
-    ):
-        assert line in lines
+    } <= set(lines_of(shown(label, "reference")))
 
 
 def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
-    capsys: pytest.CaptureFixture[str],
+    shown: Callable[[GPTLabelingOutput, str], str],
 ) -> None:
     """Control sequences, direction overrides and markup, in claims and in the reference."""
     label = reference_output(
@@ -100,9 +104,8 @@ def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
         [expects(claim=HOSTILE), expects(sentence="ref.b")],
         silent=["b"],
     )
-    out, _ = shown(label, "reference", capsys)
-    assert "\x1b[31m" not in out
-    assert "\u202e" not in out
+    out = shown(label, "reference")
+    assert ("\x1b[31m" in out, "\u202e" in out) == (False, False)
     assert out.count("[bold]red[/bold]") == 3
 
 
@@ -123,18 +126,13 @@ def test_the_heading_counts_sentences_as_metrics_do(made: LabelRecord, expected:
     assert not worst or next(worst.lines()).startswith(f"r1: {expected}")
 
 
-def test_the_conversation_is_shown_before_the_question(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each turn with its speaker, each tool output, sentence by sentence."""
-    print_outcome(record(turns=1, support={"a": ["h0b"]}))
-    out = " ".join(capsys.readouterr().out.split())
-    assert "earlier turn: user h0a Hello. h0b Why? tool output t0a 18 question" in out
-
-
-def test_wrapped_lines_end_without_blanks(
+def test_the_conversation_is_shown_before_the_question(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table pads them to its width."""
+    """Each turn with its speaker, each tool output; no wrapped line ends in the table's blanks."""
     monkeypatch.setenv("COLUMNS", "40")
     print_outcome(record(turns=1, support={"a": ["h0b"]}))
-    lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line != line.rstrip()] == []
+    out = capsys.readouterr().out
+    shown = " ".join(out.split())
+    assert "earlier turn: user h0a Hello. h0b Why? tool output t0a 18 question" in shown
+    assert [line for line in out.splitlines() if line != line.rstrip()] == []
