@@ -99,28 +99,27 @@ def test_another_answer_is_no_copy(summarized: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "command",
     [
-        ("check", "--min", "adherence=0"),
-        ("check", "--min", "adherence=0", "--against", "base.jsonl", "--max-drop", "adherence=1"),
-        ("metrics", "--rows"),
-        ("report", "-o", "r.html"),
-        ("audit",),
-        *((name, "base.jsonl") for name in ("compare", "agree", "diff")),
+        *("metrics", "metrics --rows", "audit", "report -o r.html", "check --min adherence=0"),
+        "check --min adherence=0 --against base.jsonl --max-drop adherence=1",
+        *("compare base.jsonl", "agree base.jsonl", "diff base.jsonl"),
     ],
-    ids=" ".join,
 )
-def test_no_command_takes_another_answer_for_a_copy(
-    labeler_command: Command, arguments: tuple[str, ...]
-) -> None:
-    """On either side; an answer as given counts like a label, and a score too."""
+def test_no_command_takes_another_label_for_a_copy(labeler_command: Command, command: str) -> None:
+    """On either side: another answer, also one as given, and other texts under one id."""
     first = lonely()[0]
     given = as_given(first.label).model_copy(update={"overall_supported": False})
     written("base.jsonl", lonely())
-    written("new.jsonl", [*lonely(), first.model_copy(update={"verbatim": given})])
-    command, *rest = arguments
-    code, _, err = labeler_command(command, "new.jsonl", *rest)
-    assert (code, f"new.jsonl:{QUESTIONS + 1}: record {first.id!r}" in err) == (2, True)
+    for other, words in (
+        (first.model_copy(update={"verbatim": given}), "has another answer"),
+        (with_question(first, "Why?"), "differs in question from the record of the same id at"),
+    ):
+        written("new.jsonl", [*lonely(), other])
+        code, _, err = labeler_command(*command.split(), "new.jsonl")
+        assert (code, f"new.jsonl:11: record {first.id!r} {words}" in err) == (2, True)
+    assert "new.jsonl:1." in err
+    assert "labeler compare A B" in err
 
 
 def test_no_function_takes_another_answer_for_a_copy() -> None:
@@ -139,16 +138,26 @@ def test_no_function_takes_another_answer_for_a_copy() -> None:
             function(outcomes)
 
 
-def test_audits_count_once(labeler_command: Command) -> None:
-    """Copies of labels and failures, and failures of rows with a label."""
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("metrics", "metrics --rows", "audit", "agree base.jsonl", "diff base.jsonl"),
+        *("compare base.jsonl", "check --min adherence=0.6 --on interval"),
+        "check --min adherence=0.6 --junit j.xml",
+    ],
+)
+def test_every_command_counts_copies_once(labeler_command: Command, command: str) -> None:
+    """Of labels and failures, and no failures of rows with a label; one notice has the number.
+
+    Labels three times are neither more certain nor more rows.
+    """
+    written("base.jsonl", lonely())
     once: list[Outcome] = [*lonely(), failed("f")]
-    _, out, quiet = labeler_command("audit", written("labels.jsonl", once), "--json")
-    written("labels.jsonl", [*once, *once, failed(lonely()[0].id)])
-    _, again, err = labeler_command("audit", "labels.jsonl", "--json")
-    expected, found = json.loads(out), json.loads(again)
-    assert (expected.pop("duplicates"), found.pop("duplicates")) == (0, QUESTIONS)
-    assert found == expected
-    assert (quiet, err) == ("", REPEATED.format(QUESTIONS) + "\n")
+    expected = labeler_command(*command.split(), written("labels.jsonl", once))
+    written("labels.jsonl", [*once, *once, failed(lonely()[0].id), *once])
+    code, out, err = labeler_command(*command.split(), "labels.jsonl")
+    assert (code, out) == expected[:2]
+    assert err == expected[2] + REPEATED.format(2 * QUESTIONS) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -199,25 +208,12 @@ def test_each_judge_has_its_own_questions(summarized: Any) -> None:
     assert [(row["defined"], row["clusters"]) for row in rows] == [(QUESTIONS, None)] * 2
 
 
-def test_rows_leave_out_what_repeats(labeler_command: Command) -> None:
-    """Labels in their order, then the failures that stay."""
+def test_rows_come_in_their_order() -> None:
+    """Labels and failures as they were read, without what repeats."""
     first = lonely()[0].id
     outcomes: list[Outcome] = [failed("f"), failed(first), *lonely(), *lonely(), failed("f")]
-    path = written("labels.jsonl", outcomes)
-    code, out, err = labeler_command("metrics", path, "--rows")
-    ids = [json.loads(line)["id"] for line in out.splitlines()]
-    assert (code, ids) == (0, [*(one.id for one in lonely()), "f"])
-    assert err == REPEATED.format(QUESTIONS) + "\n"
-    assert [row.id for row in labeler.metrics(outcomes)] == ["f", *ids[:-1]]
-
-
-@pytest.mark.parametrize("options", [("--on", "interval"), ("--junit", "j.xml")])
-def test_a_gate_is_not_passed_by_copies(labeler_command: Command, options: tuple[str, ...]) -> None:
-    """Eight of ten right, three times over: neither more certain nor more rows."""
-    gate = ("--min", "adherence=0.6", *options)
-    code, out, _ = labeler_command("check", written("once.jsonl", lonely()), *gate)
-    again = labeler_command("check", written("thrice.jsonl", lonely() * 3), *gate)
-    assert again == (code, out, REPEATED.format(2 * QUESTIONS) + "\n")
+    ids = [row.id for row in labeler.metrics(outcomes)]
+    assert ids == ["f", *(one.id for one in lonely())]
 
 
 def test_gates_on_intervals_group_questions(labeler_command: Command) -> None:
@@ -232,17 +228,6 @@ def test_gates_on_intervals_group_questions(labeler_command: Command) -> None:
     base = written("base.jsonl", labels())
     drop = ("--against", base, "--on", "interval", "--max-drop", "adherence=1")
     assert labeler_command("check", path, *drop)[2] == note
-
-
-@pytest.mark.parametrize("name", ["compare", "agree", "diff"])
-def test_two_sides_count_copies_once(labeler_command: Command, name: str) -> None:
-    """With one notice for both, and the same figures."""
-    a, b = written("a.jsonl", lonely()), written("b.jsonl", lonely())
-    _, once, quiet = labeler_command(name, a, b)
-    written(a, lonely() * 2)
-    written(b, lonely() * 3)
-    assert quiet == ""
-    assert labeler_command(name, a, b)[1:] == (once, REPEATED.format(3 * QUESTIONS) + "\n")
 
 
 def test_a_gate_and_a_drop_read_the_labels_once(
@@ -315,30 +300,6 @@ def test_the_first_record_of_an_id_is_named_wherever_it_is() -> None:
             texts.check(one, record(id=f"r{n}"))
         with pytest.raises(UsageError, match=f" at {re.escape(where)}\\. An id"):
             texts.check("there:9", with_question(record(id=f"r{place}"), "Why?"))
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("metrics",),
-        ("metrics", "--rows"),
-        ("check", "--min", "adherence=0"),
-        ("audit",),
-        ("report", "-o", "r.html"),
-        ("compare", "a.jsonl"),
-    ],
-    ids=" ".join,
-)
-def test_an_id_names_one_row(labeler_command: Command, command: tuple[str, ...]) -> None:
-    """Other texts under one id are an error that names both places and the remedy."""
-    first = lonely()[0]
-    written("a.jsonl", [first])
-    written("both.jsonl", [*lonely(), with_question(first, "Why?")])
-    code, _, err = labeler_command(*command, "both.jsonl")
-    assert code == 2
-    assert f"both.jsonl:11: record {first.id!r} differs in question" in err
-    assert "both.jsonl:1." in err
-    assert "labeler compare A B" in err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
