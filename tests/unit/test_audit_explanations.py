@@ -43,63 +43,57 @@ AFFIRMATIONS = (
     "The year is mentioned in 0b.",
     "Document 1 confirms this.",
 )
+NO_DENIALS = (
+    "",
+    "Fully supported by 0a.",
+    "This sentence is not only supported by 0a but also by 0b.",
+    "Nothing contradicts the documents.",
+    "No document contradicts the claim, and 0a supports it.",
+    "The response does not contain any unsupported claims.",
+    "There is nothing in the response that is unsupported.",
+    "The claim is not unsupported: 0a says so.",
+    "It is not incorrect.",
+    "Although the exact words are not supported by 0b, 0a states the same.",
+    "Supported by 0a, although the colour is not mentioned.",
+    "0a is not supported on older models, says the manual.",
+    "Document 1 states that USB memory sticks are not supported.",
+    "The manual warns that unsupported formats are skipped.",
+    "The response says 'this claim is not supported', as 0a does.",
+    'Document 1 quotes the critic: "The sentence is not supported." That is what is said.',
+    "The tower does not sway, which 0a confirms.",
+    "An incorrect cable is one cause, says 0b.",
+    "Supported by Document 0 and partially supported by Document 1.",
+    "Document 0 partially supports it, and Document 1 supports the rest.",
+)
+"""Double negations, "not only", quoted words, concessions, and features of products."""
+RESERVES = (
+    "",
+    "Generally supported by 0a.",
+    "Indirectly supported by 0a.",
+    "Supported by 0a, except for the year.",
+    "Supported by 0a, but it is beside the point.",
+    "It is not supported by 0a.",
+    "The step is implied by what is mentioned in 0b.",
+    "No document supports this.",
+)
+"""Half a support is why the flag is false."""
 
 
 @pytest.mark.parametrize(
-    ("text", "denied"),
-    [*((text, True) for text in DENIALS), *((text, False) for text in AFFIRMATIONS)],
+    ("text", "denied", "affirmed"),
+    [
+        *((text, True, False) for text in DENIALS),
+        *((text, False, True) for text in AFFIRMATIONS),
+        *((text, False, None) for text in NO_DENIALS),
+        *((text, None, False) for text in RESERVES),
+    ],
 )
-def test_a_denial_and_an_affirmation_are_read(text: str, denied: bool) -> None:
+def test_a_denial_and_an_affirmation_are_read(
+    text: str, denied: bool | None, affirmed: bool | None
+) -> None:
     """In the words that judges use; only where nothing is held back."""
-    assert (denies(text), affirms(text)) == (denied, not denied)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Fully supported by 0a.",
-        "This sentence is not only supported by 0a but also by 0b.",
-        "Nothing contradicts the documents.",
-        "No document contradicts the claim, and 0a supports it.",
-        "The response does not contain any unsupported claims.",
-        "There is nothing in the response that is unsupported.",
-        "The claim is not unsupported: 0a says so.",
-        "It is not incorrect.",
-        "Although the exact words are not supported by 0b, 0a states the same.",
-        "Supported by 0a, although the colour is not mentioned.",
-        "0a is not supported on older models, says the manual.",
-        "Document 1 states that USB memory sticks are not supported.",
-        "The manual warns that unsupported formats are skipped.",
-        "The response says 'this claim is not supported', as 0a does.",
-        'Document 1 quotes the critic: "The sentence is not supported." That is what is said.',
-        "The tower does not sway, which 0a confirms.",
-        "An incorrect cable is one cause, says 0b.",
-        "Supported by Document 0 and partially supported by Document 1.",
-        "Document 0 partially supports it, and Document 1 supports the rest.",
-    ],
-)
-def test_what_is_no_denial_is_not_read_as_one(text: str) -> None:
-    """Double negations, "not only", quoted words, concessions, and features of products."""
-    assert not denies(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Generally supported by 0a.",
-        "Indirectly supported by 0a.",
-        "Supported by 0a, except for the year.",
-        "Supported by 0a, but it is beside the point.",
-        "It is not supported by 0a.",
-        "The step is implied by what is mentioned in 0b.",
-        "No document supports this.",
-    ],
-)
-def test_a_reserve_is_no_affirmation(text: str) -> None:
-    """Half a support is why the flag is false."""
-    assert not affirms(text)
+    assert denied in {None, denies(text)}
+    assert affirmed in {None, affirms(text)}
 
 
 def test_a_long_explanation_is_read_as_far_as_anybody_would() -> None:

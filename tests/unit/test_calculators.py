@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import labeler
-from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
+from labeler.calculators import METRICS, Ratio, Tally, measure, select_metrics
 from labeler.calculators.registry import metric
 from labeler.comparing.checking import check_drops, check_rows
 from labeler.comparing.compare import compare
@@ -220,17 +220,17 @@ def test_a_list_of_sources_counts_nowhere(listed: list[str]) -> None:
 
 
 def test_a_convention_shows_its_empty_fraction() -> None:
-    """A prescribed 1.0 does not pretend to be 1/1."""
+    """A prescribed 1.0 does not pretend to be 1/1; without one there is a reason."""
     shown = {"value": 1.0, "numerator": 0, "denominator": 0, "undefined": None}
     assert ratio(NOTHING_RELEVANT, "completeness:ragbench").as_json() == shown
+    assert Ratio(0, 0, convention=1.0).as_json() == shown
+    assert Ratio(0, 0).as_json() == {**shown, "value": None, "undefined": "undefined"}
 
 
 def test_ids_name_definitions() -> None:
     """A name alone is the default definition, which may be named too."""
-    assert [m.id for m in select_metrics(["relevance:set", "relevance", "adherence:ragbench"])] == [
-        "relevance",
-        "adherence:ragbench",
-    ]
+    named = select_metrics(["relevance:set", "relevance", "adherence:ragbench"])
+    assert [one.id for one in named] == ["relevance", "adherence:ragbench"]
     assert select_metrics(["all"]) == tuple(m for m in METRICS.values() if m.kind == "label")
     assert all(m.default for m in select_metrics())
     with pytest.raises(UnknownName, match="did you mean 'completeness"):
@@ -251,69 +251,53 @@ def test_default_output_has_one_row_per_quantity() -> None:
     assert {"faithfulness", "hallucination_rate"} < measure(record()).metrics.keys()
 
 
-THIRD_PARTY = """
-from labeler import Ratio, metric
-
-@metric("documents_twice", definition="own", needs=("documents",), source="us", formula="2C / 1")
-def documents_twice(tally):
-    return Ratio(2 * len(tally.documents), 1)
-
-def not_a_metric(tally):
-    return 1.0
-"""
-
-
-def test_a_third_party_metric_is_named_by_where_it_lives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_third_party_metric_is_named_by_where_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     """package.module:name is a metric if it is decorated, and an error that helps if not."""
-    (tmp_path / "house_metrics.py").write_text(THIRD_PARTY)
-    monkeypatch.syspath_prepend(tmp_path)
     keep_entries(METRICS, monkeypatch)
-    (own,) = select_metrics(["house_metrics:documents_twice"])
+
+    @metric("documents_twice", definition="own", needs=(), source="us", formula="2C / 1")
+    def twice(counted: Tally) -> Ratio:
+        return Ratio(2 * len(counted.documents), 1)
+
+    monkeypatch.setattr(sys.modules[__name__], "twice", twice, raising=False)
+    (own,) = select_metrics(f"{__name__}:twice")
     assert own.id == "documents_twice:own"
-    assert own.compute(tally(record(documents=[1, 1]))) == Ratio(4, 1)
+    assert ratio(record(documents=[1, 1]), own.id) == Ratio(4, 1)
     with pytest.raises(UnknownName, match="is not a metric"):
-        select_metrics(["house_metrics:not_a_metric"])
+        select_metrics(f"{__name__}:ranked")
 
 
 def test_a_summary_counts_defined_undefined_and_failed() -> None:
-    """Mean of ratios and ratio of sums, over defined rows only, with the others counted."""
-    metrics = select_metrics(["completeness"])
+    """Mean of ratios and ratio of sums, over defined rows only, with the others counted.
+
+    Metric, version, dialect, judge, prompt, schema, splitter and program stand in its signature.
+    """
     outcomes: list[Outcome] = [
         record(id="1", documents=[4], relevant=["0a"], utilized=["0a"]),
         record(id="2", documents=[4], relevant=["0a", "0b", "0c"], utilized=[]),
         record(id="3", relevant=[]),
         failure("4"),
     ]
-    (row,) = summarize((measure(o, metrics) for o in outcomes), metrics)
+    (row,) = labeler.summary(outcomes, "completeness:length")
     assert (row.mean, row.pooled, row.defined) == (0.5, 1 / 4, 2)
     assert row.undefined == {"no_relevant_sentences": 1}
     assert row.failed == {"refusal": 1}
-
-
-def test_a_number_carries_its_signature() -> None:
-    """Metric, version, dialect, judge, prompt, schema, splitter and program stand in it."""
-    metrics = select_metrics(["relevance:length"])
-    (row,) = summarize([measure(record(), metrics)], metrics)
     printed = row.signature("9.9")
-    for part in ("metric:relevance.v1", "dialect:length", "judge:test/test-1", "prompt:trace/v1@"):
-        assert part in printed
-    for part in ("schema:label-trace/v1@", "splitter:given/1", "labeler:9.9"):
+    for part in (
+        *("metric:completeness.v1", "dialect:length", "judge:test/test-1", "prompt:trace/v1@"),
+        *("schema:label-trace/v1@", "splitter:given/1", "labeler:9.9"),
+    ):
         assert part in printed
 
 
 def test_labels_made_in_different_ways_are_never_averaged() -> None:
     """Rows that nobody could ask about count in each way, once in two runs of one file."""
-    metrics = select_metrics("adherence")
     other = relabeled(record(id="1", support={"a": []}), model="test-2")
     unread = failure("2", reason="not_utf8")
-    outcomes: list[Outcome] = [record(id="1"), unread, other, unread]
-    rows = summarize((measure(o, metrics) for o in outcomes), metrics)
-    assert [(row.mean, row.defined, row.failed) for row in rows] == [
-        (1.0, 1, {"not_utf8": 1}),
-        (0.0, 1, {"not_utf8": 1}),
-    ]
+    first = record(id="1", support={"a": ["0a"]})
+    rows = labeler.summary([first, unread, other, unread], "adherence")
+    found = [(row.mean, row.defined, row.failed) for row in rows]
+    assert found == [(1.0, 1, {"not_utf8": 1}), (0.0, 1, {"not_utf8": 1})]
     assert "test-2" in (rows[1].label or "")
 
 
@@ -326,17 +310,15 @@ NOT_NUMBERS = [
 ]
 
 
-@pytest.fixture(params=NOT_NUMBERS)
-def endless(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Metric:
-    """A metric of a user that is no number for one record."""
+@pytest.mark.parametrize("value", NOT_NUMBERS)
+def test_a_value_that_is_no_number_is_undefined(
+    value: Ratio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In summaries, gates and comparisons, which say so; JSON stays valid."""
     keep_entries(METRICS, monkeypatch)
     decorate = metric("endless", definition="own", needs=(), source="us", formula="?", default=True)
-    decorate(lambda counted: request.param if len(counted.unsupported) > 1 else Ratio(1, 2))
-    return METRICS["endless"]
-
-
-def test_a_value_that_is_no_number_is_undefined(endless: Metric) -> None:
-    """In summaries, gates and comparisons, which say so; JSON stays valid."""
+    decorate(lambda counted: value if len(counted.unsupported) > 1 else Ratio(1, 2))
+    endless = METRICS["endless"]
     labels = [record(id="r1"), record(id="r7", support={"a": [], "b": []})]
     (row,) = labeler.summary(labels, "endless")
     assert (row.mean, row.undefined) == (0.5, {"not_finite": 1})
@@ -379,10 +361,3 @@ def test_a_sentence_that_is_judged_twice_is_general_by_both_judgments() -> None:
     twice = made.model_copy(update={"label": label})
     assert ratio(twice, "faithfulness:without_general") == Ratio(1, 1)
     assert ratio(twice, "citation_recall").parts == Ratio(1, 1).parts
-
-
-def test_every_value_that_is_missing_has_a_reason() -> None:
-    """Also a ratio over 0 that a user's metric gives without one."""
-    assert (Ratio(0, 0).undefined, Ratio(1, 2).undefined) == ("undefined", None)
-    assert Ratio(0, 0).as_json()["undefined"] == "undefined"
-    assert Ratio(0, 0, convention=1.0).undefined is None

@@ -123,6 +123,8 @@ def test_the_worst_records_come_first() -> None:
     assert found.conclusion.startswith("4 of 5 answers have an unsupported sentence; the 3 with")
     gap = record(id="gap", support=NONE, response=3)
     assert [one.id for one in worst_records([gap, *labels(HALF)])] == ["r0", "gap"]
+    # Without an unsupported sentence a label is none of them, whatever the verdict on the whole.
+    assert worst_records([record(answer=output(support=SUPPORTED, overall=False)), FAILED]) == []
 
 
 TOWER = ("The tower is old.", "Statement numbers are here.", "The tower is high.")
@@ -151,12 +153,6 @@ def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence(
     told = made.label.sentence_support_information[0].explanation
     assert (lacking.key, lacking.text, lacking.explanation) == ("a", "Statement a.", told)
     assert (lacking.nearest and lacking.nearest.key) == nearest
-
-
-def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> None:
-    """Such as a verdict on the whole alone."""
-    whole = record(answer=output(support=SUPPORTED, overall=False))
-    assert worst_records([whole, FAILED]) == []
 
 
 @pytest.mark.parametrize(
@@ -192,17 +188,13 @@ def test_the_worst_are_counted_by_verdicts(outcomes: list[AnyOutcome], conclusio
 def test_a_report_begins_like_the_table_of_its_labels(
     outcomes: list[AnyOutcome], tmp_path: Path
 ) -> None:
-    """Labels without a value, failures alone, and each judge by its name."""
+    """Labels without a value, failures alone, each judge by its name; of groups the lowest."""
     found = write_report(outcomes, tmp_path / "r.html", name="x").conclusions
     assert sorted(found) == conclusions(list(labeler.summary(outcomes, intervals=Intervals())))
     texts = " ".join(read_page(tmp_path / "r.html").texts.split())
     assert texts.index(" ".join(found)) < texts.index("labeled ·")
-
-
-def test_a_report_of_groups_names_the_lowest(tmp_path: Path) -> None:
-    """As the table of the groups does."""
-    outcomes = labels(SUPPORTED, HALF, SUPPORTED, SUPPORTED)
-    [found] = write_report(outcomes, tmp_path / "r.html", name="x", by="part").conclusions
+    of_groups = labels(SUPPORTED, HALF, SUPPORTED, SUPPORTED)
+    [found] = write_report(of_groups, tmp_path / "r.html", name="x", by="part").conclusions
     assert ", least for odd: 1 of 2 (50 %" in found
 
 
@@ -259,40 +251,44 @@ def test_a_conclusion_names_why_nothing_is_compared() -> None:
     assert "both sides retrieved the same documents" in str(equal)
 
 
-def _sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
+def sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
     """Twelve records: the first lost support in B, the second gained it."""
-    a = [record(id=f"r{n}", support=LACKING if n == 1 else GOOD) for n in range(12)]
-    b = [record(id=f"r{n}", support=LACKING if n == 0 else GOOD) for n in range(12)]
+    a, b = (
+        [record(id=f"r{n}", support=LACKING if n == lacking else GOOD) for n in range(12)]
+        for lacking in (1, 0)
+    )
     return a, b
 
 
 def test_records_that_lost_support_come_first_with_the_changed_sentence_marked() -> None:
     """Of the same answer only the flipped sentence is marked, with the reason of each judge."""
-    a, b = _sides()
+    a, b = sides()
     (found,) = compare_runs([a, b], top=MOST_MOVED)
     assert moved_ids(found) == ["r0", "r1"]
     lost = moved_record("r0", a[0], b[0])
     before, after = lost["answers"]
-    words = (before["support"], after["support"])
-    assert words == ("2 of 2 sentences supported", "1 of 2 sentences supported")
-    looks = [(one["look"], one["changed"]) for one in after["sentences"]]
-    assert looks == [("good", False), ("bad", True)]
-    assert [bool(one["explanation"]) for one in after["sentences"]] == [False, True]
+    words = ("2 of 2 sentences supported", "1 of 2 sentences supported")
+    assert (before["support"], after["support"]) == words
+    assert [
+        (one["look"], one["changed"], bool(one["explanation"])) for one in after["sentences"]
+    ] == [("good", False, False), ("bad", True, True)]
     assert lost["documents"] == ""
-
-
-def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
-    """Else a mark would say nothing; a new sentence next to old ones is marked."""
+    # Without a common sentence a mark would say nothing; a new one next to old ones is marked.
     short, longer = record(response=1, support={"a": ["0a"]}), record(response=2)
     other = record(response=1, support={"a": []}, citing=[" Quite so."])
-    for b, marks in ((longer, [False, True]), (other, [False])):
-        after = moved_record("r1", short, b)["answers"][1]
+    for later, marks in ((longer, [False, True]), (other, [False])):
+        after = moved_record("r1", short, later)["answers"][1]
         assert [one["changed"] for one in after["sentences"]] == marks
 
 
-def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
-    """With the labels that are compared only; without texts there is no report."""
-    a, b = _sides()
+def test_a_page_links_into_the_report_of_each_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the labels that are compared only; without texts there is no report.
+
+    The report of very many records is a folder: a page holds only so many.
+    """
+    a, b = sides()
     failure = LabelFailure(id="r20", reason="refusal", message="No label.")
     found = compare_runs([[*a, failure], b], names=("a.jsonl", "b.jsonl"))
     outcomes: dict[str, list[AnyOutcome]] = {"A": [*a, failure], "B": [*b, record(id="r99")]}
@@ -304,15 +300,8 @@ def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
     assert len(read_page(files[2]).blocks["index"]["records"]["id"]) == 12
     [alone] = write_comparison(found, tmp_path / "alone.html")
     assert "-A.html" not in alone.read_text()
-
-
-def test_the_report_of_very_many_records_is_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A page holds only so many."""
     monkeypatch.setattr(comparison_pages, "PAGE_RECORDS", 5)
-    a, b = _sides()
-    files = write_comparison(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
+    files = write_comparison(found, tmp_path / "c.html", {"B": b})
     assert files[1] == tmp_path / "c-B" / "index.html"
 
 

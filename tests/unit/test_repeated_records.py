@@ -51,17 +51,16 @@ def written(name: str, outcomes: Iterable[AnyOutcome]) -> str:
     return name
 
 
-@pytest.fixture(params=["file", "files"])
-def summarized(request: pytest.FixtureRequest, labeler_command: Command) -> Any:
-    """The summaries of outcomes in one file and in two, with what is said of them."""
+@pytest.fixture
+def summarized(labeler_command: Command) -> Any:
+    """The summaries of outcomes in two files, with what is said of them."""
 
     def summarize(outcomes: Sequence[Outcome], *options: str) -> tuple[Any, str]:
-        half = len(outcomes) // 2 if request.param == "files" else 0
-        names = [written("b.jsonl", outcomes[half:])]
-        if half:
-            names.insert(0, written("a.jsonl", outcomes[:half]))
+        half = len(outcomes) // 2
+        names = [written("a.jsonl", outcomes[:half]), written("b.jsonl", outcomes[half:])]
         code, out, err = labeler_command("metrics", *names, "--json", *options)
-        return (json.loads(out) if code == 0 else code), err
+        assert code == 0
+        return json.loads(out), err
 
     return summarize
 
@@ -83,19 +82,11 @@ def failed(name: str, *, signed: bool = True) -> LabelFailure:
     return failure(name, made_by=labels()[0] if signed else None)
 
 
-def judged_again(first: LabelRecord, **fields: Any) -> LabelRecord:
-    """Another answer of the same judge to the same request."""
-    return first.model_copy(update={"label": first.label.model_copy(update=fields)})
-
-
-def test_another_answer_is_no_copy(summarized: Any) -> None:
-    """The error names file, line, id and key, even where no number differs."""
-    first, *others = lonely()
-    other = judged_again(first, relevance_explanation="Asked again.")
-    code, err = summarized([first, *others, other])
-    assert code == 2
-    assert re.search(rf"b\.jsonl:(6|11): record {first.id!r} has another answer", err)
-    assert first.key in err
+def judged_again() -> LabelRecord:
+    """Another answer of the same judge to the first request."""
+    first = lonely()[0]
+    label = first.label.model_copy(update={"relevance_explanation": "Asked again."})
+    return first.model_copy(update={"label": label})
 
 
 @pytest.mark.parametrize(
@@ -107,12 +98,17 @@ def test_another_answer_is_no_copy(summarized: Any) -> None:
     ],
 )
 def test_no_command_takes_another_label_for_a_copy(labeler_command: Command, command: str) -> None:
-    """On either side: another answer, also one as given, and other texts under one id."""
+    """On either side: another answer, also one as given, and other texts under one id.
+
+    The error names file, line, id and key, even where no number differs.
+    """
     first = lonely()[0]
     given = as_given(first.label).model_copy(update={"overall_supported": False})
     written("base.jsonl", lonely())
+    again = f"has another answer than an earlier record with its id and key {first.key}"
     for other, words in (
-        (first.model_copy(update={"verbatim": given}), "has another answer"),
+        (first.model_copy(update={"verbatim": given}), again),
+        (judged_again(), again),
         (with_question(first, "Why?"), "differs in question from the record of the same id at"),
     ):
         written("new.jsonl", [*lonely(), other])
@@ -122,10 +118,15 @@ def test_no_command_takes_another_label_for_a_copy(labeler_command: Command, com
     assert "labeler compare A B" in err
 
 
-def test_no_function_takes_another_answer_for_a_copy() -> None:
-    """Of records in memory the error gives the number."""
-    first = lonely()[0]
-    outcomes = [*lonely(), judged_again(first, relevance_explanation="Asked again.")]
+def added(outcomes: list[Outcome]) -> labeler.Labels:
+    """Labels of two runs, added together."""
+    return labeler.Labels(outcomes[:-1]) + labeler.Labels(outcomes[-1:])
+
+
+@pytest.mark.parametrize("other", [judged_again(), with_question(lonely()[0], "Why?")])
+def test_no_function_takes_another_label_for_a_copy(other: LabelRecord) -> None:
+    """Of records in memory the error gives the number, also of labels that were added together."""
+    outcomes: list[Outcome] = [*lonely(), other]
     for function in (
         labeler.metrics,
         labeler.summary,
@@ -133,9 +134,19 @@ def test_no_function_takes_another_answer_for_a_copy() -> None:
         lambda one: labeler.compare(lonely(), one),
         lambda one: assert_metric(one, "adherence", at_least=0),
         lambda one: labeler.report.write_report(one, "r.html", name="labels"),
+        lambda one: added(one).metrics(),
+        lambda one: added(one).audit(),
+        lambda one: added(one).worst(),
+        lambda one: added(one).check(adherence=0),
     ):
-        with pytest.raises(UsageError, match=f"(B: )?outcome 11: record {first.id!r}"):
+        with pytest.raises(UsageError, match=r"(B: )?outcome 11: record '0-0'"):
             function(outcomes)
+
+
+def test_several_configurations_of_one_row_have_numbers() -> None:
+    """Added together, too."""
+    other = relabeled(lonely()[0], model="other")
+    assert len(added([*lonely(), other]).metrics()) == QUESTIONS + 1
 
 
 @pytest.mark.parametrize(
@@ -160,25 +171,12 @@ def test_every_command_counts_copies_once(labeler_command: Command, command: str
     assert err == expected[2] + REPEATED.format(2 * QUESTIONS) + "\n"
 
 
-@pytest.mark.parametrize(
-    "command", [("metrics",), ("check", "--on", "interval", "--min", "adherence=0")], ids=" ".join
-)
-def test_failures_alone_have_questions(labeler_command: Command, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", ["metrics", "check --on interval --min adherence=0"])
+def test_failures_alone_have_questions(labeler_command: Command, command: str) -> None:
     """Grouping by question is no error where every row failed."""
     path = written("labels.jsonl", [failed("a"), failed("b")])
-    name, *options = command
-    code, _, err = labeler_command(name, path, *options, "--group", "question")
-    assert (code, "column" in err) == (int(name == "check"), False)
-
-
-@pytest.mark.parametrize("signed", [True, False])
-def test_a_failure_counts_unless_its_row_has_a_label(summarized: Any, signed: bool) -> None:
-    """The label may come before or after it, and another row still fails."""
-    first, last = lonely()[0].id, lonely()[-1].id
-    before, after = failed(last, signed=signed), failed(first, signed=signed)
-    rows, err = summarized([before, *lonely(), after, failed("other", signed=signed)])
-    assert {json.dumps(row["failed"]) for row in rows} == {'{"refusal": 1}'}
-    assert (rows[0]["duplicates"], err) == (0, "")
+    code, _, err = labeler_command(*command.split(), path, "--group", "question")
+    assert (code, "column" in err) == (int("check" in command), False)
 
 
 def test_a_failure_that_does_not_count_makes_no_group() -> None:
@@ -199,10 +197,7 @@ def test_records_of_one_question_are_drawn_together(summarized: Any) -> None:
     assert expected is not None
     assert (row["interval"], row["clusters"]) == (expected.as_json(), QUESTIONS)
     assert expected.method == "gaffke_groups"
-
-
-def test_each_judge_has_its_own_questions(summarized: Any) -> None:
-    """Two judges of the same rows share no observations."""
+    # Two judges of the same rows share no observations.
     outcomes = [*lonely(), *(relabeled(one, trial=1) for one in lonely())]
     rows, _ = summarized(outcomes, "--metrics", "adherence")
     assert [(row["defined"], row["clusters"]) for row in rows] == [(QUESTIONS, None)] * 2
@@ -252,15 +247,16 @@ def test_the_report_says_what_it_counts_once(labeler_command: Command) -> None:
 
 
 @pytest.mark.parametrize("signed", [True, False])
-def test_rows_and_reports_have_the_failures_that_count(
+def test_a_failure_counts_unless_its_row_has_a_label(
     labeler_command: Command, signed: bool
 ) -> None:
-    """Not those of rows with a label, nor twice those that failed again."""
-    first = lonely()[0].id
-    failures = [failed(first, signed=signed), failed("f"), failed("f", signed=False)]
-    path = written("labels.jsonl", [*failures, *lonely()])
+    """The label may come before or after it; rows that failed again count once."""
+    first, last = (failed(lonely()[place].id, signed=signed) for place in (0, -1))
+    failures = [failed("f"), failed("f", signed=False)]
+    path = written("labels.jsonl", [last, *failures, *lonely(), first])
     (row,) = json.loads(labeler_command("metrics", path, "--json", "--metrics", "adherence")[1])
-    assert (row["defined"], row["failed"]) == (QUESTIONS, {"refusal": 1})
+    counts = (row["defined"], row["failed"], row["duplicates"])
+    assert counts == (QUESTIONS, {"refusal": 1}, 0)
     assert labeler_command("metrics", path, "--rows")[1].count('"id"') == QUESTIONS + 1
     options = ("--min", "adherence=0.99", "--junit", "j.xml", "--junit-per-record")
     assert labeler_command("check", path, *options)[0] == 1
@@ -312,15 +308,3 @@ def test_an_id_names_one_row_of_numbers_files(labeler_command: Command, suffix: 
         labeler_command("metrics", f"{name}-labels.jsonl", "--rows", "-o", f"{name}.{suffix}")
     code, _, err = labeler_command("metrics", f"a.{suffix}", f"b.{suffix}")
     assert (code, f"b.{suffix}:row 1: record {first.id!r} differs in question" in err) == (2, True)
-
-
-def test_labels_of_two_runs_that_share_ids_have_no_numbers() -> None:
-    """Added together; each of them has, and so have several configurations of one row."""
-    first = lonely()[0]
-    old, new = labeler.Labels([first]), labeler.Labels([with_question(first, "Why?")])
-    for numbers in (labeler.Labels.metrics, labeler.Labels.audit, labeler.Labels.worst):
-        with pytest.raises(UsageError, match="of the same id at outcome 1"):
-            numbers(old + new)
-    with pytest.raises(UsageError, match="outcome 1"):
-        (old + new).check(adherence=0)
-    assert len((old + labeler.Labels([relabeled(first, model="other")])).metrics()) == 2

@@ -18,7 +18,7 @@ from labeler.data.lines import Line
 from labeler.errors import UnknownName, UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.labels.record import LabelFailure, LabelRecord, parse_outcome
+from labeler.labels.record import LabelRecord, parse_outcome
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.report.views import record_view
 from labeler.sentences.example import Frozen
@@ -26,7 +26,7 @@ from labeler.store import LabelStore, MemoryStore
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Imported
 from support.command import Command
-from support.fakes import CountingJudge, peeking
+from support.fakes import Behavior, CountingJudge, peeking
 
 LAMP = "The Aria lamp is red. It weighs 2 kg."
 CHAIR = "Chairs are made of wood."
@@ -42,7 +42,7 @@ def rows(*responses: str, **changes: object) -> list[dict[str, Any]]:
 class Asked(CountingJudge):
     """Keeps the tasks that it is asked."""
 
-    def __init__(self, behavior: Callable[[Task[Any]], JudgeReply[Frozen]] = peeking) -> None:
+    def __init__(self, behavior: Behavior = peeking) -> None:
         def answer(task: Task[Any]) -> JudgeReply[Frozen]:
             self.tasks.append(task)
             return behavior(task)
@@ -72,7 +72,7 @@ def relevant(outcomes: Iterable[LabelRecord]) -> list[tuple[str, ...]]:
     return found
 
 
-def saying(**relevance: object) -> Callable[[Task[Any]], JudgeReply[Frozen]]:
+def saying(**relevance: object) -> Behavior:
     """A behavior whose answers about documents alone say something else."""
 
     def answer(task: Task[Any]) -> JudgeReply[Frozen]:
@@ -142,7 +142,7 @@ def test_both_kinds_are_stored_and_not_bought_again() -> None:
     judge, store = Asked(), MemoryStore()
     label(rows(*ANSWERS[:2]), judge, store)
     assert Counter(record.kind for record in store) == {"label": 2, "retrieval": 1}
-    judge.tasks.clear()
+    assert judge.kinds() == {"retrieval": 1, "trace": 2}
     label([{**row, "id": f"other-{row['id']}"} for row in rows(*ANSWERS)], judge, store)
     assert judge.kinds() == {"trace": 1}
 
@@ -179,30 +179,23 @@ def test_a_stored_label_takes_the_relevance_of_the_run() -> None:
     assert not any(record.fault() for record in found)
 
 
-def refusing(task: Task[Any]) -> JudgeReply[Frozen]:
-    """Refuses to judge the relevance of documents about chairs."""
-    documents = str(task.example.documents)
-    if task.kind.name == "retrieval" and CHAIR in documents:
-        raise refused()
-    return peeking(task)
-
-
 def test_rows_fail_with_their_retrieval_label() -> None:
     """Their responses are not asked about; the refusal is repeated on request only."""
+
+    def refusing(task: Task[Any]) -> JudgeReply[Frozen]:
+        if task.kind.name == "retrieval" and CHAIR in str(task.example.documents):
+            raise refused()
+        return peeking(task)
+
     judge, store = Asked(refusing), MemoryStore()
-    given = rows(*ANSWERS) + [
-        {**row, "id": f"x{row['id']}"} for row in rows("Yes.", documents=[LAMP])
-    ]
+    given = [*rows(*ANSWERS), {**rows("Yes.", documents=[LAMP])[0], "id": "x"}]
     found = list(label(given, judge, store))
     assert judge.kinds() == {"retrieval": 2, "trace": 1}
-    failed = found[:3]
-    assert all(isinstance(one, LabelFailure) and one.reason == "refusal" for one in failed)
-    assert "'r1': its retrieval label: refused" in failed[1].message
-    assert [one.lasting for one in failed] == [True] * 3
-    label(given, judge, store)
-    assert not judge.kinds()
-    label(given, judge, store, retry_failed=True)
-    assert judge.kinds() == {"retrieval": 1}
+    assert [(one.reason, one.lasting) for one in found[:3]] == [("refusal", True)] * 3
+    assert "'r1': its retrieval label: refused" in found[1].message
+    for more, kinds in (({}, {}), ({"retry_failed": True}, {"retrieval": 1})):
+        label(given, judge, store, **more)
+        assert judge.kinds() == kinds
 
 
 def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
@@ -249,14 +242,9 @@ def test_a_label_and_its_retrieval_label_must_fit() -> None:
     turned = kept.example.model_copy(update={"documents": (*documents, *documents)})
     assert kept.fault() is None
     assert kept.model_copy(update={"example": turned}).fault()
-
-
-def test_people_correct_the_relevance_of_any_label() -> None:
-    """A corrected label is one with relevance, whatever was asked for."""
-    [record] = label(rows(ANSWERS[0]), Asked())
+    # A label that people correct is one with relevance, whatever was asked for.
     made = corrected(record, [])
-    assert made.signature.response_schema.name == "label-trace/v1"
-    assert made.fault() is None
+    assert (made.signature.response_schema.name, made.fault()) == ("label-trace/v1", None)
 
 
 @pytest.mark.parametrize(
@@ -282,26 +270,28 @@ def test_contradictory_options_are_refused(
     assert not judge.tasks
 
 
-def test_people_see_what_relevance_rests_on(tmp_path: Path, labeler_command: Command) -> None:
+def test_people_see_what_relevance_rests_on(labeler_command: Command) -> None:
     """In the store the first row's id is also that of the retrieval label; the row comes first."""
-    rows_file, store = tmp_path / "rows.jsonl", tmp_path / "store"
-    rows_file.write_text("".join(f"{json.dumps(row)}\n" for row in rows(*ANSWERS)))
-    options = ["--judge", "embedded", "--relevance", "blind", "--store", store]
-    assert labeler_command("label", rows_file, *options, "-o", tmp_path / "labels.jsonl")[0] == 0
-    _, shown, notices = labeler_command("show", store, "r0")
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows(*ANSWERS)))
+
+    def run(store: str) -> str:
+        asked = ("label", "rows.jsonl", "--judge", "embedded", "--relevance", "blind")
+        code, _, err = labeler_command(*asked, "--store", store, "-o", f"{store}.jsonl")
+        assert code == 0
+        return err
+
+    run("store")
+    _, shown, notices = labeler_command("show", "store", "r0")
     assert "response as a whole" in shown
     assert "different ways" not in notices
     assert "judged without the response: retrieval label" in " ".join(shown.split())
-    verified = labeler_command("store", "verify", store)[2]
+    verified = labeler_command("store", "verify", "store")[2]
     assert "3 of kind 'label', 1 of kind 'retrieval'" in verified
-    first: Any = next(iter(read_labels(tmp_path / "labels.jsonl")))
-    view = record_view(first)
-    assert view["made"]["relevance"].startswith("judged without the response")
-    exported = tmp_path / "export.jsonl"
-    assert labeler_command("store", "export", "--store", store, "-o", exported)[0] == 0
-    assert labeler_command("store", "import", exported, "--store", tmp_path / "other")[0] == 0
-    again = labeler_command("label", rows_file, *options[:-1], tmp_path / "other", "-o", "-")
-    assert "0 labeled by" in again[2]
+    first: Any = next(iter(read_labels("store.jsonl")))
+    assert record_view(first)["made"]["relevance"].startswith("judged without the response")
+    assert labeler_command("store", "export", "--store", "store", "-o", "export.jsonl")[0] == 0
+    assert labeler_command("store", "import", "export.jsonl", "--store", "other")[0] == 0
+    assert "0 labeled by" in run("other")
 
 
 def test_deleting_rows_takes_their_retrieval_label(

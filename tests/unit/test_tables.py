@@ -142,51 +142,49 @@ def labeled(rows: Any) -> Labels:
 
 def test_a_row_for_each_row_in_input_order() -> None:
     """Texts, metadata of one type each, metrics with reasons, and the worst sentence."""
-    frame = labeled(ROWS).to_polars("adherence", documents=True)
-    assert frame.columns == [
-        *("id", "question", "response", "documents", "team", "metadata.failed", "failed"),
-        *("adherence", "adherence.reason", "worst_sentence", "explanation"),
-    ]
-    assert frame["id"].to_list() == [30, 10, 20]
-    assert frame["response"].to_list() == ["A lamp.", None, "A lamp. Cats fly over Paris."]
-    documents = frame["documents"].to_list()
-    assert documents == [["A lamp.", "It is red."], None, ["A lamp.", "It is red."]]
-    assert frame["team"].to_list() == ["a", "7", None]
-    assert frame["metadata.failed"].to_list() == [7.5, 2.5, 5.0]
-    assert frame["adherence"].to_list() == [1.0, None, 0.0]
-    assert frame["adherence.reason"].to_list() == [None, "failed:empty_response", None]
-    assert frame["worst_sentence"].to_list() == [None, None, "Cats fly over Paris."]
-    assert [bool(text) for text in frame["explanation"]] == [False, False, True]
+    found = labeled(ROWS).to_polars("adherence", documents=True).to_dict(as_series=False)
+    assert [bool(text) for text in found.pop("explanation")] == [False, False, True]
+    assert found == {
+        "id": [30, 10, 20],
+        "question": ["What?", None, "What?"],
+        "response": ["A lamp.", None, "A lamp. Cats fly over Paris."],
+        "documents": [["A lamp.", "It is red."], None, ["A lamp.", "It is red."]],
+        "team": ["a", "7", None],
+        "metadata.failed": [7.5, 2.5, 5.0],
+        "failed": [None, "empty_response", None],
+        "adherence": [1.0, None, 0.0],
+        "adherence.reason": [None, "failed:empty_response", None],
+        "worst_sentence": [None, None, "Cats fly over Paris."],
+    }
+    assert Labels([]).to_polars().columns[:3] == [*found][:3]
+
+
+FRAME = pl.DataFrame(ROWS, strict=False)
 
 
 @pytest.mark.parametrize(
-    ("rows", "ids"),
+    "rows",
     [
-        (ROWS, [30, 10, 20]),
-        (pl.DataFrame(ROWS, strict=False), [30, 10, 20]),
-        (pl.DataFrame(ROWS, strict=False).to_arrow(), [30, 10, 20]),
-        (pl.DataFrame(ROWS, strict=False).lazy(), [30, 10, 20]),
-        ([{**row, "id": str(row["id"])} for row in ROWS], ["30", "10", "20"]),
-        ([{**row, "id": f"0{row['id']}"} for row in ROWS], ["030", "010", "020"]),
+        *(ROWS, FRAME, FRAME.to_arrow(), FRAME.lazy()),
+        [{**row, "id": str(row["id"])} for row in ROWS],
+        [{**row, "id": f"0{row['id']}"} for row in ROWS],
     ],
     ids=["mappings", "polars", "arrow", "lazy", "texts", "zeros"],
 )
-def test_ids_have_the_type_that_they_came_in(rows: Any, ids: list[Any]) -> None:
+def test_ids_have_the_type_that_they_came_in(rows: Any) -> None:
     """In parts of labels too."""
     labels = labeled(rows)
+    ids = [row["id"] for row in (rows if isinstance(rows, list) else ROWS)]
     assert labels.to_polars("adherence")["id"].to_list() == ids
     assert labels[1:].to_polars("adherence")["id"].to_list() == ids[1:]
 
 
 def test_ids_of_a_file_are_keys_of_its_labels(tmp_path: Path) -> None:
     """Texts, even if all look like numbers: a number is a position."""
-    (tmp_path / "rows.csv").write_text(
-        'id,question,documents,response\n2,Why?,"[""A lamp.""]",A lamp.\n0,Who?,"[""A.""]",A.\n'
-    )
-    for labels in (
-        labeler.load(labeled(ROWS).save(tmp_path / "labels.jsonl")),
-        labeled(tmp_path / "rows.csv"),
-    ):
+    rows = tmp_path / "rows.csv"
+    rows.write_text('id,question,documents,response\n2,Why?,"[""A.""]",A.\n0,Who?,"[""A.""]",A.\n')
+    saved = labeled(ROWS).save(tmp_path / "labels.jsonl")
+    for labels in (labeler.load(saved), labeled(rows)):
         ids = labels.to_polars("adherence")["id"].to_list()
         assert [labels[id_].id for id_ in ids] == ids
         assert [labels.metrics()[place].id for place in range(len(ids))] == ids
@@ -214,11 +212,6 @@ def test_pandas_joins_by_index_and_by_id() -> None:
     assert rows["adherence"].fillna(-1).tolist() == [1.0, -1, 0.0]
     merged = rows.merge(frame[["id", "relevance"]], on="id")
     assert merged["id"].tolist() == [30, 10, 20]
-
-
-def test_no_labels_are_an_empty_frame() -> None:
-    """With the columns that every frame has."""
-    assert Labels([]).to_polars().columns[:3] == ["id", "question", "response"]
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])
