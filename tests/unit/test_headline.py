@@ -194,8 +194,8 @@ def test_a_report_begins_like_the_table_of_its_labels(
     texts = " ".join(read_page(tmp_path / "r.html").texts.split())
     assert texts.index(" ".join(found)) < texts.index("labeled ·")
     of_groups = labels(SUPPORTED, HALF, SUPPORTED, SUPPORTED)
-    [found] = write_report(of_groups, tmp_path / "r.html", name="x", by="part").conclusions
-    assert ", least for odd: 1 of 2 (50 %" in found
+    [lowest] = write_report(of_groups, tmp_path / "r.html", name="x", by="part").conclusions
+    assert ", least for odd: 1 of 2 (50 %" in lowest
 
 
 GOOD, LACKING = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}

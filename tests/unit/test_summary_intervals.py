@@ -66,17 +66,6 @@ def summary(
     return row
 
 
-def test_records_are_grouped_by_a_column() -> None:
-    """Rows that share its value are one observation."""
-    outcomes = answers(*[GOOD, GOOD, BAD, BAD, HALF, HALF] * 10)
-    alone = summary(outcomes, "faithfulness", Intervals()).interval
-    together = summary(outcomes, "faithfulness", Intervals(group="topic")).interval
-    assert alone is not None
-    assert together is not None
-    assert together.method == "gaffke_groups"
-    assert together.high - together.low > 1.2 * (alone.high - alone.low)
-
-
 UNANSWERED = record(id="u", relevant=[])
 
 
