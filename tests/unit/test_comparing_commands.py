@@ -1,4 +1,4 @@
-"""What ``check``, ``compare``, ``diff`` and ``agree`` have in common: wrong use, strangers' text."""
+"""Wrong use of ``check``, ``compare``, ``diff`` and ``agree``, and strangers' text in them."""
 
 from __future__ import annotations
 
