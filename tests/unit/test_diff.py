@@ -87,7 +87,7 @@ _HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
 
 def two_sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
     """Three records; B loses a relevant sentence in the first and support in the second."""
-    both = {"relevant": ["0a", "0b"]}
+    both: dict[str, Any] = {"relevant": ["0a", "0b"]}
     a, b = (both, both, both), ({"relevant": ["0a"]}, {**both, "support": _HALF}, both)
     first, second = (
         [

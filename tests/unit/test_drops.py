@@ -41,9 +41,9 @@ def checked(
 ) -> Verdict:
     """The verdict on one metric."""
     metrics = select_metrics([metric])
-    rows = [[measure(outcome, metrics) for outcome in side] for side in (new, base)]
+    after, before = ([measure(one, metrics) for one in side] for side in (new, base))
     gate = Gate(metrics[0], most, at_least=False, of_drop=True)
-    (found,) = check_drops(*rows, [gate], GateSettings(**settings, every_record=True))
+    (found,) = check_drops(after, before, [gate], GateSettings(**settings, every_record=True))
     return found
 
 

@@ -85,8 +85,8 @@ def targets(given: list[labeler.Example]) -> list[Target]:
 
 def examined(judge: FunctionJudge, count: int = 60, **options: Any) -> Exam:
     """An exam with as many copies of a kind as rows, whose answers are not kept."""
-    store = labeler.MemoryStore()
-    return labeler.exam(rows(count), **{"judge": judge, "n": count, "store": store} | options)
+    asked: dict[str, Any] = {"judge": judge, "n": count, "store": labeler.MemoryStore()}
+    return labeler.exam(rows(count), **asked | options)
 
 
 def test_blind_spots_are_those_that_were_planted() -> None:
@@ -163,7 +163,7 @@ def test_every_kind_changes_what_it_says() -> None:
 )
 def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -> None:
     """Only English is negated; a number of a list stays."""
-    given = {"documents_sentences": ((text,),), "response_sentences": (text,)}
+    given: dict[str, Any] = {"documents_sentences": ((text,),), "response_sentences": (text,)}
     row = labeler.Example(id="r", question="?", documents=(text,), response=text, **given)
     [target] = targets([row])
     copy = negation(target, [target], RANDOM)
