@@ -8,8 +8,7 @@ import pytest
 
 from labeler.calculators.tables import worst_records
 from labeler.calculators.tally import tally
-from labeler.labels.answers import PROFILES, GPTLabelingOutput
-from labeler.labels.contract import check_label
+from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord
 from labeler.report.views import outcome_text, print_outcome, record_view
 from labeler.sentences.example import key_sentences
@@ -20,27 +19,25 @@ from support.labeled import (
     listing_sources,
     record,
     reference_output,
+    relabeled,
     says,
 )
-from support.samples import keyed_example, pieces, request
+from support.samples import pieces
 
 HOSTILE = "Paris.\x1b[31m \u202e[bold]red[/bold]"
 
 
-@pytest.fixture
-def shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[GPTLabelingOutput, str], str]:
-    """Returns what is printed of a label of a profile on a wide terminal."""
-    monkeypatch.setenv("COLUMNS", "200")
+Shown = Callable[[GPTLabelingOutput], str]
 
-    def printed(label: GPTLabelingOutput, profile: str) -> str:
-        told = key_sentences("ref.", pieces(["Paris.", HOSTILE]))
-        example = keyed_example().model_copy(update={"reference": told})
-        asked = request(example, prompt=f"{profile}/v1", schema=PROFILES[profile].schema)
-        answer = check_label(label, example).answer
-        facts = {"key": asked.key, "example": example, "signature": asked.signature}
-        print_outcome(LabelRecord(label=answer, **facts))
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
+    """Returns what is printed of a label on a wide terminal."""
+    monkeypatch.setenv("COLUMNS", "200")
+    told = key_sentences("ref.", pieces(["Paris.", HOSTILE]))
+
+    def printed(label: GPTLabelingOutput) -> str:
+        print_outcome(relabeled(record(answer=label), {"reference": told}))
         return capsys.readouterr().out
 
     return printed
@@ -51,16 +48,14 @@ def lines_of(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_claims_are_shown_with_their_verdicts_and_keys(
-    shown: Callable[[GPTLabelingOutput, str], str],
-) -> None:
+def test_claims_are_shown_with_their_verdicts_and_keys(shown: Shown) -> None:
     """And the sentences that make none are named."""
     claims = [
         says("a", ["0a", "0b"], claim="It holds."),
         says("a", against=["1a"], claim="It does not.", on_topic=False),
         says("a", claim="Who knows.", on_topic=False),
     ]
-    lines = lines_of(shown(claims_output(claims, silent=["b"]), "claims"))
+    lines = lines_of(shown(claims_output(claims, silent=["b"])))
     assert {
         "✓Q a It holds.",
         "documents: entailment by 0a, 0b",
@@ -73,9 +68,7 @@ def test_claims_are_shown_with_their_verdicts_and_keys(
     assert "reference answer" not in lines
 
 
-def test_the_reference_is_shown_with_its_claims(
-    shown: Callable[[GPTLabelingOutput, str], str],
-) -> None:
+def test_the_reference_is_shown_with_its_claims(shown: Shown) -> None:
     """What the response says of each, where the documents state it, and the other way round."""
     label = reference_output(
         [compared(says("a", ["0a"], claim="It holds."), "contradiction")],
@@ -92,19 +85,17 @@ def test_the_reference_is_shown_with_its_claims(
         "· ref.a Nowhere.",
         "documents: no document sentence",
         "without claims: ref.b",
-    } <= set(lines_of(shown(label, "reference")))
+    } <= set(lines_of(shown(label)))
 
 
-def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
-    shown: Callable[[GPTLabelingOutput, str], str],
-) -> None:
+def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(shown: Shown) -> None:
     """Control sequences, direction overrides and markup, in claims and in the reference."""
     label = reference_output(
         [compared(says("a", ["0a"], claim=HOSTILE), "neutral")],
         [expects(claim=HOSTILE), expects(sentence="ref.b")],
         silent=["b"],
     )
-    out = shown(label, "reference")
+    out = shown(label)
     assert ("\x1b[31m" in out, "\u202e" in out) == (False, False)
     assert out.count("[bold]red[/bold]") == 3
 
