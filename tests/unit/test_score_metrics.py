@@ -240,7 +240,8 @@ def test_scores_are_told_from_the_rest() -> None:
 @pytest.fixture
 def scores(tmp_path: Path) -> Path:
     """A file of scores in two repeats, with a failure."""
-    outcomes = [*given(5, 3, 2), *given(5, 4, 2, trial=1), failed("bad", read=False)]
+    outcomes: list[ScoreOutcome] = [*given(5, 3, 2), *given(5, 4, 2, trial=1)]
+    outcomes.append(failed("bad", read=False))
     assert len(list(write_outcomes(outcomes, tmp_path / "scores.jsonl"))) == 7
     return tmp_path / "scores.jsonl"
 

@@ -161,11 +161,11 @@ def test_judges_that_only_label_say_what_to_use(judge: Callable[[], Any], asked:
     assert len(store) == 0
 
 
-def test_counts_below_one_are_refused() -> None:
+@pytest.mark.parametrize("options", [{"samples": 0}, {"repeat": 0}])
+def test_counts_below_one_are_refused(options: dict[str, Any]) -> None:
     """There is nothing to ask for."""
-    for options in ({"samples": 0}, {"repeat": 0}):
-        with pytest.raises(UsageError, match="must be a whole number, 1 or more"):
-            scored(CountingJudge(scoring()), **options)
+    with pytest.raises(UsageError, match="must be a whole number, 1 or more"):
+        scored(CountingJudge(scoring()), **options)
 
 
 # Several judges

@@ -118,7 +118,7 @@ def test_answers_below_a_request_are_rows_with_an_index(join: Join) -> None:
 def test_parts_of_an_answer_are_joined_where_no_span_has_all(join: Join) -> None:
     """A step that retrieves, and a model that answers, below a request."""
     said = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}]
-    last = {"gen_ai__operation__name": "chat", "gen_ai__output__messages": said}
+    last: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__output__messages": said}
     made = join(
         span("request", None, ""),
         span("step", "request", input__value={"query": QUESTION}, output__value=[{"text": "A"}]),
