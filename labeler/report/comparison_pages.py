@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -435,7 +435,7 @@ def _diff_values(total: LabelDiff) -> dict[str, Any]:
             {
                 "name": None if group is None else f"{total.by}: {group}",
                 "flips": total.figures(group),
-                "metrics": _metrics([row for row in total.metrics if row.group == group]),
+                "metrics": _metrics(total, group),
             }
             for group in total.groups
         ],
@@ -444,7 +444,8 @@ def _diff_values(total: LabelDiff) -> dict[str, Any]:
     }
 
 
-def _metrics(rows: Sequence[MetricDiff]) -> list[dict[str, Any]]:
+def _metrics(total: LabelDiff, group: str | None) -> list[dict[str, Any]]:
+    rows = [row for row in total.metrics if row.group == group]
     limit = limit_of(abs(float(row.change)) for row in rows if row.change is not None)
     return [_metric(row, limit) for row in in_order(rows) if row.pairs]
 
