@@ -225,7 +225,8 @@ MEANT: dict[str, dict[str, Any]] = {
         "hits": [{"title": "T", "snippet": "D is E."}],
     },
     "--map question=qestion": {"qestion": "Q?", "documents": ["D is E."], "response": "D is E."},
-    "--map question=q --map documents=ctxs --map response=prediction --map reference=answers": cells(
+    "--map question=q --map documents=ctxs --map response=prediction "
+    "--map reference=answers": cells(
         "q|ctxs|prediction|answers",
         *("Q?", [{"title": "T", "text": "D is E."}], "D is E.", ["Z.", "Zed."]),
     ),
