@@ -84,17 +84,14 @@ class Log:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """A process that has a tracer."""
-    log = Log()
-    module = ModuleType("opentelemetry.trace")
-    made = {
-        "SpanKind": SimpleNamespace(CLIENT="client", INTERNAL="internal"),
-        "StatusCode": SimpleNamespace(ERROR="error"),
-        "Status": lambda code, description: (code, description),
-        "get_tracer": log.get_tracer,
-        "use_span": log.use_span,
-    }
-    for name, value in made.items():
-        setattr(module, name, value)
+    log, module = Log(), ModuleType("opentelemetry.trace")
+    vars(module).update(
+        SpanKind=SimpleNamespace(CLIENT="client", INTERNAL="internal"),
+        StatusCode=SimpleNamespace(ERROR="error"),
+        Status=lambda code, description: (code, description),
+        get_tracer=log.get_tracer,
+        use_span=log.use_span,
+    )
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", module)
     return log
 
@@ -161,7 +158,7 @@ def test_a_hosted_model_is_named_with_its_server_and_sampling(
     assert sampling == [0.5, 0.9, 7]
 
 
-def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
+def test_no_text_of_a_row_is_in_a_span(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor its id, unless that is asked for; also where the judge fails with their words."""
 
     def fail(request: Task) -> JudgeReply[Frozen]:
@@ -173,56 +170,48 @@ def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
     assert len(log.spans) == 2
     assert "hidden" not in told
     assert "secret" not in told
-
-
-def test_ids_are_shown_where_that_is_asked_for(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the digest."""
     monkeypatch.setattr(tracing._Privacy, "ids_shown", False)
     tracing.show_record_ids()
     labeled(CountingJudge())
-    assert log.spans[0].attributes["labeler.record.id"] == "secret-id"
+    assert log.spans[2].attributes["labeler.record.id"] == "secret-id"
 
 
-def unusable(_: Task) -> JudgeReply[Frozen]:
-    """An answer that was paid for in vain."""
-    raise UnusableAnswer("broken", reason="contract", attempts=2, usage=Usage(prompt_tokens=9))
-
-
-def buggy(_: Task) -> JudgeReply[Frozen]:
-    """A judge with a mistake in it."""
-    raise KeyError("hidden")
+PAID = UnusableAnswer("broken", reason="contract", attempts=2, usage=Usage(prompt_tokens=9))
 
 
 @pytest.mark.parametrize(
-    ("behavior", "reason", "attributes"),
+    ("error", "reason", "attributes"),
     [
-        (unusable, "contract", {"gen_ai.usage.input_tokens": 9, "labeler.attempts": 2}),
-        (buggy, "KeyError", {}),
+        (PAID, "contract", {"gen_ai.usage.input_tokens": 9, "labeler.attempts": 2}),
+        (KeyError("hidden"), "KeyError", {}),
     ],
 )
 def test_a_call_that_fails_says_by_which_code(
-    behavior: Any, reason: str, attributes: dict[str, object], log: Log
+    error: Exception, reason: str, attributes: dict[str, object], log: Log
 ) -> None:
     """And what it cost all the same."""
-    assert isinstance(labeled(CountingJudge(behavior)), LabelFailure)
+
+    def fail(_: Task) -> JudgeReply[Frozen]:
+        raise error
+
+    assert isinstance(labeled(CountingJudge(fail)), LabelFailure)
     (span,) = log.spans
     assert (span.status, span.ended) == (("error", reason), 1)
     assert span.attributes["error.type"] == reason
     assert attributes.items() <= span.attributes.items()
 
 
-@pytest.mark.parametrize("fault", ["breaks", "refuses"])
-def test_a_broken_tracer_costs_no_label(fault: str, log: Log) -> None:
-    """The label is paid for."""
-    setattr(log, fault, True)
+@pytest.mark.parametrize(
+    ("fault", "value", "ended"),
+    [("breaks", True, [0]), ("refuses", True, []), ("recording", False, [0])],
+)
+def test_a_tracer_that_does_not_record_costs_no_label(
+    fault: str, value: bool, ended: list[int], log: Log
+) -> None:
+    """Broken, absent, or without a provider: the label is paid for."""
+    setattr(log, fault, value)
     assert isinstance(labeled(CountingJudge()), LabelRecord)
-
-
-def test_nobody_is_told_where_nobody_records(log: Log) -> None:
-    """A process may have the package and no provider."""
-    log.recording = False
-    assert isinstance(labeled(CountingJudge()), LabelRecord)
-    assert [span.ended for span in log.spans] == [0]
+    assert [span.ended for span in log.spans] == ended
 
 
 def test_a_judge_in_this_process_is_called_so(log: Log) -> None:
@@ -273,13 +262,8 @@ class Run:
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """An active run."""
     run, module = Run(), ModuleType("mlflow")
-    made: dict[str, Any] = {
-        "log_metrics": run.metrics.update,
-        "set_tags": run.tags.update,
-        "log_artifact": run.artifacts.append,
-    }
-    for name, value in made.items():
-        setattr(module, name, value)
+    logged = (run.metrics.update, run.tags.update, run.artifacts.append)
+    vars(module).update(zip(("log_metrics", "set_tags", "log_artifact"), logged, strict=True))
     monkeypatch.setitem(sys.modules, "mlflow", module)
     return run
 
@@ -288,16 +272,6 @@ def summary(**options: Any) -> list[SummaryRow]:
     """Of twelve records and a failure."""
     outcomes: list[AnyOutcome] = [*(sample_record(n) for n in range(12)), FAILURE]
     return labeler.summary(outcomes, "relevance", **options)
-
-
-def answered_by_two() -> list[AnyOutcome]:
-    """Twelve records of one configuration, five of them by another model."""
-    made = [sample_record(n) for n in range(12)]
-    names = ["m-1"] * 7 + ["m-2"] * 5
-    return [
-        one.model_copy(update={"reply": one.reply.model_copy(update={"served_model": name})})
-        for one, name in zip(made, names, strict=True)
-    ]
 
 
 def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> None:
@@ -331,42 +305,34 @@ def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
     assert {"relevance/_", "relevance/_a__b_", f"relevance/{'x' * 72}"} <= run.metrics.keys()
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (({"group": "a:b"}, {"group": "a=b"}), "or metrics have the name 'relevance/a_b'"),
-        (({}, {"label": "judge:other"}), "made in 2 ways"),
-    ],
-)
-def test_metrics_of_one_name_are_refused(
-    changes: tuple[dict[str, Any], ...], words: str, run: Run
-) -> None:
-    """One would hide the other; nothing is logged."""
-    (row,) = summary()
-    with pytest.raises(UsageError, match=words):
-        log_summary([replace(row, **change) for change in changes])
+def test_metrics_of_one_name_are_refused(run: Run, tmp_path: Path) -> None:
+    """One would hide the other; nor is a file logged that is not there. Nothing is logged."""
+    (row,) = rows = summary()
+    named = [replace(row, group=group) for group in ("a:b", "a=b")]
+    for given, words in (
+        ((named,), "or metrics have the name 'relevance/a_b'"),
+        (([row, replace(row, label="judge:other")],), "made in 2 ways"),
+        ((rows, tmp_path / "none.jsonl"), "is not a file: nothing was logged"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            log_summary(*given)
     assert run.metrics == {}
 
 
 def test_each_model_that_answered_has_its_own_metrics(run: Run) -> None:
     """Of one name that was asked for; the tags say which signature belongs to which."""
-    rows = labeler.summary(answered_by_two(), "relevance")
+    made = list(map(sample_record, range(12)))
+    for n, one in enumerate(made):
+        reply = one.reply.model_copy(update={"served_model": "m-1" if n < 7 else "m-2"})
+        made[n] = one.model_copy(update={"reply": reply})
+    rows = labeler.summary(made, "relevance")
     log_summary(rows)
     assert [run.metrics[f"relevance/{one}.defined"] for one in ("m-1", "m-2")] == [7, 5]
-    assert run.tags == {
-        "labeler.version": labeler.__version__,
-        **{
-            f"labeler.signature.relevance/{row.answered}": row.signature(labeler.__version__)
-            for row in rows
-        },
+    signatures = {
+        f"labeler.signature.relevance/{row.answered}": row.signature(labeler.__version__)
+        for row in rows
     }
-
-
-def test_a_file_that_is_not_there_is_refused_first(run: Run, tmp_path: Path) -> None:
-    """Nothing is logged."""
-    with pytest.raises(UsageError, match="is not a file: nothing was logged"):
-        log_summary(summary(), tmp_path / "none.jsonl")
-    assert run.metrics == {}
+    assert run.tags == {"labeler.version": labeler.__version__, **signatures}
 
 
 def test_mlflow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
