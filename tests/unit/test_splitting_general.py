@@ -238,6 +238,11 @@ UNITS = (
 )
 
 
+def shape(unit: str, tail: str, length: int) -> str:
+    """Repeat a unit up to a length."""
+    return unit * (length // len(unit)) + tail
+
+
 @pytest.mark.parametrize("name", ["general", "ragbench"])
 def test_every_shape_is_read(name: str) -> None:
     """Nothing is lost, and no shape keeps a splitter busy for long.
@@ -245,7 +250,7 @@ def test_every_shape_is_read(name: str) -> None:
     Most patterns fail only at the end of what they have matched, so that something stands there.
     """
     for unit, tail in product(UNITS, ("", "x")):
-        text = unit * (1_500 // len(unit)) + tail
+        text = shape(unit, tail, 1_500)
         pieces = SPLITTERS[name].split(text)
         assert _visible("".join(piece.text for piece in pieces)) == _visible(text), unit
 
