@@ -179,7 +179,9 @@ def test_a_row_without_an_id_is_named_by_its_content() -> None:
 def test_rows_from_python() -> None:
     """Mappings and examples alike; a bad one fails alone."""
     rows = [GOOD, to_example({**GOOD, "id": 2}, "x"), {"question": "Q?"}]
-    assert [one.id for one in contents(rows)] == ["1", "2", "row 3"]
+    once = open_rows(row for row in rows)  # a generator is read once and kept
+    assert [one.id for one in contents(once)] == ["1", "2", "row 3"]
+    assert contents(once) == contents(once)
     odd_name: Any = 5
     for row, why in (
         (GOOD | {"tag": float("nan")}, "column 'tag' cannot be written as JSON"),
