@@ -358,15 +358,6 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
         yield watched
 
 
-def check_target(labels: list[str], output: str | None) -> None:
-    """Reject an output of unknown form, or one that would overwrite labels or corrections."""
-    if output is not None:
-        from labeler.calculators.export import check_table
-
-        check_table(output)
-        reject_overwrite(labels, output)
-
-
 def reject_repeats(names: Sequence[str]) -> None:
     """Reject a file that is named twice, such as by its name and by a pattern.
 
