@@ -21,6 +21,7 @@ from labeler.data.documents import empty_remedy
 from labeler.data.parsing import REQUIRED, is_native, said
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, UsageError
+from labeler.sentences.words import read_table
 
 
 @dataclass(frozen=True)
@@ -39,107 +40,14 @@ class Preset:
     turns: str = ""
 
 
-def _preset(system: str, *, turns: str = "", **columns: str) -> Preset:
-    """Return a preset whose columns are written with spaces between the candidates."""
-    candidates = {field: tuple(names.split()) for field, names in columns.items()}
-    return Preset(system, candidates, turns)
-
-
+_TABLE = read_table(__file__, "presets")
 PRESETS: Catalog[Preset] = Catalog("preset")
-_NEXT_TO_TURNS = {
-    "question": "question",
-    "documents": "documents contexts retrieved_contexts context",
-    "response": "response choices[].message.content",
-    "reference": "reference",
-}
-for _name, _columns_of_system in {
-    "labeler": _preset(
-        "labeler: its own names in any spelling",
-        **{field: field for field in ("id", "question", "documents", "response", "reference")},
-    ),
-    "ragbench": _preset(
-        "RAGBench, to be labeled again",
-        id="dataset_name,id,generation_model_name",
-        question="question",
-        documents="documents",
-        response="response",
-    ),
-    "ragas": _preset(
-        "RAGAS: SingleTurnSample, and the names before it",
-        question="user_input question",
-        documents="retrieved_contexts contexts",
-        response="response answer",
-        reference="reference ground_truth ground_truths",
-    ),
-    "deepeval": _preset(
-        "DeepEval: LLMTestCase",
-        question="input",
-        documents="retrieval_context",
-        response="actual_output",
-        reference="expected_output",
-    ),
-    "langchain": _preset(
-        "LangChain: what retrieval chains return",
-        question="question input query",
-        documents="context[] source_documents[]",
-        response="response answer answer.content result result.content",
-        reference="reference ground_truth",
-    ),
-    "llamaindex": _preset(
-        "LlamaIndex: responses with their source nodes, and EvaluationResult",
-        question="query",
-        documents="response.source_nodes[] source_nodes[] contexts",
-        response="response response.response",
-        reference="reference_answer reference",
-    ),
-    "ragchecker": _preset(
-        "RAGChecker: RAGResults",
-        id="query_id",
-        question="query",
-        documents="retrieved_context[]",
-        response="response",
-        reference="gt_answer",
-    ),
-    "haystack": _preset(
-        "Haystack: GeneratedAnswer",
-        question="query init_parameters.query",
-        documents="documents[] init_parameters.documents[]",
-        response="data init_parameters.data",
-    ),
-    "inspect_ai": _preset(
-        "Inspect: samples of a log, with their documents in metadata",
-        id="id,epoch",
-        question="input",
-        documents="metadata.contexts metadata.context metadata.documents",
-        response="output.completion",
-        reference="target",
-    ),
-    "mtrag": _preset(
-        "MTRAG: tasks with their answers",
-        id="task_id,model_id task_id",
-        question="question",
-        documents="contexts[] documents",
-        response="model_response predictions[0].text response",
-        reference="targets[0].text",
-        turns="input",
-    ),
-    "deepeval_conversation": _preset(  # its context is what should have been retrieved
-        "DeepEval: ConversationalTestCase",
-        **_NEXT_TO_TURNS | {"documents": "retrieval_context documents"},
-        turns="turns",
-    ),
-    **{
-        name: _preset(system, **_NEXT_TO_TURNS, turns=turns)
-        for name, turns, system in (
-            ("openai_messages", "messages", "OpenAI: messages of a chat, documents next to them"),
-            ("ragas_multi_turn", "user_input", "RAGAS: MultiTurnSample"),
-            ("azure", "conversation.messages", "Azure AI Evaluation: conversations"),
-            ("sharegpt", "conversations", "ShareGPT: conversations"),
-            ("gemini", "contents", "Gemini: contents of a request and its answer"),
-        )
-    },
-}.items():
-    PRESETS.add(_name, _columns_of_system)
+for _name, _texts in _TABLE["presets"].items():
+    _with_turns = "turns" in _texts and "question" not in _texts
+    _columns_of_system = {**(_TABLE["next_to_turns"] if _with_turns else {}), **_texts}
+    _system, _turns = (_columns_of_system.pop(one, "") for one in ("system", "turns"))
+    _candidates = {field: tuple(names.split()) for field, names in _columns_of_system.items()}
+    PRESETS.add(_name, Preset(_system, _candidates, _turns))
 
 
 def choose_columns(
@@ -279,51 +187,21 @@ def _columns(name: str) -> Columns:
     return _columns_in(PRESETS[name])
 
 
-_NOUNS = {
-    "question": (
-        *("question", "query", "prompt", "input", "ask", "instruction", "request", "utterance"),
-        *("q", "frage", "pregunta", "pergunta", "domanda", "vraag", "pytanie", "вопрос", "سؤال"),
-        *("问题", "問題", "提问", "質問", "질문", "प्रश्न"),
-    ),
-    "documents": (
-        *("context", "document", "doc", "passage", "chunk", "ctx", "evidence", "snippet", "source"),
-        *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "dokumente"),
-        *("hit", "retrieved", "resource", "citation", "quelle", "quellen", "fuente", "fonte"),
-        *("contexte", "contexto", "contesto", "documento", "контекст", "документ", "السياق"),
-        *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
-    ),
-    "response": (
-        *("response", "output", "completion", "prediction", "reply", "generation", "generated"),
-        *("predicted", "pred", "result", "answer", "a", "choice", "summary"),
-        *("antwort", "réponse", "reponse", "respuesta"),
-        *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "إجابة"),
-        *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
-    ),
-    "reference": (
-        *("reference", "truth", "groundtruth", "gold", "golden", "expected", "target", "ideal"),
-        *("gt", "correct", "referenz", "référence", "referencia", "referência", "riferimento"),
-        *("эталон", "musterantwort", "musterlösung"),
-        *("参考答案", "标准答案", "正解", "模範解答", "정답"),
-    ),
-}
+_NOUNS = {field: nouns.split() for field, nouns in _TABLE["nouns"].items()}
 """The last words of names, in singular, the clearest first."""
-_EXPECTED = frozenset(_NOUNS["reference"]) | {
-    *("ground", "erwartete", "erwarteter", "esperada", "attendue", "attesa", "human", "true"),
-    "right",
-}
-"""Words that make a reference of an answer."""
+_SINGULAR = {noun: field for field, nouns in _NOUNS.items() for noun in nouns}
 _MAYBE_RIGHT = _NOUNS["response"].index("answer")
 """Rank of an answer that may be the right one where another column means a response."""
-_OF_MODEL = frozenset(_NOUNS["response"][:_MAYBE_RIGHT]) | {
-    *("model", "llm", "agent", "bot", "chatbot", "assistant", "ai", "rag", "system"),
-}
-"""Words that make a model's of an answer."""
-_FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
-"""Words that make documents of results and references."""
-_OTHERS = frozenset({"negative", "incorrect", "wrong", "tool"})
-"""Words of columns that are not read, such as wrong answers."""
-_GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
-"""Last words that say nothing of the meaning."""
+_EXPECTED, _OF_MODEL, _FOUND, _OTHERS, _GENERIC = (
+    frozenset(_TABLE["words"][name].split()).union(nouns)
+    for name, nouns in (
+        ("expected", _NOUNS["reference"]),
+        ("of_model", _NOUNS["response"][:_MAYBE_RIGHT]),
+        *((name, ()) for name in ("found", "others", "generic")),
+    )
+)
+"""Words that make a reference, or a model's, of an answer; documents of results; and others, see
+``presets.toml``."""
 _NUMBERED = re.compile(
     r"([\w .-]*?[^\W\d_])[_ ./\[-]?(\d{1,6})\]?((?:[./](?:\w+[._])?(?:text|content))?)"
 )
@@ -355,9 +233,6 @@ def meaning_of(name: str) -> tuple[str, int] | None:
         return ("reference", 0) if field == "response" else None
     is_models = noun == "answer" and not _OF_MODEL.isdisjoint(words)
     return field, 0 if is_models else _NOUNS[field].index(noun)
-
-
-_SINGULAR = {noun: field for field, nouns in _NOUNS.items() for noun in nouns}
 
 
 def mappings(columns: Mapping[str, Any]) -> dict[str, str]:

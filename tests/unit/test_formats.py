@@ -274,12 +274,11 @@ BAD: list[tuple[str, bytes, str, str]] = [
         )
     ),
     *(
-        (":3", unclosed(lines), "invalid_csv", f"quote begins a cell in line {says}")
+        (":3", unclosed(lines), "invalid_csv", f"{says}a quote that begins a cell is not closed")
         for lines, says in (
-            ('"Q,[],R\nQ,[],R\n', "3 .* lines 3 to 4 are one row"),
-            ('"Q\n?","[],R\nQ,[],R\n', "4 .* lines 4 to 5 are one row"),
-            ('"Q ""?"",[],R\n"Q",[],R\n', "3 .* lines 3 to 4 are one row"),
-            ('"Q "?",[],R\n', "3 and is not closed at its end; close it"),
+            ('"Q,[],R\nQ,[],R\n', "lines 3 to 4 are one row, and "),
+            ('"Q\n?","[],R\nQ,[],R\n', "lines 3 to 5 are one row, and "),
+            ('"Q "?",[],R\n', ""),
         )
     ),
 ]
@@ -295,7 +294,7 @@ def test_a_bad_row_fails_alone(
     path.write_bytes(content)
     good, bad, *others = open_rows(path)
     assert all(isinstance(row.content, Example) for row in (good, *others))
-    assert len(others) == (not says.startswith("quote"))
+    assert len(others) == ("quote that" not in says)
     assert isinstance(bad.content, LabelFailure)
     assert (bad.where, bad.content.reason) == (f"{path}{where}", reason)
     assert re.search(says, bad.content.message), bad.content.message
@@ -557,14 +556,13 @@ def test_a_data_frame_of_pandas_is_read_by_what_it_can_do(monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_frame_of_pandas_are_rows() -> None:
-    """Ids in an index of texts are read; a row, and a column of rows, is a series."""
+    """Ids in an index of texts are read; a column of rows is a series."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame([GOOD, OTHER])
     every = contents([GOOD, OTHER])
     assert contents(frame.set_index("id")) == every
     assert contents(frame.set_index("id").rename_axis(None)) == every
     assert contents(pd.Series([GOOD, OTHER])) == every
-    assert contents(frame.iloc[0]) == every[:1]
 
 
 class Dataset(list[dict[str, Any]]):

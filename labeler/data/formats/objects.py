@@ -73,8 +73,6 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
         UsageError: the object holds no rows, a data set has several splits, two columns have one
             name, or pyarrow is needed and not installed.
     """
-    if hasattr(source, "iloc") and not hasattr(source, "columns"):
-        source = _of_series(source)
     if isinstance(source, bytes | bytearray | IOBase):
         raise UsageError(f"rows are read from the path of a file, not {type(source).__name__}")
     if (table := _table(source)) is not None:
@@ -432,14 +430,6 @@ def _table(given: Any) -> Source | None:  # noqa: ANN401 - of any package
         return None
     total = len(given) if isinstance(given, Sized) else None
     return python_source(lambda: map(plain_row, read()), total)
-
-
-def _of_series(series: Any) -> list[Any]:  # noqa: ANN401 - pandas may be missing
-    """Return the rows in a column of a frame of pandas, or the one that is a row of it."""
-    values = series.to_list()
-    are_named = all(isinstance(name, str) for name in series.index)
-    is_row = are_named and not all(isinstance(value, Mapping) for value in values)
-    return [series.to_dict()] if is_row else values
 
 
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing
