@@ -255,8 +255,8 @@ class _TextLines(Iterator[str]):
         several = f"lines {self._begin} to {self._read} are one row, and "
         lines = several if self._begin < self._read else ""
         return (
-            f"not CSV: {error}: {lines}a quote that begins a cell is not closed at its end; close it, "
-            "and write a quote in a cell twice"
+            f"not CSV: {error}: {lines}a quote that begins a cell is not closed at its end; "
+            "close it, and write a quote in a cell twice"
         )
 
 
