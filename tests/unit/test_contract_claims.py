@@ -71,10 +71,9 @@ def changed(claim: ResponseClaim, /, **fields: object) -> ResponseClaim:
 def test_a_good_answer_passes_unchanged() -> None:
     """Of either profile: the richer class comes out as it went in."""
     for answer in (claims_output(BOTH), reference_output(RIGHT, TOLD)):
-        checked = check_label(answer, EXAMPLE)
-        assert checked == (answer, {}, ())
-        assert type(checked[0]) is type(answer)
-        assert type(checked[0].response_claims[0]) is type(answer.response_claims[0])
+        label, *rest = check_label(answer, EXAMPLE)
+        assert (label, type(label), rest) == (answer, type(answer), [{}, ()])
+        assert type(label.response_claims[0]) is type(answer.response_claims[0])
 
 
 def test_spelling_is_repaired_in_every_list_of_keys() -> None:
@@ -134,8 +133,8 @@ def test_a_claim_says_something() -> None:
 def test_a_claim_rests_on_keys_that_were_shown(field: str) -> None:
     """The reference is no evidence, and neither is the response."""
     for key in ("9z", "ref.a", "a"):
-        found = with_first(**{field: ("0a", key)})
-        assert found == [("unknown_key", f"response_claims[0].{field}", (key,))]
+        found = [("unknown_key", f"response_claims[0].{field}", (key,))]
+        assert with_first(**{field: ("0a", key)}) == found
 
 
 @pytest.mark.parametrize("special", SPECIAL_SUPPORT)
