@@ -72,7 +72,8 @@ def test_a_good_answer_passes_unchanged() -> None:
     """Of either profile: the richer class comes out as it went in."""
     for answer in (claims_output(BOTH), reference_output(RIGHT, TOLD)):
         checked = check_label(answer, EXAMPLE)
-        assert (checked, type(checked[0])) == ((answer, {}, ()), type(answer))
+        assert checked == (answer, {}, ())
+        assert type(checked[0]) is type(answer)
         assert type(checked[0].response_claims[0]) is type(answer.response_claims[0])
 
 
