@@ -195,27 +195,16 @@ I\u2019m sorry, but the documents do not say how long the quay is.
 The provided context does not contain information about the quay.
 There isn't enough information to answer.
 I couldn't find any relevant information in the sources.
-The answer is not provided in the retrieved passages.
-I do not know, but please contact the harbour office.
 Unanswerable.
-It cannot be determined.
 Unable to determine.
 I cannot confirm that.
-I cannot provide a response to that question.
 No relevant information was found.
-The answer cannot be found in the context.
-This information isn't provided.
-The question is unanswerable.
 Nothing in the documents mentions the quay.
-No document gives the length.
-Based on the given documents, it is impossible to tell.
 It is unclear from the context.
-Diese Information ist nicht enthalten.
 No se menciona la longitud en el documento.
 Die Dokumente enthalten keine Angaben dazu.
 Das kann ich anhand der Unterlagen nicht beantworten.
 Les documents ne mentionnent pas la longueur du quai.
-El contexto no proporciona esta información.
 Não sei.
 Il contesto non contiene questa informazione.
 Ik weet het niet.
@@ -235,19 +224,15 @@ Maaf, tidak ada informasi tentang itu.
 ANSWERS = """
 The quay is 90 m long.
 I don't know, but the quay is probably 90 m long.
-The warranty does not cover water damage.
 There is no evidence that vitamin C prevents colds.
 The results do not show a significant effect.
 Users who do not know their password can reset it.
 The documents must not be copied.
-We cannot confirm bookings by phone.
 I cannot give you a refund.
 We do not provide refunds.
-The tax is not included.
 Nothing in this contract limits your rights.
 The source code is not included in the package.
 Das Museum ist montags nicht geöffnet.
-Die Quelle liefert kein Trinkwasser.
 Le musée n'est pas ouvert le lundi.
 El documento de identidad no caduca.
 Музей не работает по понедельникам.
