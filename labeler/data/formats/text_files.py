@@ -289,12 +289,9 @@ def _start(file: IO[bytes]) -> bytes:
 
 
 def _is_lines(first: bytes, file: IO[bytes]) -> bool:
-    """Return True if the first line is a complete object and more lines follow.
-
-    A comma after the object is an error of that line.
-    """
+    """Return True if the first line is a complete object and more lines follow."""
     try:
-        parse_object(Line("", first.rstrip().removesuffix(b",")))
+        parse_object(Line("", first))
     except BadRow:
         return False
     return any(map(bytes.strip, pieces(file)))
