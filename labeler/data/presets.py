@@ -42,12 +42,17 @@ class Preset:
 
 _TABLE = read_table(__file__, "presets")
 PRESETS: Catalog[Preset] = Catalog("preset")
-for _name, _texts in _TABLE["presets"].items():
-    _with_turns = "turns" in _texts and "question" not in _texts
-    _columns_of_system = {**(_TABLE["next_to_turns"] if _with_turns else {}), **_texts}
-    _system, _turns = (_columns_of_system.pop(one, "") for one in ("system", "turns"))
-    _candidates = {field: tuple(names.split()) for field, names in _columns_of_system.items()}
-    PRESETS.add(_name, Preset(_system, _candidates, _turns))
+
+
+def _preset(table: Mapping[str, str]) -> Preset:
+    """Return a preset as ``presets.toml`` writes it: with spaces between candidates."""
+    own = table if "question" in table else {**_TABLE["next_to_turns"], **table}
+    columns = {name: tuple(own[name].split()) for name in own if name not in {"system", "turns"}}
+    return Preset(own["system"], columns, own.get("turns", ""))
+
+
+for _name, _columns_of_system in _TABLE["presets"].items():
+    PRESETS.add(_name, _preset(_columns_of_system))
 
 
 def choose_columns(
@@ -192,16 +197,10 @@ _NOUNS = {field: nouns.split() for field, nouns in _TABLE["nouns"].items()}
 _SINGULAR = {noun: field for field, nouns in _NOUNS.items() for noun in nouns}
 _MAYBE_RIGHT = _NOUNS["response"].index("answer")
 """Rank of an answer that may be the right one where another column means a response."""
-_EXPECTED, _OF_MODEL, _FOUND, _OTHERS, _GENERIC = (
-    frozenset(_TABLE["words"][name].split()).union(nouns)
-    for name, nouns in (
-        ("expected", _NOUNS["reference"]),
-        ("of_model", _NOUNS["response"][:_MAYBE_RIGHT]),
-        *((name, ()) for name in ("found", "others", "generic")),
-    )
-)
-"""Words that make a reference, or a model's, of an answer; documents of results; and others, see
-``presets.toml``."""
+_WORDS = {name: frozenset(words.split()) for name, words in _TABLE["words"].items()}
+_EXPECTED = _WORDS["expected"].union(_NOUNS["reference"])
+_OF_MODEL = _WORDS["of_model"].union(_NOUNS["response"][:_MAYBE_RIGHT])
+"""Words that make a reference, and a model's, of an answer."""
 _NUMBERED = re.compile(
     r"([\w .-]*?[^\W\d_])[_ ./\[-]?(\d{1,6})\]?((?:[./](?:\w+[._])?(?:text|content))?)"
 )
@@ -221,13 +220,13 @@ def meaning_of(name: str) -> tuple[str, int] | None:
     parts = name.replace("[0]", "").split(".")
     words = [word for part in parts for word in snake_case(part).split("_")]
     words = [w if w in _SINGULAR else re.sub("ies$", "y", w).removesuffix("s") for w in words]
-    while len(words) > 1 and (words[-1] in _GENERIC or len(words[-1]) == 1):
+    while len(words) > 1 and (words[-1] in _WORDS["generic"] or len(words[-1]) == 1):
         words.pop()
     noun = words[-1]
-    if noun in {"result", "reference"} and not _FOUND.isdisjoint(words):
+    if noun in {"result", "reference"} and not _WORDS["found"].isdisjoint(words):
         return "documents", 0
     field = _SINGULAR.get(noun)
-    if field is None or not _OTHERS.isdisjoint(words):
+    if field is None or not _WORDS["others"].isdisjoint(words):
         return None
     if field != "reference" and not _EXPECTED.isdisjoint(words):
         return ("reference", 0) if field == "response" else None
