@@ -155,7 +155,7 @@ def _selections(
         random: keys of the labels that were drawn at random.
     """
     found: dict[str, ReviewCounts] = {}
-    for printed in {printed for printed, _ in labels}:
+    for printed in dict.fromkeys(printed for printed, _ in labels):
         counts = {key: count for (own, key), count in labels.items() if own == printed}
         seen = {key: count for key, count in counts.items() if key in judged}
         drawn = sum(count for key, count in seen.items() if key in random)

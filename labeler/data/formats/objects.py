@@ -246,10 +246,8 @@ def rows_within(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
     data = value.get("data")
     is_trace = isinstance(data, Mapping) and "spans" in data  # of MLflow: its id is next to them
     meant = {(meaning_of(str(column)) or ("",))[0] for column, part in value.items() if part}
-    is_row = is_trace or meant >= {
-        "question",
-        "documents",
-    }  # answers in it are those to this question
+    # Answers in an object with a question and documents are those to this question.
+    is_row = is_trace or meant >= {"question", "documents"}
     if is_row or (has_fields(value) and not _holds_rows(value)):
         return "", rows_of_columns(value) or list[Any]([value])
     return _list_of_rows(name, value)
