@@ -26,7 +26,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import load_schema
-from labeler.sentences.example import Frozen, key_sentences
+from labeler.sentences.example import Frozen
 from support import samples
 from wire import runs
 from wire.calls import Json, label_for, written
@@ -34,9 +34,7 @@ from wire.provider import Provider, answers
 from wire.runs import brief
 
 KEY = "sk-SENTINEL-0123456789"
-EXAMPLE = samples.keyed_example().model_copy(
-    update={"reference": key_sentences("ref.", samples.pieces(["Paris.", "It is up north."]))}
-)
+EXAMPLE = samples.keyed_example(reference=["Paris.", "It is up north."])
 """Documents 0a 0b and 1a, response a b, reference ref.a ref.b."""
 OUTPUTS: dict[str, type[GPTLabelingOutput]] = {
     "claims": ClaimsLabelingOutput,
