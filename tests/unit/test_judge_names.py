@@ -19,7 +19,7 @@ from labeler.judges.options import PROVIDERS, JudgeOptions
 from labeler.judges.task import Task
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store import MemoryStore
-from support.answers import answer as trace_answer
+from support.answers import trusting as answer
 from wire.provider import Provider
 from wire.runs import rows
 
@@ -166,13 +166,6 @@ def test_an_address_of_the_environment_is_not_passed_by(
 
 
 ROWS = [{"id": "1", "question": "Q?", "documents": ["D is E."], "response": "D is E."}]
-
-
-def answer(task: Task, **changes: Any) -> dict[str, Any]:
-    """The answer of a judge who trusts everything, as JSON."""
-    keys = task.example.document_keys()
-    support = dict.fromkeys(task.example.response_keys(), keys)
-    return trace_answer(support, relevant=keys, used=keys, said="It is so.") | changes
 
 
 def test_a_function_is_asked_once_for_each_version() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import labeler
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.store import MemoryStore
@@ -17,7 +16,7 @@ from support.command import Command
 from wire.calls import Call
 from wire.clients import comes_true
 from wire.provider import Provider, answers
-from wire.runs import KEY, in_a_batch, labeling, process, reasons, records, row_file, running
+from wire.runs import in_a_batch, labeling, process, reasons, records, row_file, run, running
 
 ANSWERS = 3
 """Responses to each question."""
@@ -45,9 +44,7 @@ def asks_relevance(call: Call) -> bool:
 
 def judged(provider: Provider, given: list[dict[str, Any]], **options: Any) -> list[Outcome]:
     """Label rows online."""
-    judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
-    store = options.pop("store", MemoryStore())
-    return list(labeler.label(given, judge=judge, relevance="blind", store=store, **options))
+    return run(provider, given, relevance="blind", **options)
 
 
 def require_blind(calls: list[Call], retrievals: int, responses: int) -> None:
@@ -69,11 +66,8 @@ def test_no_request_about_relevance_shows_a_response(profile: str) -> None:
 
 def test_an_unknown_key_is_asked_for_again() -> None:
     """As in a label; the second answer counts."""
-
-    def wrong(value: dict[str, Any]) -> None:
-        value["all_relevant_sentence_keys"] = ["9z"]
-
-    with Provider([answers(wrong)]) as provider:
+    wrong = answers(lambda label: label.update(all_relevant_sentence_keys=["9z"]))
+    with Provider([wrong]) as provider:
         [record] = records(judged(provider, rows(1)[:1]))
     assert len(provider.calls) == 3
     again = provider.calls[1].messages[-1]["content"]
@@ -137,16 +131,12 @@ def test_a_killed_run_goes_on(tmp_path: Path, labeler_command: Command) -> None:
 
 def test_a_budget_counts_both_kinds() -> None:
     """Rows beyond it fail, whichever kind they lack; a larger one goes on."""
-    store, price = MemoryStore(), given_price("1000,1000")
+    judge, store = {"price": given_price("1000,1000"), "max_output_tokens": 10}, MemoryStore()
     with Provider() as provider:
-        judge = labeler.OpenAIJudge(
-            "m", api_key=KEY, base_url=provider.url, price=price, max_output_tokens=10
+        some, all_ = (
+            judged(provider, rows(4), judge=judge, budget=budget, concurrency=1, store=store)
+            for budget in (75, 1000)
         )
-        labeled = []
-        for budget in (75, 1000):
-            options: dict[str, Any] = {"budget": budget, "concurrency": 1, "store": store}
-            found = list(labeler.label(rows(4), judge=judge, relevance="blind", **options))
-            assert set(reasons(found)) <= {"label", "budget"}
-            labeled.append(len(records(found)))
-    assert 0 < labeled[0] < labeled[1] == 12
+    assert set(reasons(some)) == {"label", "budget"}
+    assert reasons(all_) == ["label"] * 12
     assert set(provider.paid.values()) == {1}
