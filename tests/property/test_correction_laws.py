@@ -70,14 +70,13 @@ def test_corrected_labels_are_sound_and_follow_the_majority(
     judged: LabelRecord, said: list[Judgment]
 ) -> None:
     """Decision by decision; a file that holds everything twice makes the same labels."""
-    made = corrected(judged, people(judged, said))
-    assert check_label(made.label, made.example).violations == ()
-    assert made.violations == ()
-    assert made.fault() is None
     some = people(judged, said)
+    made = corrected(judged, some)
+    assert check_label(made.label, made.example).violations == made.violations == ()
+    assert made.fault() is None
     once, twice = (list(apply_corrections(lambda: [judged], e)[1]) for e in (some, some + some))
     assert once == twice
-    before, after = verdicts_of(judged), verdicts_of(corrected(judged, people(judged, said)))
+    before, after = verdicts_of(judged), verdicts_of(made)
     votes = {
         "relevant": [[key in each.relevant for each in said] for key in DOCUMENTS],
         "utilized": [[key in each.utilized for each in said] for key in DOCUMENTS],

@@ -12,7 +12,7 @@ from labeler.calculators import select_metrics
 from labeler.comparing.diff import diff_labels
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import document_key, letters
-from support.labeled import output, record, verbatim
+from support.labeled import output, record, relabeled, verbatim
 
 OF_TRACE = [m.id for m in select_metrics("all") if m.profile.name == "trace"]
 
@@ -23,10 +23,8 @@ def pairs(draw: st.DrawFn) -> tuple[LabelRecord, LabelRecord]:
     documents = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     keys = [document_key(d, s) for d, size in enumerate(documents) for s in range(size)]
     size = draw(st.integers(0, 3))
-    first, second = (
-        record(documents=documents, response=size, **draw(answers(keys, size))) for _ in "ab"
-    )
-    return first, second
+    a, b = (record(documents=documents, response=size, **draw(answers(keys, size))) for _ in "ab")
+    return a, b
 
 
 def answers(keys: list[str], size: int) -> st.SearchStrategy[dict[str, Any]]:
@@ -40,21 +38,11 @@ def answers(keys: list[str], size: int) -> st.SearchStrategy[dict[str, Any]]:
         support,
         st.sampled_from([True, False, None]),
     )
-    kept = st.builds(
-        lambda r, u, s, o: {"answer": output(relevant=r, utilized=u, support=s, overall=o)},
-        subset,
-        subset,
-        judged,
-        st.booleans(),
-    )
-    given = st.builds(
-        lambda r, u, s, o: {"stored": verbatim(relevant=r, utilized=u, support=s, overall=o)},
-        odd,
-        odd,
-        st.lists(entry, max_size=3),
-        st.booleans(),
-    )
-    return st.one_of(kept, kept, given)
+    overall, entries = st.booleans(), st.lists(entry, max_size=3)
+    kept = st.builds(output, relevant=subset, utilized=subset, support=judged, overall=overall)
+    given = st.builds(verbatim, relevant=odd, utilized=odd, support=entries, overall=overall)
+    answers = st.fixed_dictionaries({"answer": kept})
+    return st.one_of(answers, answers, st.fixed_dictionaries({"stored": given}))
 
 
 @given(pairs())
@@ -75,16 +63,16 @@ def test_backwards_every_flip_and_change_is_reversed(pair: tuple[LabelRecord, La
 @given(st.lists(pairs(), min_size=1, max_size=4))
 def test_the_shares_of_all_records_add_up(found: list[tuple[LabelRecord, LabelRecord]]) -> None:
     """Over records with different numbers of sentences; groups add up to all records."""
-    named = [tuple(_named(one, n) for one in pair) for n, pair in enumerate(found)]
-    total = diff_labels([a for a, _ in named], [b for _, b in named], by="set")
+    a, b = (
+        [
+            relabeled(pair[side], {"id": f"r{n}", "metadata": {"set": n % 2}})
+            for n, pair in enumerate(found)
+        ]
+        for side in (0, 1)
+    )
+    total = diff_labels(a, b, by="set")
     for place, row in enumerate(total.metrics[: len(total.metrics) // len(total.groups)]):
         changes = [one.changes[place].change or Fraction() for one in total.records]
         assert row.change is None or sum(changes) / row.pairs == row.change
-    assert sum(count.flipped for count in total.flips if count.group is None) == sum(
-        count.flipped for count in total.flips if count.group is not None
-    )
-
-
-def _named(one: LabelRecord, number: int) -> LabelRecord:
-    facts = {"id": f"r{number}", "metadata": {"set": number % 2}}
-    return one.model_copy(update={"example": one.example.model_copy(update=facts)})
+    every = sum(count.flipped for count in total.flips if count.group is None)
+    assert sum(count.flipped for count in total.flips) == 2 * every

@@ -1,7 +1,10 @@
-"""What every row of a store's file holds, sound or not."""
+"""What every row of a store's file holds, and programs that share a store with a test."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -23,3 +26,15 @@ def faults_in(folder: Path) -> list[StoreError]:
     """An error for each damaged row of a store."""
     reading = verify_store(folder)
     return reading.damaged + reading.misplaced
+
+
+def started(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a program of its own, with this process's import path; its streams are pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

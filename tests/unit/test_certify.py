@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 from math import exp, log
@@ -21,11 +21,11 @@ from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 from labeler.evidence.units import CERTIFIABLE, Answer, Item
 from labeler.labels.record import LabelRecord
-from labeler.labels.signature import label_key
 from labeler.labels_object import Labels
 from support.command import Command
 from support.judged import correction, judgment
-from support.labeled import record, with_question
+from support.labeled import record, relabeled, with_question
+from support.plans import read_cells, write_cells
 from support.samples import keyed_example
 
 WEIGHTS = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
@@ -114,11 +114,15 @@ def answered(plan: Plan, *, wrong: int = 7) -> dict[Item, Answer]:
     }
 
 
-def finished(plan: Plan) -> Certificate:
-    """Answer looks until there is a certificate."""
-    found: Certificate | Plan = plan
+def finished(
+    found: Plan | Certificate,
+    answers: Callable[[Plan], dict[Item, Answer]] = answered,
+    who: str = "ann",
+) -> Certificate:
+    """Answer looks, the second readings with yes, until there is a certificate."""
     while isinstance(found, Plan):
-        found = found.certificate(answered(found), who="ann")
+        second = dict.fromkeys(found.again, True)
+        found = found.certificate(answers(found), second=second, who=who)
     return found
 
 
@@ -137,10 +141,7 @@ def test_certificate_holds_the_value_that_people_would_give() -> None:
 def test_reading_everything_gives_the_exact_value(metric: str) -> None:
     """With all sentences read, the value is the metric over people's answers."""
     plan = make_plan(labels(20), Goal(metric, within=0.001))
-    found: Certificate | Plan = plan
-    while isinstance(found, Plan):
-        yes = {(one.id, one.sentence): one.sentence in "a0a" for one in found.sentences}
-        found = found.certificate(yes)
+    found = finished(plan, lambda one: {two[:2]: two.sentence in "a0a" for two in one.sentences})
     expected = {"hallucination_rate": 0.5, "adherence_fraction": 0.5, "adherence": 0.0}
     assert found.value == pytest.approx(expected.get(metric, 1 / 3))
     assert found.interval == pytest.approx((found.value, found.value))
@@ -169,29 +170,20 @@ def test_a_plan_says_how_many_sentences_are_missing() -> None:
     assert isinstance(following, Plan)
     assert following.needed == len(following.sentences) == 40
     plan = make_plan(labels(), Goal("adherence", within=0.4))
-    none = plan.certificate(
-        {(one.id, one.sentence): False for one in plan.sentences if one.sentence == "a"}
-    )
+    none = plan.certificate({one[:2]: False for one in plan.sentences if one.sentence == "a"})
     assert isinstance(none, Plan)
     assert none.needed >= 50 - len(none.answers)
 
 
-@pytest.mark.parametrize(
-    ("interval", "shown"),
-    [
-        ((0.8998, 0.95), "89.98 to 95.00 %"),
-        ((0.85, 0.89996), "85.000 to 89.996 %"),
-        ((0.9, 0.95), "90.0 to 95.0 %"),
-    ],
-)
-def test_rounding_does_not_contradict_the_verdict(
-    interval: tuple[float, float], shown: str
-) -> None:
-    """An end that is near the threshold has as many digits as show its side."""
+def test_rounding_does_not_contradict_the_verdict() -> None:
+    """An end that is near the threshold has as many digits as show its side; so has the value."""
     found = finished(make_plan(labels(20), Goal("adherence_fraction", at_least=0.9)))
-    conclusion = replace(found, value=interval[1], interval=interval).conclusion
-    assert shown in conclusion
-    assert f" {shown.split()[2]} % (" in conclusion  # the value, too
+    for interval, shown in (
+        ((0.8998, 0.95), " 95.00 % (89.98 to 95.00 %"),
+        ((0.85, 0.89996), " 89.996 % (85.000 to 89.996 %"),
+        ((0.9, 0.95), " 95.0 % (90.0 to 95.0 %"),
+    ):
+        assert shown in replace(found, value=interval[1], interval=interval).conclusion
 
 
 def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
@@ -240,19 +232,20 @@ def test_a_stream_is_held_where_errors_are_few(largest: int) -> None:
 def test_records_without_the_metric_say_nothing_of_it() -> None:
     """Without a relevant sentence completeness is not 0, nor do they count in a stream."""
     goal = Goal("completeness", at_least=0.99, population=True)  # undecided until all is read
-    found: list[tuple[float, float]] = []
+    found = []
     for others in (0, 60):
-        plan: Certificate | Plan = make_plan([record(id=f"r{n}") for n in range(others + 30)], goal)
-        while isinstance(plan, Plan):
-            items = [(one.id, one.sentence) for one in plan.sentences]
-            plan = plan.certificate({item: int(item[0][1:]) >= others or None for item in items})
-        found.append(plan.interval)
+
+        def relevant(plan: Plan, others: int = others) -> dict[Item, Answer]:
+            return {one[:2]: int(one.id[1:]) >= others or None for one in plan.sentences}
+
+        plan = make_plan([record(id=f"r{n}") for n in range(others + 30)], goal)
+        found.append(finished(plan, relevant).interval)
     assert found[0] == pytest.approx(found[1])
     # Completeness of records without a relevant sentence is not 0.
     plan = make_plan(labels(4), Goal("completeness", within=0.1))
     assert 0.5 < plan.value < 1  # the judge's forecast, before any answer
     with pytest.raises(UsageError, match="completeness is undefined"):
-        plan.certificate({(one.id, one.sentence): None for one in plan.sentences})
+        plan.certificate({one[:2]: None for one in plan.sentences})
 
 
 def test_wrong_answers_are_refused() -> None:
@@ -260,21 +253,21 @@ def test_wrong_answers_are_refused() -> None:
     plan = make_plan(labels(), Goal("adherence_fraction", within=0.05))
     given = answered(plan)
     first = next(iter(given))
-    for wrong, message in (
-        ({**given, ("r1", "z"): True}, "did not draw"),
-        ({item: yes for item, yes in given.items() if item != first}, "no answer for"),
-        ({}, "no answer for"),
-        ({**given, first: None}, "True or False"),
-        ({**given, first: "yes"}, "True or False"),
-    ):
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        ({**given, ("r1", "z"): True}, {}, "did not draw"),
+        ({1: True}, {}, "did not draw"),
+        ({("1", "a"): True}, {}, "no label has this id; a spreadsheet"),
+        ({item: yes for item, yes in given.items() if item != first}, {}, "no answer for"),
+        ({}, {}, "no answer for"),
+        ({**given, first: None}, {}, "True or False"),
+        ({**given, first: "yes"}, {}, "True or False"),
+        ([True], {}, "answers are a mapping"),
+        (given, {"who": [1]}, "who is a name"),
+        (given, {"second": {first: "yes"}}, "True or False"),
+    ]
+    for answers, more, message in wrong:
         with pytest.raises(UsageError, match=message):
-            plan.certificate(wrong)  # type: ignore[arg-type]  # the point of it
-    with pytest.raises(UsageError, match="who is a name"):
-        plan.certificate(given, who=[1])  # type: ignore[list-item]  # likewise
-    with pytest.raises(UsageError, match="answers are a mapping"):
-        plan.certificate([True])  # type: ignore[arg-type]  # likewise
-    with pytest.raises(UsageError, match="True or False"):
-        plan.certificate(given, second={first: "yes"})  # type: ignore[dict-item]  # likewise
+            plan.certificate(answers, **more)
 
 
 def test_a_person_may_stop_after_any_sentence() -> None:
@@ -297,10 +290,8 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
     goal = Goal("adherence", within=0.1)
     with pytest.raises(UsageError, match="two labels have the id"):
         make_plan([*labels(3), record(id="r1", relevant=())], goal)
-    other = labels(4)[3]
-    signature = other.signature.model_copy(update={"model": "other"})
     with pytest.raises(UsageError, match="another judge configuration"):
-        make_plan([*labels(3), other.model_copy(update={"signature": signature})], goal)
+        make_plan([*labels(3), relabeled(labels(4)[3], model="other")], goal)
     with pytest.raises(UnknownName, match="metric to certify"):
         Goal("context_precision", within=0.1)
     with pytest.raises(UnknownName, match="metric to certify"):
@@ -331,8 +322,7 @@ def test_a_finished_plan_stays_finished(tmp_path: Path, labeler_command: Command
     Labels(records).save(own)
     asked = ("certify", own, "--plan", plan)
     assert labeler_command(*asked, "--at-least", "0.6")[0] == 0
-    rows = csv.DictReader(plan.read_text().splitlines())
-    drawn = [(row["id"], row["sentence"]) for row in rows]
+    drawn = [(row["id"], row["sentence"]) for row in read_cells(plan)]
     lines = [f"{name},{key},yes\n" for name, key in dict.fromkeys(drawn)]
 
     def answer(*given: str) -> tuple[int, str, str]:
@@ -342,22 +332,20 @@ def test_a_finished_plan_stays_finished(tmp_path: Path, labeler_command: Command
     assert answer(*lines[:20])[0] == 1
     code, first, _ = answer(*lines)
     assert (code, answer(*lines)[1]) == (0, first)
-    rows = csv.DictReader(plan.read_text().splitlines())
-    again = [f"{row['id']},{row['sentence']},yes\n" for row in rows if row["reading"] == "2"]
+    read = [row for row in read_cells(plan) if row["reading"] == "2"]
+    again = [f"{row['id']},{row['sentence']},yes\n" for row in read]
     code, out, _ = answer(*again, *again)
     assert (code, f"{len(again)} of {len(again)} answers agree" in out) == (0, True)
     unread = next(f"{one.id},a,yes\n" for one in records if (one.id, "a") not in drawn)
-    for given, message in (
-        (unread, "is finished"),
-        (lines[0].replace("yes", "no"), "in an earlier look"),
-        (again[0] + again[0].replace("yes", "no"), "in an earlier look"),
-    ):
-        code, _, err = answer(given)
-        assert (code, message in err) == (2, True), err
     said = CorrectionsFile(tmp_path / "c.jsonl")
     said.append(correction(records[int(drawn[0][0][1:])], judgment(support={})))
-    code, _, err = labeler_command(*asked, "--answers", said.path)
-    assert (code, "in an earlier look" in err) == (2, True), err
+    for (code, _, err), message in (
+        (answer(unread), "is finished"),
+        (answer(lines[0].replace("yes", "no")), "in an earlier look"),
+        (answer(again[0], again[0].replace("yes", "no")), "in an earlier look"),
+        (labeler_command(*asked, "--answers", said.path), "in an earlier look"),
+    ):
+        assert (code, message in err) == (2, True), err
 
 
 def test_ids_that_look_escaped_survive_the_plan_file(tmp_path: Path) -> None:
@@ -378,12 +366,10 @@ def test_corrections_answer_a_plan(tmp_path: Path, labeler_command: Command) -> 
     assert labeler_command(*asked, "--at-least", "0.4", "-o", tmp_path / "c.json")[0] == 2
     assert not plan.exists()
     assert labeler_command(*asked, "--at-least", "0.4")[0] == 0
-    drawn = [row["id"] for row in csv.DictReader(plan.read_text().splitlines())]
+    drawn = [row["id"] for row in read_cells(plan)]
     late = next(name for name in drawn if drawn.index(name) >= 30)
     file = CorrectionsFile(said)
-    for one in records:
-        if one.id != late:
-            file.append(correction(one, judgment()))
+    file.append(*(correction(one, judgment()) for one in records if one.id != late))
     code, out, err = labeler_command(*asked, "--answers", said)
     assert (code, f"after {drawn.index(late)} sentences" in out) == (1, True), err
     file.append(correction(records[int(late[1:])], judgment(), by="bo"))
@@ -420,52 +406,40 @@ def test_plan_file_holds_all_there_is(tmp_path: Path) -> None:
 
 def test_answers_file_has_two_readings_and_people(tmp_path: Path) -> None:
     """A second row is a second reading, and a person's row counts once; no word is guessed."""
-    path = tmp_path / "answers.csv"
-    rows = "'=1+1,a,Yes,ann,x\n'=1+1,a,no,bo,\nr,b,,ann,\n"
-    path.write_text(f"id,sentence,answer,annotator,note\n{rows}")
+    path, item = tmp_path / "answers.csv", ("=1+1", "a")
     plan = make_plan(labels(1), Goal("adherence_fraction", within=0.1))
-    found = read_answers(path, plan)
-    path.write_text(f"id,sentence,answer,annotator,note\n{rows}{rows}")
-    assert read_answers(path, plan) == found
-    path.write_text("id,sentence,answer,annotator\nr,a,1,ann\nr,a,0,ann\n")
-    with pytest.raises(UsageError, match=r"answers\.csv:3: another answer of 'ann'"):
-        read_answers(path, plan)
-    assert found.answers == {("=1+1", "a"): True}
-    assert found.second == {("=1+1", "a"): False}
-    assert found.who == ("ann", "bo")
-    path.write_text("id,sentence,answer\nr,a,maybe\n")
-    with pytest.raises(UsageError, match=r"answers\.csv:2: answer is 'maybe'"):
-        read_answers(path, plan)
-    path.write_text("id,sentence,answer\nr,a,\n")
-    with pytest.raises(UsageError, match="no answer is there"):
-        read_answers(path, plan)
+    rows = "'=1+1,a,Yes,ann,x\n'=1+1,a,no,bo,\nr,b,,ann,\n"
+    for text in (rows, rows + rows):
+        path.write_text(f"id,sentence,answer,annotator,note\n{text}")
+        assert read_answers(path, plan) == ({item: True}, {item: False}, ("ann", "bo"))
+    for text, message in (
+        ("r,a,1,ann\nr,a,0,ann\n", r"answers\.csv:3: another answer of 'ann'"),
+        ("r,a,maybe,\n", r"answers\.csv:2: answer is 'maybe'"),
+        ("r,a,,\n", "no answer is there"),
+    ):
+        path.write_text(f"id,sentence,answer,annotator\n{text}")
+        with pytest.raises(UsageError, match=message):
+            read_answers(path, plan)
+    with pytest.raises(UsageError, match="as which a spreadsheet can be saved"):
+        read_answers(tmp_path / "answers.xlsx", plan)
 
 
 def test_certificate_is_saved_as_json_and_as_an_inert_page(tmp_path: Path) -> None:
     """The file has every fact; hostile names are escaped on the page."""
-    plan = make_plan(labels(30), Goal("adherence_fraction", within=0.001))
-    found: Certificate | Plan = plan
-    while isinstance(found, Plan):
-        second = dict.fromkeys(found.again, True)
-        found = found.certificate(answered(found), second=second, who="<script>x</script>")
+    found, other = (
+        finished(make_plan(labels(30), Goal("adherence_fraction", within=width)), who="<script>x")
+        for width in (0.001, 0.0010001)
+    )
     read = json.loads(found.save(tmp_path / "c.json").read_text())
-    assert read["interval"] == list(found.interval)
-    assert read["checked"] == 60
+    assert (read["interval"], read["checked"]) == ([*found.interval], 60)
     assert 6 <= read["second_read"] <= 8
     assert set(read["digests"]) == {"labels", "prompt", "plan", "answers"}
-    assert (
-        found.digests["plan"]
-        != finished(make_plan(labels(30), Goal("adherence_fraction", within=0.0010001))).digests[
-            "plan"
-        ]
-    )
+    assert found.digests["plan"] != other.digests["plan"]
     assert "<script>x" not in found.save(tmp_path / "c.html").read_text()
     with pytest.raises(UsageError, match=r"\.json file or a \.html page"):
         found.save(tmp_path / "c.pdf")
-    differ = found.second_read - found.second_agreed
-    assert f"60 sentences read, {differ} of {found.second_read} second answers differ." in str(
-        found
-    )
+    differ = f"{found.second_read - found.second_agreed} of {found.second_read}"
+    assert f"60 sentences read, {differ} second answers differ." in str(found)
     assert f"Digest of labels: {found.digests['labels']}" in str(found)  # below the table
 
 
@@ -476,28 +450,24 @@ def test_command_plans_then_certifies(tmp_path: Path, labeler_command: Command) 
     goal = ("--metric", "adherence_fraction", "--at-least", "0.6")
     code, out, _ = labeler_command("certify", own, *goal, "--plan", plan)
     assert (code, out.startswith("Read 60 of 400 sentences first, 6 of them twice")) == (0, True)
+    asked = ("certify", own, "--plan", plan, "--answers")
     for _ in range(9):
-        rows = list(csv.DictReader(plan.read_text().splitlines(keepends=True)))
-        with answers.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows({**row, "answer": "yes"} for row in rows)
-        code, out, _ = labeler_command(
-            *("certify", own, "--plan", plan, "--answers", answers, "-o", tmp_path / "c.json")
-        )
+        write_cells(answers, ({**row, "answer": "yes"} for row in read_cells(plan)))
+        code, out, _ = labeler_command(*asked, answers, "-o", tmp_path / "c.json")
         if not code:
             break
         assert out.startswith("Not yet: about ")
     assert out.startswith("Answer sentences supported: at least 0.6, ")
     assert json.loads((tmp_path / "c.json").read_text())["who"] == []
-    code, _, err = labeler_command("certify", own, *goal, "--plan", plan)
-    assert (code, "is a plan already" in err) == (2, True)
-    asked = ("certify", own, "--plan", plan, "--answers")
-    for given, message in ((plan, "under another name"), ("export.json", "corrections import")):
-        code, _, err = labeler_command(*asked, given)
+    other_metric = (*asked, answers, "--metric", "relevance")
+    for wrong, message in (
+        (("certify", own, *goal, "--plan", plan), "is a plan already"),
+        ((*asked, plan), "under another name"),
+        ((*asked, "export.json"), "corrections import"),
+        (other_metric, "was planned with metric adherence_fraction, not relevance"),
+    ):
+        code, _, err = labeler_command(*wrong)
         assert (code, message in err) == (2, True)
-    code, _, err = labeler_command(*asked, answers, "--metric", "relevance")
-    assert (code, "was planned with metric adherence_fraction, not relevance" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -512,46 +482,17 @@ def test_other_files_are_not_plans(tmp_path: Path, content: str) -> None:
         read_plan(path, labels(3))
 
 
-def test_answers_of_a_spreadsheet_are_explained(tmp_path: Path) -> None:
-    """An id that lost its zeros, and a file that is not text, are named as such."""
-    own = [record(id=f"{n:03}") for n in range(3)]
-    plan = make_plan(own, Goal("adherence", within=0.1))
-    with pytest.raises(UsageError, match="no label has this id; a spreadsheet"):
-        plan.certificate({("1", "a"): True})
-    with pytest.raises(UsageError, match="did not draw"):
-        plan.certificate({1: True})  # type: ignore[dict-item]
-    with pytest.raises(UsageError, match="as which a spreadsheet can be saved"):
-        read_answers(tmp_path / "answers.xlsx", plan)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, None),
-        ({"text": "  paris is in the NORTH of France. "}, None),
-        ({"text": "Paris is the capital of Spain."}, r"answers\.csv:2: text is 'Paris is the cap"),
-        ({"evidence": "Nobody knows where it is."}, r"answers\.csv:2: evidence is 'Nobody"),
-        ({"question": "1"}, None),
-    ],
-)
-def test_answers_to_other_texts_are_refused(
-    tmp_path: Path, changes: dict[str, str], message: str | None
-) -> None:
+def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
     """A plan of other responses, or that a stranger altered, was read for another sentence."""
-    answers, said = tmp_path / "answers.csv", "Paris is in the north of France."
-    one, example = record(), keyed_example(response=[said, "Yes."])
-    key = label_key(example, one.signature)
-    own = [one.model_copy(update={"example": example, "key": key})]
-    plan = make_plan(own, Goal("adherence_fraction", within=0.1))
-    write_plan(plan, tmp_path / "plan.csv")
-    rows = list(csv.DictReader((tmp_path / "plan.csv").read_text().splitlines()))
-    rows.sort(key=lambda row: row["sentence"])
-    with answers.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows({**row, "answer": "yes", **changes} for row in rows[:1])
-    if message is None:
+    answers, path = tmp_path / "answers.csv", tmp_path / "plan.csv"
+    example = keyed_example(response=["Paris is in the north of France.", "Yes."])
+    plan = make_plan([relabeled(record(), vars(example))], Goal("adherence_fraction", within=0.1))
+    write_plan(plan, path)
+    row = next(row for row in read_cells(path) if row["sentence"] == "a") | {"answer": "yes"}
+    for same in ({}, {"text": "  paris is in the NORTH of France. "}, {"question": "1"}):
+        write_cells(answers, [row | same])
         assert read_answers(answers, plan).answers == {("r1", "a"): True}
-    else:
-        with pytest.raises(UsageError, match=message):
+    for other in ({"text": "Paris is in Spain, now."}, {"evidence": "Nobody knows where it is."}):
+        write_cells(answers, [row | other])
+        with pytest.raises(UsageError, match=rf"answers\.csv:2: {next(iter(other))} is "):
             read_answers(answers, plan)

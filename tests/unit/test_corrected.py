@@ -52,30 +52,30 @@ def warned(found: Corrected, words: str) -> bool:
 
 def test_ppi_has_its_reference_values() -> None:
     """Weight and mean of shares, and of scores as the method's authors compute them."""
-    found = ppi_mean(PEOPLE, JUDGE, ALONE)
-    assert found.weight == pytest.approx(0.1945560, abs=5e-8)
-    assert found.value == pytest.approx(0.6902722, abs=5e-8)
-    found = ppi_mean((0.9, 0.2, 0.6, 0.5), (0.8, 0.4, 0.5, 0.5), (0.7, 0.6, 0.3, 0.9, 0.2, 0.9))
-    assert found.weight == pytest.approx(0.3526119403, abs=1e-9)
-    assert found.value == pytest.approx(0.5676305970, abs=1e-9)
-
-
-def test_a_judge_who_goes_against_people_is_not_trusted() -> None:
-    """A negative weight would be the best; 0 is what is taken."""
-    found = ppi_mean((1, 0, 1, 0), (0, 1, 0, 1), (1, 0, 1, 0))
-    assert (found.weight, found.value) == (0, 0.5)
+    scores = ((0.9, 0.2, 0.6, 0.5), (0.8, 0.4, 0.5, 0.5), (0.7, 0.6, 0.3, 0.9, 0.2, 0.9))
+    for sample, weight, value in (
+        ((PEOPLE, JUDGE, ALONE), 0.1945560, 0.6902722),
+        (scores, 0.3526119, 0.5676306),
+    ):
+        found = ppi_mean(*sample)
+        assert (found.weight, found.value) == pytest.approx((weight, value), abs=5e-8)
 
 
 @pytest.mark.parametrize(
-    ("judge", "alone"), [((1, 1, 1), (1, 1)), ((1, 0, 1), ())], ids=["constant", "nothing alone"]
+    ("people", "judge", "alone"),
+    [
+        ((1, 0, 0), (1, 1, 1), (1, 1)),  # the judge never varies
+        ((1, 0, 0), (1, 0, 1), ()),  # people judged all
+        ((1, 0, 1, 0), (0, 1, 0, 1), (1, 0, 1)),  # the best weight would be negative
+    ],
 )
 def test_a_judge_who_tells_nothing_leaves_peoples_mean(
-    judge: Sequence[float], alone: Sequence[float]
+    people: Sequence[float], judge: Sequence[float], alone: Sequence[float]
 ) -> None:
-    """Where the judge never varies, or people judged all, the mean is theirs."""
-    found = ppi_mean((1, 0, 0), judge, alone)
+    """Its weight is 0."""
+    found = ppi_mean(people, judge, alone)
     assert found.weight == 0
-    assert found.value == pytest.approx(1 / 3)
+    assert found.value == pytest.approx(sum(people) / len(people))
 
 
 def test_a_share_is_cut_to_its_bounds() -> None:
@@ -125,8 +125,7 @@ def test_a_correction_that_cannot_be_made_says_why(
 @pytest.mark.parametrize("judged_yes", [0, 2, 100])
 def test_shares_that_the_errors_exclude_have_no_value(judged_yes: int) -> None:
     """Never 0 or 1 with an interval of width 0: the judge errs otherwise on the other records."""
-    errors = (100, 90, 100, 90)
-    found = proportion(judged_yes, 100, errors)
+    found = proportion(judged_yes, 100, (100, 90, 100, 90))
     assert (found.value, found.interval) == (None, None)
     assert found.undefined == "judge_errs_otherwise_elsewhere"
     assert warned(found, "the formula gave")
@@ -134,42 +133,39 @@ def test_shares_that_the_errors_exclude_have_no_value(judged_yes: int) -> None:
 
 def test_a_judge_hardly_better_than_chance_leaves_the_share_open() -> None:
     """Sensitivity and specificity may add up to 1: anything is possible, and marked."""
-    errors = (20, 12, 10, 5)
-    found = proportion(50, 100, errors)
-    assert ends(found) == (0.0, 1.0)
-    assert found.interval is not None
-    assert found.interval.small_sample
+    found = proportion(50, 100, (20, 12, 10, 5))
+    assert (ends(found), found.as_json()["small_sample"]) == ((0.0, 1.0), True)
 
 
 def test_errors_are_counted_from_verdicts() -> None:
     """Seven human yeses, of which the judge found six; three noes, of which it found one."""
     found = corrected_proportion(PEOPLE, JUDGE, ALONE)
-    assert found == proportion(75, 100, (7, 6, 3, 1))
     assert (found.sensitivity, found.specificity) == (6 / 7, 1 / 3)
 
 
 # -- conditions -----------------------------------------------------------------------------------
 
 
-def test_a_sound_sample_brings_no_warning() -> None:
-    """Two hundred records drawn at random, judged alike."""
-    people, judge = PEOPLE * 20, JUDGE * 20
-    assert ppi_mean(people, judge, (1,) * 80 + (0,) * 20, random_sample=True).warnings == ()
-    alone = (1,) * 800 + (0,) * 200
-    assert corrected_proportion(people, judge, alone, random_sample=True).warnings == ()
-
-
 def test_doubtful_samples_are_warned_of() -> None:
-    """Few labels, one verdict for all, an unknown way of drawing, and a sample unlike the rest."""
-    for found in (ppi_mean(PEOPLE, JUDGE, ALONE), proportion(800, 1000, ERRORS)):
-        assert warned(found, "not known that the human-judged records were drawn at random")
-    few = (9, 8, 9, 9)
-    assert warned(ppi_mean(PEOPLE, JUDGE, ALONE), "records with human labels: only 10;")
-    assert warned(proportion(8, 10, few), "records with human labels: only 18;")
-    assert warned(proportion(8, 10, few), "records to which people said no: only 9;")
-    found = ppi_mean((1, 0) * 50, (1,) * 90 + (0,) * 10, (1, 0) * 50, random_sample=True)
-    assert warned(found, "0.900 on the human-judged records and 0.500 on the others")
-    assert warned(ppi_mean((1, 1, 1), (1, 0, 1), (1, 0)), "people gave 1 to all 3 records")
+    """Few labels, one verdict for all, an unknown way of drawing, and a sample unlike the rest.
+
+    Two hundred records drawn at random, and judged alike, are not.
+    """
+    sound = (PEOPLE * 20, JUDGE * 20, (1,) * 80 + (0,) * 20)
+    for method in (ppi_mean, corrected_proportion):
+        assert method(*sound, random_sample=True).warnings == ()
+    unlike = ppi_mean((1, 0) * 50, (1,) * 90 + (0,) * 10, (1, 0) * 50, random_sample=True)
+    few, few_noes = ppi_mean(PEOPLE, JUDGE, ALONE), proportion(8, 10, (9, 8, 9, 9))
+    for found, words in (
+        (few, "not known that the human-judged records were drawn at random"),
+        (proportion(800, 1000, ERRORS), "not known that the human-judged records were drawn at"),
+        (few, "records with human labels: only 10;"),
+        (few_noes, "records with human labels: only 18;"),
+        (few_noes, "records to which people said no: only 9;"),
+        (unlike, "0.900 on the human-judged records and 0.500 on the others"),
+        (ppi_mean((1, 1, 1), (1, 0, 1), (1, 0)), "people gave 1 to all 3 records"),
+    ):
+        assert warned(found, words)
 
 
 # -- plain ----------------------------------------------------------------------------------------
@@ -216,7 +212,6 @@ def test_the_variance_follows_the_weight_that_each_record_makes() -> None:
     mine = [ppi_mean(without(people, n), without(judge, n), alone) for n in range(5)]
     theirs = [ppi_mean(people, judge, without(alone, n)) for n in range(6)]
     found = ppi_variance(people, judge, alone)
-    assert found is not None
     assert found == pytest.approx((part(mine) + part(theirs), 5))
 
 

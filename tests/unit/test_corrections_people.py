@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from labeler import load
 from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.comparing.agreement import compare_with_people
@@ -20,7 +21,6 @@ from labeler.data.corrections.applying import apply_corrections, corrected
 from labeler.data.corrections.file import CorrectionsFile, independent
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import ReviewCounts, selection_warnings
-from labeler.labels_object import Labels
 from support.command import Command
 from support.judged import correction, judgment
 from support.labeled import failure, record, relabeled
@@ -33,39 +33,33 @@ SAID = [
 ]
 
 
-def said(**only: Any) -> set[tuple[object, ...]]:
-    """The human labels without where they stand."""
-    return {each[:5] for each in labels_of_corrections(SAID, RECORDS, **only).human.labels}
-
-
 def test_every_sentence_of_a_judgment_is_a_human_label() -> None:
     """What is not named is a no."""
     (one,) = SAID[2:]
     human = labels_of_corrections([one], RECORDS).human
     assert (human.repeated, human.ignored) == (0, ())
-    found = human.labels
-    assert [each[1:5] for each in found] == [
-        ("relevant", "0a", "ann", 1.0),
-        ("relevant", "0b", "ann", 0.0),
-        ("relevant", "1a", "ann", 0.0),
-        ("relevant", "1b", "ann", 0.0),
-        ("utilized", "0a", "ann", 1.0),
-        ("utilized", "0b", "ann", 0.0),
-        ("utilized", "1a", "ann", 0.0),
-        ("utilized", "1b", "ann", 0.0),
-        ("supported", "a", "ann", 1.0),
-        ("supported", "b", "ann", 0.0),
-        ("overall_supported", None, "ann", 1.0),
-    ]
-    assert {each.id for each in found} == {"r1"}
+    keys = [(field, key) for field in ("relevant", "utilized") for key in ("0a", "0b", "1a", "1b")]
+    keys += [("supported", "a"), ("supported", "b")]
+    yes = {("relevant", "0a"), ("utilized", "0a"), ("supported", "a")}
+    expected = [("r1", *key, "ann", float(key in yes)) for key in keys]
+    overall = ("r1", "overall_supported", None, "ann", 1.0)
+    assert [each[:5] for each in human.labels] == [*expected, overall]
 
 
-def test_only_what_was_drawn_at_random_or_judged_blind_can_be_asked_for() -> None:
+@pytest.mark.parametrize(
+    ("only", "people"),
+    [
+        ({}, {("r0", "ann"), ("r0", "bob"), ("r1", "ann")}),
+        ({"random_sample": True}, {("r0", "ann"), ("r0", "bob")}),
+        ({"blind_only": True}, {("r0", "bob")}),
+    ],
+)
+def test_only_what_was_drawn_at_random_or_judged_blind_can_be_asked_for(
+    only: dict[str, Any], people: set[tuple[str, str]]
+) -> None:
     """Each alone."""
-    drawn = said(random_sample=True)
-    assert {(each[0], each[3]) for each in drawn} == {("r0", "ann"), ("r0", "bob")}
-    assert {(each[0], each[3]) for each in said(blind_only=True)} == {("r0", "bob")}
-    assert {each[0] for each in said()} == {"r0", "r1"}
+    found = labels_of_corrections(SAID, RECORDS, **only).human.labels
+    assert {(each.id, each.annotator) for each in found} == people
 
 
 AGAIN = {
@@ -84,9 +78,10 @@ def test_a_record_once_drawn_at_random_stays_in_the_sample(
     """Whichever queue it is judged from before or after, and by whom."""
     drawn = [correction(RECORDS[0], judgment(), queue="random")]
     events = [*drawn, *again] if first else [*again, *drawn]
-    assert labels_of_corrections(events, RECORDS, random_sample=True) == labels_of_corrections(
-        events, RECORDS
+    every, sample = (
+        labels_of_corrections(events, RECORDS, random_sample=only) for only in (False, True)
     )
+    assert every == sample
     assert labels_of_corrections(again, RECORDS, random_sample=True).judgments == 0
 
 
@@ -111,10 +106,8 @@ def test_a_blind_judgment_counts_before_one_after_the_reveal() -> None:
 
 def test_a_label_that_stands_there_twice_is_judged_once() -> None:
     """As in a file that two runs were written to."""
-    assert (
-        labels_of_corrections(SAID, [*RECORDS, *RECORDS]).human.labels
-        == labels_of_corrections(SAID, RECORDS).human.labels
-    )
+    once, twice = (labels_of_corrections(SAID, found).human for found in (RECORDS, RECORDS * 2))
+    assert once.labels == twice.labels
 
 
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
@@ -135,28 +128,18 @@ def agreed(records: Iterable[LabelRecord], queue: Queue, by: str = "ann") -> lis
 
 
 UNSURE = correction(SIX[5], None, opinion="unsure", queue="doubtful")
+SAMPLE = agreed(SIX[:3], "random")
+MORE, AGAIN_BY_OTHERS = agreed(SIX[3:4], "doubtful"), agreed(SIX[:2], "doubtful", by="bob")
 CASES: dict[str, tuple[list[Correction], ReviewCounts | None, bool]] = {
     "suspicious": (agreed(SIX[:2], "doubtful"), ReviewCounts(2, 6, 0), True),
     "the first of the file": (agreed(SIX[:2], "order"), ReviewCounts(2, 6, 0), True),
     "chosen": (agreed(SIX[:1], "chosen"), ReviewCounts(1, 6, 0), True),
-    "a sample": (agreed(SIX[:3], "random"), ReviewCounts(3, 6, 3), False),
-    "a sample and more": (
-        [*agreed(SIX[:3], "random"), *agreed(SIX[3:4], "doubtful")],
-        ReviewCounts(4, 6, 3),
-        True,
-    ),
-    "a sample, judged again by others": (
-        [*agreed(SIX[:3], "random"), *agreed(SIX[:2], "doubtful", by="bob")],
-        ReviewCounts(3, 6, 3),
-        False,
-    ),
+    "a sample": (SAMPLE, ReviewCounts(3, 6, 3), False),
+    "a sample and more": (SAMPLE + MORE, ReviewCounts(4, 6, 3), True),
+    "judged again by others": (SAMPLE + AGAIN_BY_OTHERS, ReviewCounts(3, 6, 3), False),
     "all": (agreed(SIX, "order"), ReviewCounts(6, 6, 0), False),
     "none that counts": ([UNSURE], None, False),
-    "a sample, and one unsure": (
-        [*agreed(SIX[:3], "random"), UNSURE],
-        ReviewCounts(3, 6, 3),
-        False,
-    ),
+    "a sample, and one unsure": ([*SAMPLE, UNSURE], ReviewCounts(3, 6, 3), False),
 }
 
 
@@ -214,7 +197,6 @@ def judge_all(people: Iterable[tuple[LabelRecord, bool]], queue: Queue) -> None:
     CorrectionsFile("labels.corrections.jsonl").append(*events)
 
 
-CHECKED = ("check", "corrected.jsonl", "--min", "adherence=0.1")
 WARNED = "drawn at random, so means and intervals are biased"
 
 
@@ -230,33 +212,25 @@ def test_corrections_of_unsupported_responses_alone_are_warned_of(labeler_comman
     assert f"adherence {before:.4f} (n 100) → {after:.4f} (n 100)" in err
     assert after > 0.75  # the truth is 0.68
     assert WARNED in err
-    gate = ("check", "corrected.jsonl", "--min", "adherence=0.75")
-    code, out, _ = labeler_command(*gate)
-    assert (code, out.count(WARNED)) == (0, 1)
-    assert WARNED in json.loads(labeler_command(*gate, "--json")[1])[0]["finding"]
-    drop = ("--against", "labels.jsonl", "--max-drop", "adherence=0.1")
-    assert WARNED in labeler_command("check", "corrected.jsonl", *drop)[1]
-    compared = labeler_command(
-        "compare", "labels.jsonl", "corrected.jsonl", "--metrics", "adherence"
-    )[1]
-    assert compared.count(WARNED) == 1
-    for details in ([], ["--details"]):
-        _, out, err = labeler_command("metrics", "corrected.jsonl", *details)
-        assert (out.count(WARNED), err) == (1, "")
-    for form in (["--json"], ["--rows"], ["-o", "numbers.csv"]):
-        assert WARNED in labeler_command("metrics", "corrected.jsonl", *form)[2]
-    labeler_command("report", "corrected.jsonl", "-o", "report.html")
+    for command, shown, told in (
+        ("check corrected.jsonl --min adherence=0.75", 1, 0),
+        ("check corrected.jsonl --against labels.jsonl --max-drop adherence=0.1", 1, 0),
+        ("compare labels.jsonl corrected.jsonl --metrics adherence", 1, 0),
+        ("metrics corrected.jsonl", 1, 0),
+        ("metrics corrected.jsonl --details", 1, 0),
+        ("metrics corrected.jsonl --json", 0, 1),
+        ("metrics corrected.jsonl --rows", 0, 1),
+        ("metrics corrected.jsonl -o numbers.csv", 0, 1),
+        ("report corrected.jsonl -o report.html", 0, 0),
+    ):
+        code, out, err = labeler_command(*command.split())
+        assert (code, out.count(WARNED), err.count(WARNED)) == (0, shown, told), command
+    gate = ("check", "corrected.jsonl", "--min", "adherence=0.75", "--json")
+    assert WARNED in json.loads(labeler_command(*gate)[1])[0]["finding"]
     page = Path("report.html").read_text(encoding="utf-8")
     assert (page.count(WARNED), page.count("Judge configuration</summary>")) == (1, 1)
-    shown = Labels(
-        [
-            *apply_corrections(
-                lambda: [one for one, _ in every],
-                CorrectionsFile("labels.corrections.jsonl").read().events,
-            )[1]
-        ]
-    )
-    assert (WARNED in repr(shown), WARNED in repr(shown.summary())) == (True, True)
+    labels = load("corrected.jsonl")
+    assert (WARNED in repr(labels), WARNED in repr(labels.summary())) == (True, True)
 
 
 def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Command) -> None:
@@ -267,11 +241,8 @@ def test_corrections_of_a_random_sample_are_not_warned_of(labeler_command: Comma
     judge_all(every[3:4], "doubtful")
     _, _, err = labeler_command("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert "judged by people: 20 of 60, 20 at random; the verdicts of the other 40 are" in err
-    assert "labeler agree labels.jsonl --human labels.corrections.jsonl --random-sample" in err
-    shown = [labeler_command(*one) for one in (("metrics", "corrected.jsonl"), CHECKED)]
-    assert "biased" not in "".join([err, *(out + err for _, out, err in shown)])
-    sample = ("--human", "labels.corrections.jsonl", "--random-sample")
-    assert (
-        "judgments of records that count: 20"
-        in labeler_command("agree", "labels.jsonl", *sample)[2]
-    )
+    sample = "agree labels.jsonl --human labels.corrections.jsonl --random-sample"
+    assert f"labeler {sample}" in err
+    assert "biased" not in err
+    assert "biased" not in str(labeler_command("metrics", "corrected.jsonl"))
+    assert "judgments of records that count: 20" in labeler_command(*sample.split())[2]

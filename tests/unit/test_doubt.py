@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import random
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,34 +19,29 @@ from labeler.comparing.human_labels import HumanLabel, HumanLabels
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import MEANS, PRIORS, Doubt, fit_doubt
+from labeler.evidence.looks import sigmoid
 from labeler.evidence.plan import make_plan
 from labeler.evidence.plan_files import read_plan, write_plan
 from labeler.evidence.units import Units
 from labeler.judges.embedded import second_opinion
 from labeler.labels.answers import GENERAL, SecondOpinion
 from labeler.labels.record import LabelRecord, SentenceScores
-from labeler.labels.signature import MAJORITY, label_key
+from labeler.labels.signature import MAJORITY
 from labeler.labels_object import Labels
 from support.audited import judged
 from support.command import Command
-from support.labeled import record
+from support.labeled import record, relabeled
+from support.plans import read_cells
 
 
 def overconfident(count: int) -> tuple[list[LabelRecord], dict[tuple[str, str], bool]]:
     """Labels whose stated log odds are twice the true ones, and what people would say."""
-    random = np.random.default_rng(7)
-    labels, truth = [], {}
-    for n in range(count):
-        odds = random.normal(1.0, 1.5, 2)
-        stated = 1 / (1 + np.exp(-2 * odds))
-        support = {key: ["0a"] if p >= 0.5 else [] for key, p in zip("ab", stated, strict=True)}
-        scores = SentenceScores(
-            support=dict(zip("ab", map(float, stated), strict=True)), adherence=0.5
-        )
-        labels.append(record(id=f"r{n}", support=support).model_copy(update={"scores": scores}))
-        for key, odd in zip("ab", odds, strict=True):
-            truth[f"r{n}", key] = bool(random.random() < 1 / (1 + np.exp(-odd)))
-    return labels, truth
+    random = np.random.default_rng(8)
+    odds = random.normal(1.0, 1.5, (count, 2))
+    said = random.random((count, 2)) < sigmoid(odds)
+    labels = stating(map(tuple, sigmoid(2 * odds).tolist()))
+    items = product(map(str, range(count)), "ab")
+    return labels, dict(zip(items, said.ravel().tolist(), strict=True))
 
 
 def test_corrections_calibrate_an_overconfident_judge() -> None:
@@ -103,7 +99,7 @@ def test_certify_reads_what_is_doubted_first(tmp_path: Path, labeler_command: Co
     doubt.save(tmp_path / "d.json")
     asked = ("certify", tmp_path / "l.jsonl", "--plan", tmp_path / "q.csv")
     assert labeler_command(*asked, "--within", ".02", "--doubt", tmp_path / "d.json")[0] == 0
-    rows = list(csv.DictReader((tmp_path / "q.csv").read_text().splitlines()))
+    rows = read_cells(tmp_path / "q.csv")
     first = tuple((row["id"], row["sentence"]) for row in rows if row["reading"] == "1")
     assert first == tuple(one[:2] for one in plan.sentences)
     (tmp_path / "a.csv").write_text("id,sentence,answer\n" + f"{','.join(first[0])},yes\n")
@@ -114,8 +110,7 @@ def test_votes_are_probabilities() -> None:
     """A verdict of two votes among three is doubted more, and forecast less, than one of all."""
     scores = SentenceScores(support={"a": 1.0, "b": 2 / 3}, relevance={"0a": 1.0})
     voted = record(id="r1").model_copy(update={"scores": scores})
-    signature = voted.signature.model_copy(update={"judge": MAJORITY, "model": "3 votes"})
-    majority = voted.model_copy(update={"signature": signature})
+    majority = relabeled(voted, judge=MAJORITY, model="3 votes")
     all_three, two = fit_doubt([majority]).verdicts
     assert two.doubt > all_three.doubt + 0.2
     other_scale, same = fit_doubt([voted]).verdicts
@@ -127,9 +122,7 @@ def test_votes_are_probabilities() -> None:
 def test_doubts_are_of_one_judge(tmp_path: Path, labeler_command: Command) -> None:
     """Doubts name records by id, so labels of two judges are refused, also by audit."""
     own = record(id="r1")
-    signature = own.signature.model_copy(update={"model": "other"})
-    both = [own, own.model_copy(update={"signature": signature, "key": "f" * 64})]
-    model = fit_doubt([own])
+    both, model = [own, relabeled(own, model="other")], fit_doubt([own])
     with pytest.raises(UsageError, match="one configuration at a time"):
         model.of(both)
     model.save(tmp_path / "m.json")
@@ -161,21 +154,20 @@ def test_audit_ranks_all_verdicts_by_a_fitted_model(
 ) -> None:
     """Also those without a finding; the conclusion counts verdicts that are likely wrong."""
     records, _ = overconfident(60)
-    weights = [
-        9.0 if one == "verdict: not supported" else mean for one, (mean, _) in PRIORS.items()
-    ]
-    found = Doubt(tuple(weights), 200).of(records)
+    weights = {name: mean for name, (mean, _) in PRIORS.items()} | {"verdict: not supported": 9.0}
+    found = Doubt(tuple(weights.values()), 200).of(records)
     found.save(tmp_path / "m.json")
     Labels(records).save(tmp_path / "l.jsonl")
     command = ("audit", tmp_path / "l.jsonl", "--doubt", tmp_path / "m.json")
     _, out, _ = labeler_command(*command, "--json", "--top", 60)
-    ranked = [(one["id"], one["doubt"]) for one in json.loads(out)["doubtful"]]
-    assert ranked == sorted(found.by_record().items(), key=lambda one: -one[1])
+    ranked = {one["id"]: one["doubt"] for one in json.loads(out)["doubtful"]}
+    assert ranked == found.by_record()
+    assert [*ranked.values()] == sorted(ranked.values(), reverse=True)
     rows = [json.loads(line) for line in labeler_command(*command, "--rows")[1].splitlines()]
     assert sum(row["check"] == "doubt" for row in rows) == 120
     likely = {one.id for one in found.verdicts if one.doubt >= 0.5}
     assert {row["id"] for row in rows if row["severity"] != "note"} >= likely
-    assert f"look suspicious. Look first at: {ranked[0][0]}" in labeler_command(*command)[1]
+    assert f"look suspicious. Look first at: {next(iter(ranked))}" in labeler_command(*command)[1]
 
 
 def test_wrong_corrections_are_named(tmp_path: Path) -> None:
@@ -199,39 +191,14 @@ def test_wrong_corrections_are_named(tmp_path: Path) -> None:
         fit_doubt([])
 
 
-ROWS = [
-    {
-        "id": str(n),
-        "question": f"Which {n}?",
-        "documents": [f"It is lamp {n}."],
-        "response": "It is a lamp. It is red.",
-    }
-    for n in range(200)
-]
-
-
-@pytest.fixture(scope="module")
-def base() -> list[LabelRecord]:
-    """Labels of 200 records with two response sentences each."""
-    found = labeler.label(ROWS, judge="embedded", store=labeler.MemoryStore())
-    return [one for one in found if isinstance(one, LabelRecord)]
-
-
-def stating(base: list[LabelRecord], stated: list[tuple[float, float]]) -> list[LabelRecord]:
+def stating(stated: Iterable[tuple[float, float]]) -> list[LabelRecord]:
     """Labels whose two sentences have these probabilities of support."""
-    return [
-        record.model_copy(
-            update={
-                "scores": SentenceScores(
-                    support={"a": first, "b": second},
-                    relevance={"0a": first},
-                    utilization={"0a": second},
-                    adherence=first * second,
-                )
-            }
-        )
-        for record, (first, second) in zip(base, stated, strict=False)
-    ]
+    found = []
+    for n, (one, two) in enumerate(stated):
+        support = {key: ["0a"] if p >= 0.5 else [] for key, p in (("a", one), ("b", two))}
+        scores = SentenceScores(support={"a": one, "b": two}, adherence=0.5)
+        found.append(record(id=f"{n}", support=support).model_copy(update={"scores": scores}))
+    return found
 
 
 def people(verdicts: list[tuple[bool, bool]]) -> HumanLabels:
@@ -244,11 +211,11 @@ def people(verdicts: list[tuple[bool, bool]]) -> HumanLabels:
     return HumanLabels(tuple(labels), 0, ())
 
 
-def test_worked_numbers(base: list[LabelRecord]) -> None:
+def test_worked_numbers() -> None:
     """Bins, error and thresholds of eight verdicts, as computed by hand."""
     stated = [(0.95, 0.25), (0.85, 0.2), (0.85, 0.65), (0.65, 0.25)]
     said = [(True, False), (True, False), (False, True), (True, True)]
-    (found,) = calibrate(stating(base, stated), people(said), precision=0.75).kinds
+    (found,) = calibrate(stating(stated), people(said), precision=0.75).kinds
     filled = {one.low: (one.verdicts, one.observed) for one in found.bins if one.verdicts}
     assert filled == {0.2: (3, 1 / 3), 0.6: (2, 1.0), 0.8: (2, 0.5), 0.9: (1, 1.0)}
     # 3 * |.7/3 - 1/3| + 2 * |.65 - 1| + 2 * |.85 - .5| + |.95 - 1|, over 8
@@ -259,77 +226,65 @@ def test_worked_numbers(base: list[LabelRecord]) -> None:
     assert (precise.value, precise.precision) == (0.5, 4 / 5)
 
 
-def test_of_equal_thresholds_the_one_nearest_one_half_is_best(base: list[LabelRecord]) -> None:
+def test_of_equal_thresholds_the_one_nearest_one_half_is_best() -> None:
     """Here .2 and .6 are equal, but not when rates are rounded before they are added."""
     stated = [(0.6, 0.1), (0.5, 0.1), (0.3, 0.7)]
     said = [(True, False), (False, False), (True, True)]
-    (found,) = calibrate(stating(base, stated), people(said)).kinds
+    (found,) = calibrate(stating(stated), people(said)).kinds
     assert found.best_balanced_accuracy.value == 0.6
 
 
-def test_a_calibrated_judge_has_a_small_error_and_a_known_threshold(
-    base: list[LabelRecord],
-) -> None:
+def test_a_calibrated_judge_has_a_small_error_and_a_known_threshold() -> None:
     """Intervals hold the true values: no error, threshold one half."""
     rng = random.Random(3)  # noqa: S311 - test data
-    stated = [(rng.random(), rng.random()) for _ in base]
+    stated = [(rng.random(), rng.random()) for _ in range(200)]
     said = [(rng.random() < a, rng.random() < b) for a, b in stated]
-    (found,) = calibrate(stating(base, stated), people(said)).kinds
+    (found,) = calibrate(stating(stated), people(said)).kinds
     assert found.calibration_error < 0.06
     assert found.interval is not None
-    assert found.best_balanced_accuracy.interval is not None
-    assert (
-        found.best_balanced_accuracy.interval.low < 0.5 < found.best_balanced_accuracy.interval.high
-    )
     # Of verdicts stated at t or above, (1 + t) / 2 are right: .9 at t = .8.
-    assert found.with_precision.interval is not None
-    assert found.with_precision.interval.low < 0.8 < found.with_precision.interval.high
+    for threshold, truth in ((found.best_balanced_accuracy, 0.5), (found.with_precision, 0.8)):
+        assert threshold.interval is not None
+        assert threshold.interval.low < truth < threshold.interval.high
 
 
 @pytest.mark.parametrize(
     "likely", [(0.9, 0.2), (0.9999, 0.9998), (1.0, 0.0), (0.12345678, 0.12345677)]
 )
-def test_the_printed_threshold_divides_as_reported(
-    base: list[LabelRecord], likely: tuple[float, float]
-) -> None:
+def test_the_printed_threshold_divides_as_reported(likely: tuple[float, float]) -> None:
     """Labels moved to it have the reported accuracy, however close probabilities are."""
-    labels = stating(base[:20], [likely] * 20)
+    labels = stating([likely] * 20)
     (found,) = calibrate(labels, people([(True, False)] * 20)).kinds
     assert found.best_balanced_accuracy.balanced_accuracy == 1
     assert found.best_balanced_accuracy.value is not None
-    moved = labeler.Labels(labels).at(support=float(str(found.best_balanced_accuracy.value)))
-    for moved_one in moved:
-        assert isinstance(moved_one, LabelRecord)
-        verdicts = [one.fully_supported for one in moved_one.label.sentence_support_information]
-        assert verdicts == [True, False]
+    moved = Labels(labels).at(support=float(str(found.best_balanced_accuracy.value)))
+    assert {one.supported for one in fit_doubt(moved).verdicts if one.sentence == "a"} == {True}
+    assert {one.supported for one in fit_doubt(moved).verdicts if one.sentence == "b"} == {False}
 
 
-def test_undefined_is_not_zero(base: list[LabelRecord]) -> None:
+def test_undefined_is_not_zero() -> None:
     """People who always say no leave no best threshold, and none with a precision."""
-    (found,) = calibrate(stating(base[:9], [(0.9, 0.1)] * 9), people([(False, False)] * 9)).kinds
+    (found,) = calibrate(stating([(0.9, 0.1)] * 9), people([(False, False)] * 9)).kinds
     assert found.best_balanced_accuracy == Threshold(undefined="one_class")
     assert found.with_precision.undefined == "not_reached"
 
 
-def test_labels_without_probabilities_are_refused(base: list[LabelRecord]) -> None:
+def test_labels_without_probabilities_are_refused() -> None:
     """And so are verdicts on whole records alone, and a precision that is no share."""
-    human = people([(True, False)])
-    without = [one.model_copy(update={"scores": None}) for one in base]
-    with pytest.raises(UsageError, match="gave no probabilities"):
-        calibrate(without, human)
+    labels, human = stating([(0.9, 0.2)]), people([(True, False)])
     overall = HumanLabel("0", "overall_supported", None, "", 1.0, "here")
+    with pytest.raises(UsageError, match="gave no probabilities"):
+        calibrate([record(id="0")], human)
     with pytest.raises(UsageError, match="judges no sentence"):
-        calibrate(base, HumanLabels((overall,), 0, ()))
+        calibrate(labels, HumanLabels((overall,), 0, ()))
     with pytest.raises(UsageError, match="precision"):
-        calibrate(base, human, precision=1.5)
+        calibrate(labels, human, precision=1.5)
 
 
-def test_the_command_and_the_report(
-    base: list[LabelRecord], tmp_path: Path, labeler_command: Command
-) -> None:
+def test_the_command_and_the_report(tmp_path: Path, labeler_command: Command) -> None:
     """Both read people's rows; few verdicts are warned of; the page has a plot and a table."""
     labels, human = str(tmp_path / "l.jsonl"), tmp_path / "people.csv"
-    labeler.api.write_labels(stating(base[:30], [(0.9, 0.2)] * 30), labels)
+    labeler.api.write_labels(stating([(0.9, 0.2)] * 30), labels)
     lines = [f"{n},{key},{word}" for n in range(30) for key, word in (("a", "yes"), ("b", "no"))]
     human.write_text("id,sentence,supported\n" + "\n".join(lines))
     code, out, _ = labeler_command("thresholds", labels, "--human", human)
@@ -345,9 +300,6 @@ def test_the_command_and_the_report(
     assert labeler_command("thresholds", labels)[0] == 2
 
 
-if TYPE_CHECKING:
-    from support.command import Command
-
 SAID = {
     "The tower is 120 metres high.": ["0a"],
     "It was opened in 1931 by the mayor.": [],
@@ -357,12 +309,7 @@ SAID = {
 DISAGREES = "second_opinion_disagrees"
 
 
-def keyed(made: LabelRecord) -> LabelRecord:
-    """The record under the key of its texts."""
-    return made.model_copy(update={"key": label_key(made.example, made.signature)})
-
-
-ODD = keyed(judged(SAID))
+ODD = relabeled(judged(SAID))
 
 
 def files(folder: Path) -> list[Path]:
@@ -424,10 +371,10 @@ def test_an_audit_has_one_on_request_and_writes_nothing(
     assert files(tmp_path) == before
 
 
-def test_only_verdicts_on_sentences_count_as_ties(base: list[LabelRecord]) -> None:
+def test_only_verdicts_on_sentences_count_as_ties() -> None:
     """Two people who are tied on one of two sentences are not tied on the answer, too."""
     ann = people([(True, False)]).labels
     bob = [one._replace(annotator="bob", value=1.0) for one in ann]
-    found = calibrate(stating(base, [(0.9, 0.2)]), HumanLabels((*ann, *bob), 0, ()))
+    found = calibrate(stating([(0.9, 0.2)]), HumanLabels((*ann, *bob), 0, ()))
     assert found.matched.ties == 1
     assert "left out, because people are tied: 1 verdict" in found.warnings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from itertools import permutations
+import re
+from itertools import permutations, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from labeler.evidence.anchors import Anchors, choose_anchors
 from labeler.evidence.change import find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
+from labeler.evidence.exam import Exam
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.scripted import FunctionJudge
 from labeler.judges.task import Task
@@ -28,68 +29,50 @@ from labeler.labels.signature import CORRECTIONS, MAJORITY
 from labeler.sentences.example import Sentence
 from support.answers import answer
 from support.command import Command
-from support.labeled import record
+from support.labeled import record, relabeled
 
 RANDOM = Random(1)  # noqa: S311 - copies, no secrets
-TOWNS = [
-    "Arlen",
-    "Bodmin",
-    "Corfu",
-    "Delft",
-    "Esslin",
-    "Fenwick",
-    "Garmo",
-    "Halden",
-    "Ivrea",
-    "Jarrow",
-]
+TOWNS = ["Arlen", "Bodmin", "Corfu", "Delft", "Esslin", "Fenwick", "Garmo", "Halden", "Ivrea"]
 
 
 def rows(count: int) -> list[labeler.Example]:
-    """Rows whose sentences have a number, a name and a verb, and stand in a document."""
-    found = []
-    for n in range(count):
-        town, other = TOWNS[n % 10], TOWNS[(n + 3) % 10]
-        fact = f"The tower of {town} is {100 + n} meters high."
-        documents = (fact, f"The bridge of {other} was built in {1800 + n}.")
-        found.append(
-            labeler.Example(
-                id=f"r{n}",
-                question=f"How high is the tower number {n}?",
-                documents=documents,
-                response=f"{fact} Nobody knows who built it for case {n}.",
-            )
+    """Rows whose first sentence has a number, a name and a verb, and stands in a document."""
+    facts = [f"The tower of {TOWNS[n % 9]} is {100 + n} meters high." for n in range(count)]
+    return [
+        labeler.Example(
+            id=f"r{n}",
+            question=f"How high is the tower number {n}?",
+            documents=(fact, f"The bridge of {TOWNS[(n + 3) % 9]} was built in {1800 + n}."),
+            response=" ".join([fact, *(f"Nobody knows case {n}, {k}." for k in range(1 + n % 5))]),
         )
-    return found
+        for n, fact in enumerate(facts)
+    ]
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1 that belongs to a text."""
+    return crc32(text.encode()) / 2**32
 
 
 def simulated(
-    name: str = "simulated",
-    caught: Mapping[str, float] | None = None,
-    flips: float = 0.0,
-    calls: list[str] | None = None,
+    name: str = "simulated", calls: list[str] | None = None, **caught: float
 ) -> FunctionJudge:
-    """A judge that knows what stands in a document, and misses kinds of errors at set rates."""
-    rates = dict(caught or {})
+    """A judge that knows what stands in a document, and sees kinds of errors at set rates."""
 
     @labeler.judge(name, version=1)
     def judge(task: Task) -> dict[str, Any]:
         example = task.example
         if calls is not None:
             calls.append(example.id)
-        kind = example.id.rpartition("#")[2] if "#" in example.id else ""
+        kind = example.id.rpartition("#")[2]
         keys = {one.text: one.key for one in example.document_sentences()}
-        verdicts: dict[str, list[str]] = {}
+        support = {}
         for one in example.response:
             text = one.text.partition(" [")[0]
-            support = [keys[text]] if text in keys else []
-            chance = crc32(f"{example.id}{one.key}".encode()) / 2**32
-            if one.key == "a" and kind in rates and chance > rates[kind]:
-                support = [] if support else [example.document_keys()[0]]
-            elif one.key == "a" and chance < flips:
-                support = []
-            verdicts[one.key] = support
-        return answer(verdicts, relevant=list(keys.values()), used=list(keys.values())[:1])
+            support[one.key] = [keys[text]] if text in keys else []
+        if share(f"{example.id}a") > caught.get(kind, 1):
+            support["a"] = [] if support["a"] else [example.document_keys()[0]]
+        return answer(support, relevant=list(keys.values()), used=list(keys.values())[:1])
 
     return judge
 
@@ -100,10 +83,15 @@ def targets(given: list[labeler.Example]) -> list[Target]:
     return [target for one in labels if isinstance(one, LabelRecord) for target in targets_of(one)]
 
 
+def examined(judge: FunctionJudge, count: int = 60, **options: Any) -> Exam:
+    """An exam with as many copies of a kind as rows, whose answers are not kept."""
+    asked: dict[str, Any] = {"judge": judge, "n": count, "store": labeler.MemoryStore()}
+    return labeler.exam(rows(count), **asked | options)
+
+
 def test_blind_spots_are_those_that_were_planted() -> None:
     """A judge that misses negations and trusts the order is found out; the rest is not."""
-    judge = simulated(caught={"negation": 0.3, "order": 0.7})
-    found = labeler.exam(rows(60), judge=judge, n=60, store=labeler.MemoryStore())
+    found = examined(simulated(negation=0.3, order=0.7))
     assert set(found.blind_spots) == {"negation", "order"}
     assert found["negation"].value == pytest.approx(0.3, abs=0.15)
     assert (found["number"].right, found["number"].copies) == (60, 60)
@@ -113,7 +101,7 @@ def test_blind_spots_are_those_that_were_planted() -> None:
 
 def test_blind_spots_need_no_answer_to_the_same_again() -> None:
     """Such as where the budget ended before: errors that the judge misses are listed."""
-    inner = simulated(caught={"negation": 0.3})
+    inner = simulated(negation=0.3)
 
     @labeler.judge("breaking", version=1)
     async def breaking(task: Task) -> dict[str, Any]:
@@ -121,7 +109,7 @@ def test_blind_spots_need_no_answer_to_the_same_again() -> None:
             raise JudgeError("nothing is left", reason="budget")
         return (await inner.label(task)).answer.model_dump()
 
-    found = labeler.exam(rows(60), judge=breaking, n=60, store=labeler.MemoryStore())
+    found = examined(breaking)
     assert found["again"].failed == 60
     assert found.blind_spots == ("negation",)
 
@@ -133,10 +121,8 @@ def test_an_exam_without_a_label_is_an_error() -> None:
     def failing(_: Task) -> dict[str, Any]:
         raise JudgeError("nothing is left", reason="budget")
 
-    with pytest.raises(
-        FatalJudgeError, match=r"no row of the exam got a label: 'r\d': nothing is left"
-    ):
-        labeler.exam(rows(3), judge=failing, n=3, store=labeler.MemoryStore())
+    with pytest.raises(FatalJudgeError, match=r"exam got a label: 'r\d': nothing is left"):
+        examined(failing, 3)
 
 
 def test_every_kind_changes_what_it_says() -> None:
@@ -160,9 +146,7 @@ def test_every_kind_changes_what_it_says() -> None:
     assert said["invented"].startswith("The tower of Arlen is 100 meters high, ")
     assert copies["order"].documents[1][0].text == target.text
     assert copies["deletion"].documents[0] == ()
-    assert [one.text for one in copies["padding"].response][:2] == [
-        one.text for one in target.record.example.response
-    ]
+    assert copies["padding"].response[:-2] == target.record.example.response
 
 
 @pytest.mark.parametrize(
@@ -179,14 +163,8 @@ def test_every_kind_changes_what_it_says() -> None:
 )
 def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -> None:
     """Only English is negated; a number of a list stays."""
-    row = labeler.Example(
-        id="r",
-        question="What?",
-        documents=(text,),
-        response=text,
-        documents_sentences=((text,),),
-        response_sentences=(text,),
-    )
+    given: dict[str, Any] = {"documents_sentences": ((text,),), "response_sentences": (text,)}
+    row = labeler.Example(id="r", question="?", documents=(text,), response=text, **given)
     [target] = targets([row])
     copy = negation(target, [target], RANDOM)
     assert (copy and copy.response[0].text) == changed
@@ -194,30 +172,26 @@ def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -
 
 
 def test_answers_are_free_the_second_time() -> None:
-    """The same exam asks nothing again; another judge is asked about the same copies."""
-    store, calls = labeler.MemoryStore(), list[str]()
-    judge = simulated(calls=calls)
-    first = labeler.exam(rows(8), judge=judge, n=5, store=store)
+    """The same exam asks nothing again."""
+    calls: list[str] = []
+    asked = {"n": 5, "store": labeler.MemoryStore()}
+    first = examined(simulated(calls=calls), 8, **asked)
     count = len(calls)
-    again = labeler.exam(rows(8), judge=judge, n=5, store=store)
-    assert (len(calls), again) == (count, first)
+    assert (examined(simulated(calls=calls), 8, **asked), len(calls)) == (first, count)
     assert count <= 5 + 5 * len(KINDS)
 
 
 def test_two_judges_on_the_same_copies() -> None:
     """Differences are paired; the better judge is ahead where the other one is blind."""
-    blind = simulated("blind", caught={"number": 0.2})
-    found = labeler.exam(
-        rows(40), judge=simulated(), against=blind, n=40, store=labeler.MemoryStore()
-    )
-    value, interval = found.as_json()["differences"][0].values()
+    found = examined(simulated(), 40, against=simulated("blind", number=0.2)).as_json()
+    value, interval = found["differences"][0].values()
     assert value == pytest.approx(0.8, abs=0.2)
     assert interval[0] > 0
-    assert found.as_json()["differences"][1]["value"] == 0
-    assert "blind/1" in json.dumps(found.as_json())
+    assert found["differences"][1]["value"] == 0
+    assert "blind/1" in json.dumps(found)
     calls: list[str] = []
     with pytest.raises(UsageError, match="unknown judge"):
-        labeler.exam(rows(3), judge=simulated(calls=calls), against="nobody")
+        examined(simulated(calls=calls), 3, against="nobody")
     assert not calls
 
 
@@ -226,19 +200,14 @@ def test_nothing_to_plant_is_said() -> None:
 
     @labeler.judge("strict", version=1)
     def strict(task: Task) -> dict[str, Any]:
-        answer = simulated().__dict__["_function"](task)
-        for one in answer["sentence_support_information"]:
-            one |= {"supporting_sentence_keys": [], "fully_supported": False}
-        return {**answer, "overall_supported": False}
+        return answer({one.key: () for one in task.example.response})
 
-    found = labeler.exam(rows(3), judge=strict, n=3, store=labeler.MemoryStore())
-    assert (
-        found.sentence == "strict/1 called no sentence supported that an error could be planted in."
-    )
+    said = "strict/1 called no sentence supported that an error could be planted in."
+    assert examined(strict, 3).sentence == said
     with pytest.raises(UsageError, match="needs rows"):
-        labeler.exam([], judge=strict)
+        examined(strict, 0, n=1)
     with pytest.raises(UsageError, match="n must be a whole number"):
-        labeler.exam(rows(3), judge=strict, n=0)
+        examined(strict, 3, n=0)
 
 
 def test_command_prints_the_conclusion_first(labeler_command: Command, tmp_path: Path) -> None:
@@ -272,11 +241,6 @@ def test_copies_are_labels_of_no_row(labeler_command: Command, tmp_path: Path) -
     assert not (store / "copies").exists()
 
 
-def share(text: str) -> float:
-    """A number from 0 to 1 that belongs to a text."""
-    return crc32(text.encode()) / 2**32
-
-
 def noisy(
     flips: float = 0.03, change: float = 0.0, seed: int = 0, calls: list[str] | None = None
 ) -> FunctionJudge:
@@ -288,35 +252,20 @@ def noisy(
         if calls is not None:
             calls.append(task.example.id)
         keys = task.example.document_keys()
-        texts = {one.key: one.text for one in task.example.response}
-        moved = {key: share(text) < change for key, text in texts.items()}
-        verdicts = {
-            key: (share(text + "!") < 0.8) ^ moved[key] ^ bool(random.random() < flips)
-            for key, text in texts.items()
-        }
-        support = {key: keys[:1] if yes else [] for key, yes in verdicts.items()}
+
+        def supports(text: str) -> bool:
+            is_moved, is_flipped = share(text) < change, bool(random.random() < flips)
+            return (share(f"{text}!") < 0.8) ^ is_moved ^ is_flipped
+
+        support = {one.key: keys[: supports(one.text)] for one in task.example.response}
         return answer(support, relevant=keys, used=keys[:1])
 
     return judge
 
 
-def rows_of_anchors(count: int, seed: int = 1) -> list[labeler.Example]:
-    """Rows of 1 to 6 response sentences."""
-    random = np.random.default_rng(seed)
-    return [
-        labeler.Example(
-            id=f"r{n}",
-            question=f"What is {n}?",
-            documents=(f"Fact {n} stands.", "Another one."),
-            response=" ".join(f"Sentence {n} number {k}." for k in range(random.integers(1, 7))),
-        )
-        for n in range(count)
-    ]
-
-
 def labels_of(judge: FunctionJudge, count: int = 100) -> labeler.Labels:
     """Labels of the judge in a store that is not kept."""
-    return labeler.label(rows_of_anchors(count), judge=judge, store=labeler.MemoryStore())
+    return labeler.label(rows(count), judge=judge, store=labeler.MemoryStore())
 
 
 def test_one_way_to_take_three_answers_apart() -> None:
@@ -338,13 +287,12 @@ def test_distribution_of_differences_is_that_of_all_orders() -> None:
 
     shares = []
     for earlier in (1, 2):
-        seen = sum(differences(one, earlier) for one in records)
-        by_record = [
-            [differences(one[list(order)], earlier) for order in permutations(range(3))]
-            for one in records
+        orders = product([*map(list, permutations(range(3)))], repeat=3)
+        sums = [
+            sum(differences(one[own], earlier) for one, own in zip(records, order, strict=True))
+            for order in orders  # the first one is that of time
         ]
-        sums = np.add.outer(np.add.outer(by_record[0], by_record[1]), by_record[2])
-        shares.append((sums >= seen).mean())
+        shares.append(sum(one >= sums[0] for one in sums) / len(sums))
     assert level.p_value == pytest.approx(min(1, 2 * min(shares)))
 
 
@@ -374,11 +322,8 @@ def test_records_that_share_a_request_for_relevance_count_once(
     labels = labeler.label(rows, judge="embedded", relevance="blind", store=store)
     anchors = labels.anchors(n=3)
     changes = anchors.check(judge="embedded", store=store).changes
-    assert {kind: one.verdicts for kind, one in changes.items()} == {
-        "support": 3,
-        "relevance": 2,
-        "utilization": 6,
-    }
+    verdicts = {kind: one.verdicts for kind, one in changes.items()}
+    assert verdicts == {"support": 3, "relevance": 2, "utilization": 6}
     anchors.save(tmp_path / "a.jsonl")
     asked = ("--judge", "embedded", "--store", tmp_path / "store")
     _, _, said = labeler_command("anchors", "check", tmp_path / "a.jsonl", *asked)
@@ -416,25 +361,21 @@ def test_anchors_without_an_answer_are_counted_in_the_conclusion() -> None:
 
 
 def test_file_keeps_answers_and_continues(tmp_path: Path) -> None:
-    """Anchors that are read again have the same answers, result and records."""
+    """Anchors that are read again have the same answers, result and records.
+
+    A check of an older copy of the file, whose next answers the store has, says that it asks none.
+    """
+    path, asked = tmp_path / "anchors.jsonl", {"judge": noisy(), "store": labeler.MemoryStore()}
     anchors = labels_of(noisy(), 20).anchors(n=10)
-    anchors.save(tmp_path / "anchors.jsonl")
-    first = anchors.check(judge=noisy(seed=2), store=labeler.MemoryStore())
-    again = Anchors.load(tmp_path / "anchors.jsonl")
+    anchors.save(path)
+    older, first = path.read_bytes(), anchors.check(**asked)
+    again = Anchors.load(path)
     assert again.result() == first
     assert [one.id for one in again.records] == [one.id for one in anchors.records]
     assert again.check(judge=noisy(seed=3), store=labeler.MemoryStore()).look == 2
-
-
-def test_a_check_that_asks_nothing_says_so(tmp_path: Path) -> None:
-    """An older copy of the file, whose next answers the store has."""
-    asked, path = {"judge": noisy(), "store": labeler.MemoryStore()}, tmp_path / "anchors.jsonl"
-    labels_of(noisy(), 20).anchors(n=10).save(path)
-    older, said = path.read_bytes(), list[str]()
-    for _ in range(2):
-        path.write_bytes(older)
-        said.append(Anchors.load(path).check(**asked).sentence)
-    assert ["Nothing was asked" in one for one in said] == [False, True]
+    path.write_bytes(older)
+    repeated = Anchors.load(path).check(**asked)
+    assert ["Nothing was asked" in one.sentence for one in (first, repeated)] == [False, True]
 
 
 def test_interrupted_check_asks_under_the_same_trial(
@@ -447,8 +388,8 @@ def test_interrupted_check_asks_under_the_same_trial(
 
     label = labeler.label
 
-    def interrupted(rows_of_anchors: list[labeler.Example], **options: Any) -> None:
-        label(rows_of_anchors[:5], **options)
+    def interrupted(rows: list[labeler.Example], **options: Any) -> None:
+        label(rows[:5], **options)
         raise UsageError("the judge broke")
 
     with monkeypatch.context() as patched:
@@ -471,7 +412,7 @@ def test_runs_share_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(labeler, "label", label)
     ask = Asking("1.5")
     for _ in range(3):
-        ask(rows_of_anchors(1), {"store": labeler.MemoryStore()})
+        ask(rows(1), {"store": labeler.MemoryStore()})
     assert budgets == pytest.approx([1.5, 1.25, 0], abs=1e-8)
 
 
@@ -486,14 +427,11 @@ def test_choice_has_every_kind_and_no_order() -> None:
 
 def test_errors_that_put_records_among_the_anchors_are_no_change() -> None:
     """Of 400 labels 12 are wrong once, and all of them are chosen; the next answers are right."""
-    right = [
-        record(id=f"r{n}", documents=[[f"Fact {n}."]], support={"a": ["0a"]}) for n in range(400)
-    ]
-    wrong = [
-        record(id=one.id, documents=[[f"Fact {one.id[1:]}."]], support={"a": []})
-        for one in right[:12]
-    ]
-    anchors = choose_anchors([*wrong, *right[12:]], 60)
+    right, wrong = (
+        [record(id=f"r{n}", documents=[[f"Fact {n}."]], support={"a": keys}) for n in range(400)]
+        for keys in (["0a"], [])
+    )
+    anchors = choose_anchors([*wrong[:12], *right[12:]], 60)
     assert sum(not one.label.overall_supported for one in anchors.records) == 12
     again = [right[int(one.id[1:])] for one in anchors.records]
     for _ in range(2):
@@ -519,21 +457,21 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
     """Neither a label file nor a cut one is taken for anchors."""
     labels = labels_of(noisy(), 5)
     labels.save(tmp_path / "labels.jsonl")
-    with pytest.raises(UsageError, match=r"labels\.jsonl holds no anchors"):
-        Anchors.load(tmp_path / "labels.jsonl")
-    anchors = labels.anchors(n=4)
-    anchors.save(tmp_path / "anchors.jsonl")
-    lines = (tmp_path / "anchors.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "anchors.jsonl").write_text("".join(lines[:-1]))
-    with pytest.raises(UsageError, match="3 answers about 4 records"):
-        Anchors.load(tmp_path / "anchors.jsonl")
-    fewer = lines[0].replace('"records":4', '"records":2')
-    (tmp_path / "anchors.jsonl").write_text("".join([fewer, *lines[1:]]))
-    with pytest.raises(UsageError, match="not all about one text"):
-        Anchors.load(tmp_path / "anchors.jsonl")
+    path = tmp_path / "anchors.jsonl"
+    labels.anchors(n=4).save(path)
+    first, *lines = path.read_text().splitlines(keepends=True)
+    fewer = first.replace('"records":4', '"records":2')
+    for text, message in (
+        ((tmp_path / "labels.jsonl").read_text(), r"anchors\.jsonl holds no anchors"),
+        ("".join([first, *lines[:-1]]), "3 answers about 4 records"),
+        ("".join([fewer, *lines]), "not all about one text"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=message):
+            Anchors.load(path)
     with pytest.raises(UsageError, match="2 or more, got 1"):
         labels.anchors(n=1)
-    other = labeler.label(rows_of_anchors(5, seed=2), judge="embedded", store=labeler.MemoryStore())
+    other = labeler.label(rows(5), judge="embedded", store=labeler.MemoryStore())
     for use in (choose_anchors, fit_doubt):
         with pytest.raises(UsageError, match="another judge configuration"):
             use([*labels, *other])
@@ -550,13 +488,8 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
 )
 def test_only_answers_of_a_judge_are_anchors(fact: dict[str, Any], reason: str) -> None:
     """No judge can be asked for other labels again, so a check of them would find a change."""
-    signature = record().signature.model_copy(update=fact)
-    found = [
-        record(id=name, documents=[size]).model_copy(update={"signature": signature})
-        for name, size in (("r1", 2), ("r2", 3))
-    ]
     with pytest.raises(UsageError, match=reason):
-        choose_anchors(found)
+        choose_anchors([relabeled(record(documents=[size]), **fact) for size in (2, 3)])
     with pytest.raises(UsageError, match="leave out judges and repeat"):
         labels_of(noisy(), 4).anchors(n=4).check(judge=noisy(), repeat=3)
 
@@ -569,9 +502,7 @@ def test_other_options_are_not_blamed_on_the_judge() -> None:
         ({"thresholds": {"support": 0.7}}, "threshold:support=0.7"),
     ):
         found = labels_of(noisy(), 4).anchors(n=4)
-        for place, one in enumerate(found.records):
-            signature = one.signature.model_copy(update=fact)
-            found.rounds[0][place] = one.model_copy(update={"signature": signature})
+        found.rounds[0] = [relabeled(one, **fact) for one in found.records]
         with pytest.raises(UsageError, match=f"not those of the anchors: {said}"):
             found.check(judge=noisy(calls=calls), store=labeler.MemoryStore())
         assert (found.looks, calls) == (0, [])
@@ -584,11 +515,12 @@ def test_what_the_judge_alone_does_to_a_metric() -> None:
     found = anchors.shift("adherence_fraction")
     assert found is not None
     assert found.interval[0] < found.value < found.interval[1]
-    every, one = anchors.explained(), anchors.explained("relevance")
-    assert "the judge alone moved answers fully supported by " in every
-    assert ", answer sentences supported by " in every
-    assert "the judge alone moved retrieved sentences relevant by 0 (" in one
-    assert "measure no effect" in anchors.explained("citation_f1")
+    for ids, words in (
+        (None, r"the judge alone moved answers fully supported by .*, answer sentences suppor"),
+        ("relevance", r"the judge alone moved retrieved sentences relevant by 0 \("),
+        ("citation_f1", "measure no effect"),
+    ):
+        assert re.search(words, anchors.explained(ids))
     with pytest.raises(UsageError, match="make anchors of these labels"):
         anchors.require_judge(["judge:openai/another|prompt:trace/v1"])
 
@@ -597,7 +529,6 @@ def test_commands_make_and_check(labeler_command: Command, tmp_path: Path) -> No
     """The file goes from command to command; a file of labels is rejected."""
     labels, anchors = labels_of(noisy(), 6).save(tmp_path / "l.jsonl"), tmp_path / "a.jsonl"
     assert labeler_command("anchors", "make", labels, "-n", 4, "-o", anchors)[0] == 0
-    assert labeler_command("anchors", "make", labels, "-o", anchors)[0] == 2  # it has answers
     assert labeler_command("anchors", "make", labels, "-o", anchors)[0] == 2  # its answers stay
     judge = ("--judge", "embedded", "--store", tmp_path / "store", "--json")
     for look in (1, 2):

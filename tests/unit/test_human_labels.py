@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,20 @@ from labeler.comparing.human_labels import HumanLabels, read_human_labels
 from labeler.errors import UsageError
 
 
-def from_csv(folder: Path, *lines: str) -> HumanLabels:
-    """Read a CSV file of these lines."""
-    path = folder / "people.csv"
+def reading(path: Path, *lines: str) -> HumanLabels:
+    """Read a file of these lines."""
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return read_human_labels(path)
 
 
+def from_csv(folder: Path, *lines: str) -> HumanLabels:
+    """Read a CSV file of these lines."""
+    return reading(folder / "people.csv", *lines)
+
+
 def from_json(folder: Path, *rows: dict[str, Any]) -> HumanLabels:
     """Read a JSON Lines file of these rows."""
-    path = folder / "people.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return read_human_labels(path)
+    return reading(folder / "people.jsonl", *map(json.dumps, rows))
 
 
 def told(found: HumanLabels) -> list[tuple[str, str, str | None, str, float]]:
@@ -54,16 +57,10 @@ def test_both_forms_are_read_from_csv(tmp_path: Path) -> None:
 
 def test_both_forms_are_read_from_json(tmp_path: Path) -> None:
     """True and numbers as JSON has them, and an id that is a number."""
-    found = from_json(
-        tmp_path,
-        {"id": 7, "sentence": "0a", "relevant": True, "utilized": False},
-        {"id": 7, "field": "overall_supported", "value": 1},
-    )
-    assert told(found) == [
-        ("7", "relevant", "0a", "", 1.0),
-        ("7", "utilized", "0a", "", 0.0),
-        ("7", "overall_supported", None, "", 1.0),
-    ]
+    columns = {"id": 7, "sentence": "0a", "relevant": True, "utilized": False}
+    found = from_json(tmp_path, columns, {"id": 7, "field": "overall_supported", "value": 1})
+    expected = ("relevant", "0a", "", 1.0), ("utilized", "0a", "", 0.0)
+    assert told(found) == [("7", *one) for one in (*expected, ("overall_supported", None, "", 1.0))]
 
 
 def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
@@ -72,14 +69,12 @@ def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
     Our own CSV files guard a cell that reads as a formula. The same person who said the same of the
     same twice is counted once.
     """
-    path = tmp_path / "people.csv.gz"
-    path.write_bytes(gzip.compress(b"\xef\xbb\xbfid,adherence\r\nr1,no\r\n"))
-    assert told(read_human_labels(path)) == [("r1", "adherence", None, "", 0.0)]
-    for name, text in (
-        ("people.tsv", "id\tadherence\nr1\tno\n"),
-        ("people.json", '[{"id": "r1", "adherence": "no"}]'),
+    for name, content in (
+        ("people.csv.gz", gzip.compress(b"\xef\xbb\xbfid,adherence\r\nr1,no\r\n")),
+        ("people.tsv", b"id\tadherence\nr1\tno\n"),
+        ("people.json", b'[{"id": "r1", "adherence": "no"}]'),
     ):
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(content)
         assert told(read_human_labels(tmp_path / name)) == [("r1", "adherence", None, "", 0.0)]
     assert told(from_csv(tmp_path, "id,adherence", "'-17,1"))[0][0] == "-17"
     found = from_csv(tmp_path, "id,annotator,adherence", "r1,ann,1", "r1,ann,yes", "r1,ben,1")
@@ -147,15 +142,11 @@ def test_a_fault_in_json_is_refused(tmp_path: Path, row: dict[str, Any], words: 
 @pytest.mark.parametrize("column", ["id", "field", "sentence", "annotator", "adherence", "note"])
 def test_nesting_without_end_breaks_nothing(tmp_path: Path, column: str) -> None:
     """As deep as JSON can be read: refused where it matters, ignored where it does not."""
-    path = tmp_path / "people.jsonl"
-    deep = "[" * 800 + "]" * 800
-    row = {"id": '"r1"', "adherence": "1"} | {column: deep}
-    path.write_text("{" + ", ".join(f'"{name}": {text}' for name, text in row.items()) + "}\n")
-    if column == "note":
-        assert len(read_human_labels(path).labels) == 1
-    else:
-        with pytest.raises(UsageError, match=r"people.jsonl:1"):
-            read_human_labels(path)
+    row = {"id": '"r1"', "adherence": "1"} | {column: "[" * 800 + "]" * 800}
+    line = "{" + ", ".join(f'"{name}": {text}' for name, text in row.items()) + "}"
+    refused = pytest.raises(UsageError, match=r"people.jsonl:1")
+    with nullcontext() if column == "note" else refused:
+        assert len(reading(tmp_path / "people.jsonl", line).labels) == 1
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
@@ -170,14 +161,8 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_answers_of_a_plan_say_whether_a_response_sentence_is_supported(tmp_path: Path) -> None:
     """Blank answers say nothing; an answer about a document sentence needs its field's name."""
-    path = tmp_path / "answers.csv"
-    path.write_text("id,sentence,answer\nr1,a,yes\nr1,b,\nr2,a,no\n")
-    found = read_human_labels(path)
-    assert [(one.id, one.field, one.value) for one in found.labels] == [
-        ("r1", "supported", 1.0),
-        ("r2", "supported", 0.0),
-    ]
-    assert found.ignored == ()
-    path.write_text("id,sentence,answer\nr1,0a,yes\n")
+    found = from_csv(tmp_path, "id,sentence,answer", "r1,a,yes", "r1,b,", "r2,a,no")
+    answers = [("r1", "supported", "a", "", 1.0), ("r2", "supported", "a", "", 0.0)]
+    assert (told(found), found.ignored) == (answers, ())
     with pytest.raises(UsageError, match="give 'field' and 'value', or a column"):
-        read_human_labels(path)
+        from_csv(tmp_path, "id,sentence,answer", "r1,0a,yes")

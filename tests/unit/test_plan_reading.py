@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +21,9 @@ from labeler.review.plan_reading import PlanReading
 from labeler.sentences.characters import visible
 from support.labeled import record
 from support.payloads import PAYLOADS
+from support.plans import read_cells, write_cells
 
-ROWS = [("r1", "a"), ("r1", "b"), ("r2", "a")]
+ROWS = [{"id": one, "sentence": key} for one, key in (("r1", "a"), ("r1", "b"), ("r2", "a"))]
 LABELS = [record(id="r1"), record(id="r2")]
 GOAL = {"metric": "adherence_fraction", "within": 0.1}
 
@@ -35,20 +35,14 @@ def _header(**facts: Any) -> str:
 
 def _plan(
     folder: Path,
-    rows: list[dict[str, str]] | None = None,
+    rows: Sequence[dict[str, str]] = ROWS,
     labels: Sequence[LabelRecord] = LABELS,
     **facts: Any,
 ) -> Path:
     """Write a plan; by default of three sentences."""
-    rows = rows or [{"id": one, "sentence": key, "text": f"{one}{key}"} for one, key in ROWS]
-    path = folder / "plan.csv"
     header = json.dumps({"goal": GOAL | facts, "labels": Units(labels, "relevance").digest()})
-    with path.open("w", newline="") as file:
-        names = dict.fromkeys([*(name for row in rows for name in row), "answer"])
-        writer = csv.DictWriter(file, ["plan", *names])
-        writer.writeheader()
-        writer.writerows({"plan": header, "answer": ""} | row for row in rows)
-    return path
+    same = {"plan": header, "answer": ""}
+    return write_cells(folder / "plan.csv", (same | row for row in rows))
 
 
 def _read(
@@ -57,12 +51,8 @@ def _read(
     return PlanReading(plan, labels, plan.parent / "answers.csv", annotator)
 
 
-def _answers(path: Path) -> list[tuple[str, ...]]:
-    with path.open(newline="") as file:
-        return [
-            (row["id"], row["sentence"], row["answer"], row["annotator"])
-            for row in csv.DictReader(file)
-        ]
+def _answers(path: Path) -> list[tuple[str, str]]:
+    return [(row["answer"], row["annotator"]) for row in read_cells(path)]
 
 
 def _say(reading: PlanReading, place: int, answer: Any) -> Any:
@@ -71,10 +61,8 @@ def _say(reading: PlanReading, place: int, answer: Any) -> Any:
 
 def _message(reading: PlanReading, place: int, answer: Any) -> PlanAnswer:
     shown = reading.show(place)
-    texts = shown["texts"]
-    return PlanAnswer(
-        id=texts["id"], sentence=texts["sentence"], answer=answer, before=shown["answer"]
-    )
+    item = {name: shown["texts"][name] for name in ("id", "sentence")}
+    return PlanAnswer(**item, answer=answer, before=shown["answer"])
 
 
 def test_each_answer_is_in_the_file_at_once_and_the_next_open_sentence_follows(
@@ -85,14 +73,16 @@ def test_each_answer_is_in_the_file_at_once_and_the_next_open_sentence_follows(
     first = _read(plan, "ann")
     after = _say(first, 1, "no")
     assert (after["left"], after["next_open"]) == (2, 2)
-    assert _answers(path) == [("r1", "a", "", ""), ("r1", "b", "no", "ann"), ("r2", "a", "", "")]
+    assert _answers(path) == [("", ""), ("no", "ann"), ("", "")]
+    assert [(row["id"], row["sentence"]) for row in read_cells(path)] == [
+        (row["id"], row["sentence"]) for row in ROWS
+    ]
     again = _read(plan, "ben")
     assert again.overview()["next_open"] == 0
     _say(again, 0, "yes")
     _say(again, 2, "yes")
     assert _say(again, 2, None)["left"] == 1
-    assert [answer for _, _, answer, _ in _answers(path)] == ["yes", "no", ""]
-    assert [name for *_, name in _answers(path)] == ["ben", "ann", ""]
+    assert _answers(path) == [("yes", "ben"), ("no", "ann"), ("", "")]
 
 
 def test_two_people_read_one_plan_at_once(tmp_path: Path) -> None:
@@ -105,11 +95,7 @@ def test_two_people_read_one_plan_at_once(tmp_path: Path) -> None:
     with pytest.raises(HTTPException, match="somebody has answered"):
         ben.save(0, late)
     assert _say(ann, 2, "yes")["left"] == 0
-    assert [tuple(one[2:]) for one in _answers(path)] == [
-        ("yes", "ann"),
-        ("no", "ben"),
-        ("yes", "ann"),
-    ]
+    assert _answers(path) == [("yes", "ann"), ("no", "ben"), ("yes", "ann")]
 
 
 def test_only_sentences_of_the_present_look_are_read(tmp_path: Path) -> None:
@@ -122,8 +108,7 @@ def test_only_sentences_of_the_present_look_are_read(tmp_path: Path) -> None:
     reading = _read(_plan(tmp_path, rows))
     assert [reading.show(place)["again"] for place in range(2)] == [False, True]
     _say(reading, 1, "no")
-    given = [answer for _, _, answer, _ in _answers(tmp_path / "answers.csv")]
-    assert given == ["yes", "", "no"]
+    assert [answer for answer, _ in _answers(tmp_path / "answers.csv")] == ["yes", "", "no"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +141,7 @@ def test_an_answer_that_cannot_be_written_is_not_shown_as_saved(
     with pytest.raises(OSError, match="No space"):
         _say(reading, 1, "yes")
     assert reading.show(1)["answer"] == ""
-    assert _answers(path)[0][2] == "yes"
+    assert _answers(path)[0] == ("yes", "ann")
 
 
 def test_texts_are_those_of_the_labels(tmp_path: Path) -> None:
@@ -164,11 +149,12 @@ def test_texts_are_those_of_the_labels(tmp_path: Path) -> None:
     rows = [{"id": "r1", "sentence": "a", "ask": "Is it blue?", "text": "x", "evidence": "y"}]
     reading = _read(_plan(tmp_path, rows))
     texts, example = reading.show(0)["texts"], LABELS[0].example
-    assert texts["ask"] == "Do the documents support the sentence?"
-    assert texts["text"] == example.response[0].text
-    assert texts["evidence"] == example.documents[0][0].text
-    every = [one.text for document in example.documents for one in document]
-    assert texts["documents"] == "\n".join(every)
+    assert {name: texts[name] for name in ("ask", "text", "evidence", "documents")} == {
+        "ask": "Do the documents support the sentence?",
+        "text": example.response[0].text,
+        "evidence": example.documents[0][0].text,
+        "documents": "\n".join(one.text for one in example.document_sentences()),
+    }
     _say(reading, 0, "yes")
     assert example.response[0].text in (tmp_path / "answers.csv").read_text()
     for strange in ({"id": "r9", "sentence": "a"}, {"id": "r1", "sentence": "z"}):
@@ -205,13 +191,14 @@ def test_a_plan_without_an_open_sentence_is_rejected(tmp_path: Path) -> None:
 def test_answers_to_another_plan_are_rejected(tmp_path: Path) -> None:
     """Nothing of them is overwritten."""
     path = tmp_path / "answers.csv"
-    path.write_text("id,sentence,answer\nr8,a,\nr9,a,yes\n")
-    with pytest.raises(UsageError, match=r"has sentence 'a' of 'r9', which .*plan.csv does not"):
-        _read(_plan(tmp_path))
-    assert "r9" in path.read_text()
-    path.write_text("id,sentence,text,answer\nr1,a,It is in the north.,yes\n")
-    with pytest.raises(UsageError, match=r"answers\.csv:2: text is 'It is in the no"):
-        _read(_plan(tmp_path))
+    for text, message in (
+        ("r8,a,,\nr9,a,,yes\n", r"has sentence 'a' of 'r9', which .*plan.csv does not"),
+        ("r1,a,It is in the north.,yes\n", r"answers\.csv:2: text is 'It is in the no"),
+    ):
+        path.write_text(f"id,sentence,text,answer\n{text}")
+        with pytest.raises(UsageError, match=message):
+            _read(_plan(tmp_path))
+        assert text in path.read_text()
 
 
 def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: Path) -> None:
@@ -240,6 +227,6 @@ def test_the_app_answers_only_with_its_token_and_keeps_hostile_texts(tmp_path: P
     assert not path.exists()
     assert client.post("/api/records/0", json=body, headers=ours).status_code == 200
     assert client.get("/api/records/9", headers=ours).status_code == 404
-    assert _answers(path)[0][0].startswith("'=")
+    assert read_cells(path)[0]["id"].startswith("'=")
     assert _read(tmp_path / "plan.csv", labels=labels).show(0)["answer"] == "yes"
     assert complaints == []

@@ -27,17 +27,6 @@ def fitted(x: list[float], y: list[float]) -> Slope:
     return made
 
 
-def test_a_small_line_is_that_of_the_formula() -> None:
-    """From y = 0, 1, 1 at x = 0, 1, 2: slope 1/2, HC3 error √2 / 2, t 12.7062."""
-    made = fitted([0, 1, 2], [0, 1, 1])
-    assert made.slope == pytest.approx(1 / 2)
-    assert isinstance(made.interval, Interval)
-    reach = 12.7062 * math.sqrt(2) / 2
-    assert made.interval.low == pytest.approx(0.5 - reach, rel=1e-5)
-    assert made.interval.high == pytest.approx(0.5 + reach, rel=1e-5)
-    assert (made.interval.level, made.interval.method) == (0.95, "leave_one_out")
-
-
 def test_the_error_is_that_of_the_matrix_formula() -> None:
     """(X'X)⁻¹ X' diag(e² / (1 - h)²) X (X'X)⁻¹, on lengths and scores."""
     rng = np.random.default_rng(2)
@@ -50,10 +39,13 @@ def test_the_error_is_that_of_the_matrix_formula() -> None:
     weights = (residuals / (1 - leverage)) ** 2
     error = math.sqrt((inverse @ (design.T * weights) @ design @ inverse)[1, 1])
     made = fitted(x.tolist(), y.tolist())
-    assert isinstance(made.interval, Interval)
+    slope = (inverse @ design.T @ y)[1]
     squares = (x - x.mean()) ** 2
-    quantile = student_quantile(0.975, int(squares.sum() ** 2 / (squares**2).sum()))
-    assert made.interval.high - made.slope == pytest.approx(quantile * error, rel=1e-9)
+    reach = error * student_quantile(0.975, int(squares.sum() ** 2 / (squares**2).sum()))
+    assert isinstance(made.interval, Interval)
+    ends = (made.slope, made.interval.low, made.interval.high)
+    assert ends == pytest.approx((slope, slope - reach, slope + reach), rel=1e-9)
+    assert (made.interval.level, made.interval.method) == (0.95, "leave_one_out")
 
 
 def test_records_of_one_question_are_left_out_together() -> None:
@@ -115,27 +107,21 @@ def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
     ]
 
 
-def test_a_judge_that_rewards_length_is_seen() -> None:
-    """One point more for each hundred characters is a slope of 10 per 1,000."""
-    (found,) = length_effects(
-        Scores(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5))).configurations
-    )
+def test_a_judge_that_rewards_length_is_seen(labeler_command: Command, tmp_path: Path) -> None:
+    """A slope of 11 per 1,000 characters, as a value, a table and JSON; labels have none."""
+    outcomes = of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5))
+    (found,) = length_effects(Scores(outcomes).configurations)
     assert found.slope == pytest.approx(11.0)
     assert isinstance(found.interval, Interval)
     assert found.interval.low > 0
-    (found,) = length_effects(Scores(of_length((100, 1), (100, 2), (100, 3))).configurations)
-    assert (found.slope, found.interval) == (None, Undefined("constant_x"))
-
-
-def test_length_prints_a_slope(labeler_command: Command, tmp_path: Path) -> None:
-    """As a table, and as JSON; a label file has no scores."""
     path = tmp_path / "s.jsonl"
-    list(write_outcomes(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)), path))
+    list(write_outcomes(outcomes, path))
     code, out, _ = labeler_command("length", path)
     assert (code, "+11.000" in out) == (0, True)
     assert out.startswith("Longer responses get higher scores by ")
-    _, printed, _ = labeler_command("length", path, "--json")
-    assert json.loads(printed)[0]["slope"] == pytest.approx(11.0)
+    assert json.loads(labeler_command("length", path, "--json")[1])[0]["slope"] == found.slope
     list(write_outcomes([label_record()], path))
     code, _, err = labeler_command("length", path)
     assert (code, "holds no scores: 'labeler score' makes some" in err) == (2, True)
+    (found,) = length_effects(Scores(of_length((100, 1), (100, 2), (100, 3))).configurations)
+    assert (found.slope, found.interval) == (None, Undefined("constant_x"))

@@ -7,8 +7,6 @@ import os
 import queue
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,7 +19,7 @@ from labeler.errors import StoreError, UnstorableRecord
 from labeler.store import disk as writing
 from labeler.store.disk import DiskStore, Writer
 from support.records import keyed_example, sample_failure, sample_record
-from support.stored import failures_in, faults_in
+from support.stored import failures_in, faults_in, started
 
 _REAL_WRITE = Writer._write
 
@@ -89,10 +87,9 @@ def endless_pause(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "_FIRST_PAUSE", 3600.0)
 
 
-PASSING = ["SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_BUSY"]
-
-
-@pytest.mark.parametrize("code", PASSING)
+@pytest.mark.parametrize(
+    "code", ["SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_BUSY"]
+)
 def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -> None:
     """After some failed tries the same records are written, and only then acknowledged."""
     disk.once = [code] * 3
@@ -104,24 +101,17 @@ def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -
 
 
 def test_nothing_is_acknowledged_while_writes_fail(disk: Disk, store: DiskStore) -> None:
-    """Through many failed tries a future stays open and its key has no label."""
+    """Through many failed tries a future stays open and its key has no label.
+
+    Of one key's labels the first put is kept, though it had to wait and the later one not.
+    """
+    first, second = sample_record(explanation="first"), sample_record(explanation="second")
     disk.failing = "SQLITE_FULL"
-    saved = store.put(sample_record(1))
+    waiting = [store.put(first)]
     for _ in range(5):
         disk.tried.get(timeout=10)
-    assert not saved.done()
-    assert store.get(sample_record(1).key) is None
-    disk.failing = ""
-    assert saved.result(10)
-    assert store.get(sample_record(1).key) == sample_record(1)
-
-
-def test_a_held_group_stays_before_what_came_later(disk: Disk, store: DiskStore) -> None:
-    """Of one key's labels the first put is kept, though it had to wait and the later one not."""
-    first, second = sample_record(explanation="first"), sample_record(explanation="second")
-    disk.failing = "SQLITE_IOERR"
-    waiting = [store.put(first)]
-    disk.tried.get(timeout=10)
+    assert not waiting[0].done()
+    assert store.get(first.key) is None
     waiting.append(store.put(second))
     disk.failing = ""
     assert [saved.result(10) for saved in waiting] == [True, False]
@@ -170,27 +160,22 @@ def test_a_spell_is_told_of_once_and_its_end_once(
     assert told.empty()
 
 
-def test_without_a_listener_the_notice_is_logged(
-    disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("has_listener", [False, True])
+def test_nobody_needs_to_listen(
+    disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture, has_listener: bool
 ) -> None:
-    """Where nobody listens, a warning is logged: a program that stands still says why."""
-    caplog.set_level(logging.WARNING)
-    disk.once = ["SQLITE_FULL"]
-    with DiskStore(tmp_path / "s") as store:
-        store.put(sample_record()).result(10)
-    assert ["labels wait" in message for message in caplog.messages] == [True, False]
-
-
-def test_a_listener_that_fails_costs_no_label(disk: Disk, tmp_path: Path) -> None:
-    """The writer outlives an error of its listener."""
+    """Notices are logged as warnings; the writer outlives an error of a listener."""
 
     def listen(_: str) -> None:
         raise RuntimeError
 
-    disk.once = ["SQLITE_FULL"] * 2
-    with DiskStore(tmp_path / "s", notice=listen) as store:
+    caplog.set_level(logging.WARNING)
+    disk.once = ["SQLITE_FULL"]
+    with DiskStore(tmp_path / "s", notice=listen if has_listener else None) as store:
         assert store.put(sample_record(1)).result(10)
         assert store.put(sample_record(2)).result(10)
+    logged = ["labels wait" in message for message in caplog.messages]
+    assert logged == ([] if has_listener else [True, False])
 
 
 @pytest.mark.usefixtures("endless_pause")
@@ -246,16 +231,9 @@ tried.wait()
 
 def test_a_program_that_ends_with_a_full_disk_ends(tmp_path: Path) -> None:
     """A store that nobody closed keeps no program from its end, which says what is lost."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _LEFT_OPEN, str(tmp_path / "s")],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stderr=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert "lost labels: 3;" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    with started(_LEFT_OPEN, tmp_path / "s") as program:
+        _, said = program.communicate(timeout=60)
+    assert (program.returncode, "lost labels: 3;" in said, "Traceback" in said) == (0, True, False)
 
 
 _INTERRUPTED = """
@@ -280,7 +258,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("then", ["store.close()", "pass"])
 def test_an_interrupted_close_is_repeated(tmp_path: Path, then: str) -> None:
     """The next close, or the end of the program, saves what waits."""
-    with start(_INTERRUPTED.format(then=then), tmp_path / "s") as process:
+    with started(_INTERRUPTED.format(then=then), tmp_path / "s") as process:
         assert process.communicate(timeout=60)[0] == "interrupted\n"
     with DiskStore(tmp_path / "s") as store:
         assert len(store) == 3
@@ -313,28 +291,19 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"example": keyed_example(1).model_copy(update={"metadata": {"t": object()}})},
-        {"example": keyed_example(1).model_copy(update={"metadata": nested(10_000)})},
-        {"example": keyed_example(1).model_copy(update={"metadata": {"t": 10**4400}})},
-        {"example": keyed_example(1).model_copy(update={"question": "\ud800"})},
-        {"example": keyed_example(1).model_copy(update={"metadata": {"t": "\ud800"}})},
-        {"key": "f" * 64},
-    ],
-    ids=[
-        "no JSON",
-        "too deep",
-        "too many digits",
-        "a lone surrogate",
-        "one in metadata",
-        "a foreign key",
-    ],
-)
+UNSTORABLE: dict[str, dict[str, Any]] = {
+    "no JSON": {"metadata": {"t": object()}},
+    "too deep": {"metadata": nested(10_000)},
+    "too many digits": {"metadata": {"t": 10**4400}},
+    "a lone surrogate": {"metadata": {"t": "\ud800"}},
+}
+
+
+@pytest.mark.parametrize("changes", UNSTORABLE.values(), ids=UNSTORABLE.keys())
 def test_a_record_alone_at_fault_is_unstorable(store: DiskStore, changes: dict[str, Any]) -> None:
     """What no store could keep has an error of its own kind, and its neighbors are saved."""
-    broken = sample_record(1).model_copy(update=changes)
+    example = keyed_example(1).model_copy(update=changes)
+    broken = sample_record(1).model_copy(update={"example": example})
     waiting = [store.put(record) for record in (sample_record(0), broken, sample_record(2))]
     with pytest.raises(UnstorableRecord, match="'row-1'"):
         waiting[1].result(10)
@@ -380,53 +349,21 @@ for n in itertools.count(int(sys.argv[2])):
 """
 
 
-_HOLD_LOCK = """
-import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], isolation_level=None)
-connection.execute("BEGIN IMMEDIATE")
-print("locked", flush=True)
-sys.stdin.readline()
-connection.execute("ROLLBACK")
-"""
-
-
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Run a script in a process of its own, with this process's import path."""
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def killed_after(seconds: float, process: subprocess.Popen[str]) -> list[str]:
-    """Kill a writer some time after its first acknowledgement; what it acknowledged."""
-    with process:
-        assert process.stdout
-        first = process.stdout.readline()
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        lines = [first, *process.stdout]
-    return [line.strip() for line in lines if line.endswith("\n")]
-
-
-def stored_keys(store: DiskStore) -> set[str | None]:
-    """The keys of all labels and failures; a damaged one is an error."""
-    assert faults_in(store.directory) == []
-    failures = failures_in(store.directory)
-    return {record.key for record in store} | {failure.key for failure in failures}
-
-
 def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """A writer is killed twice in mid-flight: all acknowledged records are whole."""
     directory, acknowledged = tmp_path / "s", set[str]()
     for round_number in range(2):
-        writer = start(_WRITE_FOR_EVER, directory, 100_000 * round_number)
-        acknowledged.update(killed_after(0.01 + 0.3 * round_number, writer))
+        with started(_WRITE_FOR_EVER, directory, 100_000 * round_number) as writer:
+            assert writer.stdout
+            lines = [writer.stdout.readline()]
+            time.sleep(0.01 + 0.3 * round_number)
+            writer.send_signal(signal.SIGKILL)
+            lines += writer.stdout
+        acknowledged |= {line.strip() for line in lines if line.endswith("\n")}
+        assert faults_in(directory) == []
         with DiskStore(directory, create=False) as store:
-            assert acknowledged <= stored_keys(store)
+            stored: list[Any] = [*store, *failures_in(directory)]
+            assert acknowledged <= {outcome.key for outcome in stored}
     assert len(acknowledged) > 20
     with closing(sqlite3.connect(directory / "cache.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -436,18 +373,19 @@ def test_labels_outlast_a_long_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Past the time limit opening fails, but a thousand puts wait, are told of, and are saved."""
     told: queue.Queue[str] = queue.Queue()
     monkeypatch.setattr("labeler.store.database.LOCK_TIMEOUT", 0.1)
-    with DiskStore(tmp_path / "s", notice=told.put) as store:
-        with start(_HOLD_LOCK, tmp_path / "s" / "cache.db") as other:
-            assert other.stdout
-            assert other.stdout.readline() == "locked\n"
-            waiting = [store.put(sample_record(n)) for n in range(900)]
-            waiting += [store.put(sample_failure(n)) for n in range(100)]
-            assert store.get(sample_record(0).key) is None  # Reading goes on meanwhile.
-            assert "another process keeps it locked" in told.get(timeout=10)
-            with pytest.raises(StoreError, match="keeps it locked"):
-                DiskStore(tmp_path / "s")
-            assert not any(saved.done() for saved in waiting)
-            other.communicate("go\n", timeout=10)
+    with (
+        DiskStore(tmp_path / "s", notice=told.put) as store,
+        closing(sqlite3.connect(tmp_path / "s" / "cache.db", isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        waiting = [store.put(sample_record(n)) for n in range(900)]
+        waiting += [store.put(sample_failure(n)) for n in range(100)]
+        assert store.get(sample_record(0).key) is None  # Reading goes on meanwhile.
+        assert "another process keeps it locked" in told.get(timeout=10)
+        with pytest.raises(StoreError, match="keeps it locked"):
+            DiskStore(tmp_path / "s")
+        assert not any(saved.done() for saved in waiting)
+        other.execute("ROLLBACK")
         assert all(saved.result(60) for saved in waiting)
         assert "again" in told.get(timeout=10)
         assert len(store) == 900

@@ -57,19 +57,22 @@ def test_the_first_record_of_a_key_stays(store: LabelStore) -> None:
     assert [store.get(one.key) for one in (records[0], together[0])] == [records[0], together[0]]
 
 
-def test_a_record_under_a_foreign_key_is_refused(store: LabelStore) -> None:
-    """A key that is not the record's own reaches the future as an error, and nothing is stored."""
-    record = sample_record(1).model_copy(update={"key": "f" * 64})
-    with pytest.raises(StoreError, match="label_key"):
-        store.put(record).result(10)
-    assert len(store) == 0
-
-
-def test_a_record_whose_key_cannot_be_computed_is_unstorable(store: LabelStore) -> None:
-    """A lone surrogate in a question is the record's own fault, in every store."""
-    example = keyed_example(1).model_copy(update={"question": "\ud800"})
-    with pytest.raises(UnstorableRecord, match="lone surrogates"):
-        store.put(sample_record(1).model_copy(update={"example": example})).result(10)
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"key": "f" * 64}, "label_key"),
+        (
+            {"example": keyed_example(1).model_copy(update={"question": "\ud800"})},
+            "lone surrogates",
+        ),
+    ],
+)
+def test_a_record_that_is_not_of_its_key_is_unstorable(
+    store: LabelStore, changes: dict[str, object], fault: str
+) -> None:
+    """The error reaches the future, and nothing is stored."""
+    with pytest.raises(UnstorableRecord, match=fault):
+        store.put(sample_record(1).model_copy(update=changes)).result(10)
     assert len(store) == 0
 
 
@@ -143,11 +146,9 @@ def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> N
 
 def test_failures_are_not_among_the_labels(store: LabelStore) -> None:
     """Length and iteration know labels alone."""
-    for n in range(5):
-        store.put(sample_failure(n)).result(10)
-    store.put(sample_record(2)).result(10)
-    assert len(store) == 1
-    assert list(store) == [sample_record(2)]
+    for outcome in (sample_failure(1), sample_failure(3), sample_record(2)):
+        store.put(outcome).result(10)
+    assert (len(store), list(store)) == (1, [sample_record(2)])
     assert store.get(sample_record(3).key) is None
 
 
@@ -207,13 +208,6 @@ def test_nan_in_metadata_is_stored_as_null(tmp_path: Path) -> None:
     assert stored.example.metadata == {"score": None}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-def test_a_new_store_is_private(tmp_path: Path) -> None:
-    """The directory is made with mode 700, its missing parents too are made."""
-    DiskStore(tmp_path / "a" / "b").close()
-    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
-
-
 @pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX")
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, None])
 def test_a_directory_that_others_own_or_write_is_refused(
@@ -264,7 +258,7 @@ def test_a_new_store_is_whole_and_alone(
 
     if error:
         monkeypatch.setattr("os.link", link)
-    folder = tmp_path / "s"
+    folder = tmp_path / "parent" / "s"
     DiskStore(folder).close()
     assert [file.name for file in folder.iterdir()] == ["cache.db"]
     assert stat.S_IMODE(folder.stat().st_mode) == (0o700 if os.name == "posix" else 0o777)
@@ -276,14 +270,9 @@ def test_a_store_opened_for_reading_takes_no_records(tmp_path: Path) -> None:
     """Reading only means that to put and to reserve are usage errors."""
     DiskStore(tmp_path / "s").close()
     with DiskStore(tmp_path / "s", create=False) as store:
-        uses: list[Callable[[], object]] = [
-            lambda: store.put(sample_record()),
-            lambda: store.put(sample_failure()),
-            lambda: store.lease(sample_record().key),
-        ]
-        for use in uses:
+        for use in (store.put, lambda record: store.lease(record.key)):
             with pytest.raises(UsageError, match="create"):
-                use()
+                use(sample_record())
 
 
 def test_a_store_on_read_only_media_is_read(
@@ -324,9 +313,6 @@ def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
             done.result(60)
     with DiskStore(tmp_path / "s", create=False) as store:
         assert len(store) == 3
-
-
-# Checksums.
 
 
 def test_another_users_private_store_is_named(

@@ -6,24 +6,21 @@ import asyncio
 import errno
 import json
 import re
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 import labeler
 from labeler.api import open_rows
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
-from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.tasks import LabelTasks, label_tasks
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.plugins.batch import client, delete_requests, folder
 from labeler.plugins.batch.client import OpenAIBatches
@@ -37,9 +34,7 @@ from support.stored import failures_in
 from wire.behaviors import Behavior, named
 from wire.behaviors import body as sends
 from wire.provider import Call, Provider, Script, completes, done_but, expires, fails, never
-from wire.runs import KEY, rows
-
-T = TypeVar("T")
+from wire.runs import KEY, judge_of, rows
 
 
 async def no_sleep(_: float) -> None:
@@ -49,13 +44,6 @@ async def no_sleep(_: float) -> None:
 def service(provider: Provider, kind: type[OpenAIBatches] = OpenAIBatches) -> OpenAIBatches:
     """The provider's batches, without pauses."""
     return kind(api_key=KEY, base_url=provider.url, sleep=no_sleep)
-
-
-def how(provider: Provider, **settings: Any) -> LabelTasks:
-    """What is asked."""
-    return label_tasks(
-        OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings), LabelOptions()
-    )
 
 
 def submit(
@@ -68,10 +56,8 @@ def submit(
     **settings: Any,
 ) -> Submission:
     """Hand rows in."""
-    asked = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **(judge or {}))
-    batches = service(provider, kind)
-    done: Submission
-    done = labeler.submit_batch(given, judge=asked, batches=batches, store=store, **settings)
+    how = {"judge": judge_of(provider, **(judge or {})), "batches": service(provider, kind)}
+    done: Submission = labeler.submit_batch(given, **how, store=store, **settings)
     return done
 
 
@@ -123,9 +109,7 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
     odd = "  tab\t, bidi \u202e, separator \u2028, {{ 7*7 }}, \U0001f600 "
     given = [*rows(2), {**rows(1)[0], "id": "odd", "question": odd, "documents": [odd + "Yes."]}]
     with Provider() as provider:
-        online = OpenAIJudge(
-            "model-1", api_key=KEY, base_url=provider.url, prompt_cache="off", **settings
-        )
+        online = judge_of(provider, prompt_cache="off", **settings)
         labeler.label(given, judge=online, store=tmp_path / "online")
         submit(provider, tmp_path / "batch", given, judge=settings)
         in_file = {line["custom_id"]: line["body"] for line in file_lines(provider)}
@@ -145,8 +129,7 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
     """Stored labels, pending rows, rows alike and bad rows; lasting failures only on request."""
     with Provider(["ok", "refusal"]) as provider:
-        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
-        labeler.label(rows(2), judge=online, store=tmp_path, concurrency=1)
+        labeler.label(rows(2), judge=judge_of(provider), store=tmp_path, concurrency=1)
         assert submit(provider, tmp_path, rows(1, 2)).lines == 1
         twin = {**rows(1, 3)[0], "id": "twin"}
         bad = {**rows(1, 4)[0], "response": ""}
@@ -162,7 +145,8 @@ def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
 def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
     """A leased key is not handed in."""
     with Provider() as provider, DiskStore(tmp_path) as other:
-        asked = how(provider).task(next(iter(open_rows(rows(1)))).content)  # type: ignore[arg-type]  # an example
+        how = label_tasks(judge_of(provider), LabelOptions())
+        asked = how.task(next(iter(open_rows(rows(1)))).content)  # type: ignore[arg-type]  # an example
         lease = other.lease(asked.key)
         assert lease is not None
         done = submit(provider, tmp_path, rows(2))
@@ -204,7 +188,7 @@ def test_a_judge_without_batches_or_of_another_address_is_refused(tmp_path: Path
         asked = {"batches": service(provider), "store": tmp_path}
         with pytest.raises(UsageError, match="cannot be asked in batches"):
             labeler.submit_batch(rows(1), judge="embedded", **asked)
-        elsewhere = OpenAIJudge("model-1", api_key=KEY, base_url="http://127.0.0.1:9/v1")
+        elsewhere = judge_of(provider, base_url="http://127.0.0.1:9/v1")
         with pytest.raises(UsageError, match="same base_url"):
             labeler.submit_batch(rows(1), judge=elsewhere, **asked)
         assert not provider.requests
@@ -244,7 +228,7 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     """Label, failure, reason, usage, counts and what is stored: once bad or twice, as online."""
     given = [{**row, "domain": "lamps"} for row in rows(len(_JUDGED_ALIKE))]
     with Provider(_each_its_own(times)) as provider:
-        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, sleep=no_sleep)
+        online = judge_of(provider, sleep=no_sleep)
         expected = labeler.label(given, judge=online, store=tmp_path / "online")
         sent = len(provider.calls)
     with Provider(_each_its_own(times), port=provider.port) as provider:
@@ -269,33 +253,24 @@ def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> N
     assert caps == [100, 200]
 
 
-def test_an_error_next_to_a_response_is_read(tmp_path: Path) -> None:
-    """The row fails for the reason that it states."""
-    with Provider(["400-context", "ok"]) as provider:
-        submit(provider, tmp_path, rows(2))
-        _ended(provider, tmp_path)
-        _rewritten(provider, lambda lines: [*map(_bare, lines)])
-        results = collect(provider, tmp_path).results
-    assert (results.labeled, results.failed) == (1, {"context_length": 1})
+Change = Callable[[list[bytes]], list[bytes]]
+"""Makes other lines of an output file."""
 
 
-def _ended(provider: Provider, store: Path, count: int = 0, **settings: Any) -> str | None:
+def _ended(provider: Provider, store: Path, count: int = 0, **settings: Any) -> str:
     """Submit rows, if any, and let every batch end; return the name of the new one."""
     name = submit(provider, store, rows(count), **settings).batch if count else None
     for _ in range(4):
         labeler.batch_status(store, service(provider))
-    return name
-
-
-Change = Callable[[list[bytes]], list[bytes]]
+    return str(name)
 
 
 def _rewritten(provider: Provider, change: Change) -> None:
     """Change the output files of a provider."""
-    for name, file in list(provider.files.all.items()):
+    for file in list(provider.files.all.values()):
         if file.purpose == "batch_output":
             lines = change(file.content.splitlines(keepends=True))
-            object.__setattr__(provider.files.all[name], "content", b"".join(lines))
+            object.__setattr__(file, "content", b"".join(lines))
 
 
 def _also(*more: bytes) -> Change:
@@ -303,18 +278,37 @@ def _also(*more: bytes) -> Change:
     return lambda lines: [*lines, *more]
 
 
-def _with_status(line: bytes, status: int) -> bytes:
+def _edited(line: bytes, edit: Callable[[dict[str, Any]], object]) -> bytes:
+    """Return a line with its value changed."""
+    value = json.loads(line)
+    edit(value)
+    return json.dumps(value).encode() + b"\n"
+
+
+def _failed(line: bytes) -> bytes:
     """Return a line that states an error for the same request."""
-    stated = {"status_code": status, "body": {"error": {"message": "failed"}}}
-    return json.dumps(json.loads(line) | {"response": stated}).encode() + b"\n"
+    stated = {"status_code": 500, "body": {"error": {"message": "failed"}}}
+    return _edited(line, lambda value: value.update(response=stated))
 
 
 def _with_words(line: bytes, text: str, other: str = "") -> bytes:
     """Return a line that answers the same request with a text, or with another word in it."""
-    value = json.loads(line)
-    message = value["response"]["body"]["choices"][0]["message"]
-    message["content"] = message["content"].replace(text, other) if other else text
-    return json.dumps(value).encode() + b"\n"
+
+    def edit(value: dict[str, Any]) -> None:
+        message = value["response"]["body"]["choices"][0]["message"]
+        message["content"] = message["content"].replace(text, other) if other else text
+
+    return _edited(line, edit)
+
+
+def _with_body(line: bytes, body: object) -> bytes:
+    """Return a line with another body."""
+    return _edited(line, lambda value: value["response"].update(body=body))
+
+
+def _saying(body: object) -> Change:
+    """Give every line another body."""
+    return lambda lines: [_with_body(line, body) for line in lines]
 
 
 def _stating(status: bytes) -> Change:
@@ -322,31 +316,14 @@ def _stating(status: bytes) -> Change:
     return lambda lines: [line.replace(b'"status_code": 200, ', status) for line in lines]
 
 
-def _with_text(line: bytes) -> bytes:
-    """Return a line whose body is a text."""
-    value = json.loads(line)
-    value["response"]["body"] = json.dumps(value["response"]["body"])
-    return json.dumps(value).encode() + b"\n"
-
-
 def _bare(line: bytes) -> bytes:
     """Return a line with the body in place of the response, or the error next to it, as vLLM."""
-    value = json.loads(line)
-    response = value["response"]
-    body = response.pop("body")
-    value |= {"response": body} if "choices" in body else {"error": body}
-    return json.dumps(value).encode() + b"\n"
 
+    def edit(value: dict[str, Any]) -> None:
+        body = value["response"].pop("body")
+        value |= {"response": body} if "choices" in body else {"error": body}
 
-def _with_body(body: object) -> Change:
-    """Put a body into the first line of an output file, and leave the others out."""
-
-    def change(lines: list[bytes]) -> list[bytes]:
-        line = json.loads(lines[0])
-        line["response"]["body"] = body
-        return [json.dumps(line).encode() + b"\n"]
-
-    return change
+    return _edited(line, edit)
 
 
 @dataclass(frozen=True)
@@ -356,12 +333,15 @@ class Case:
     server: dict[str, Any]
     results: dict[str, int]
     """Totals that are not 0."""
+    """Totals that are not 0."""
     batches: int = 1
     """Batches that the server was asked to start."""
     count: int = 2
     """Rows that are submitted."""
     lasting: int = 0
     """Stored failures."""
+    reason: str = ""
+    """Why one failed."""
     change: Change | None = None
     """Changes the files of answers."""
     sees: Callable[[RemoteBatch], RemoteBatch] = lambda remote: remote
@@ -412,7 +392,7 @@ _CASES = [
     # Requests that failed on the way are sent again, three times at most.
     *[Case({"script": [name]}, _AGAIN, 2) for name in ("500", "429", "json-null", "close")],
     Case({"script": ["no-choices"]}, _AGAIN, 2, paid=2),
-    *[Case({}, {"labeled": 1, "again": 1}, 2, count=1, change=_with_body(body), paid=2)
+    *[Case({}, {"labeled": 1, "again": 1}, 2, count=1, change=_saying(body), paid=2)
       for body in _NO_ANSWERS],
     Case({"script": lambda _: "500"}, {"again": 2, "released": 1}, 3, count=1),
     Case({"batches": [expires(0.6)]}, {"labeled": 10, "again": 4}, 2, count=10),
@@ -423,7 +403,7 @@ _CASES = [
     Case({"batches": [fails("token_limit_exceeded")] * 2}, _LABELED, 3, notice="queue is full"),
     # Lines that make no sense are counted and left out.
     Case({}, _ODD, change=lambda lines: [*lines, lines[0]], notice="a second line of one request"),
-    Case({}, _ODD, change=lambda lines: [_with_status(lines[0], 500), *lines],
+    Case({}, _ODD, change=lambda lines: [_failed(lines[0]), *lines],
          notice="a second line of one request"),
     *[Case({}, _ODD, change=change, notice="a second line of one request")
       for change in (lambda lines: [_with_words(lines[0], "No."), *lines],
@@ -437,8 +417,11 @@ _CASES = [
     Case({}, _LABELED, change=lambda lines: [b"\xef\xbb\xbf\r\n", *lines]),
     *[Case({}, _LABELED, change=_stating(status))
       for status in (b"", b'"status_code": null, ', b'"status_code": 201, ')],
-    Case({}, _LABELED, change=lambda lines: [*map(_with_text, lines)]),
+    Case({}, _LABELED, change=lambda lines: [
+        _with_body(line, json.dumps(json.loads(line)["response"]["body"])) for line in lines]),
     Case({}, _LABELED, change=lambda lines: [*map(_bare, lines)]),
+    Case({"script": ["400-context", "ok"]}, {"labeled": 1, "failed": 1}, lasting=1,
+         reason="context_length", change=lambda lines: [*map(_bare, lines)]),
     Case({"script": ["400"]}, _AGAIN, 2,
          change=lambda lines: [one for one in lines if b'"status_code": 400' not in one]),
     # A server may count failed requests as completed, and name the file of answers late.
@@ -478,6 +461,7 @@ def test_every_behavior_of_a_server_has_its_outcome(tmp_path: Path, case: Case) 
     counted = done.results.model_dump(include={"labeled", "failed", "released", "again", "odd"})
     totals = {name: n if name == "labeled" else sum(n.values()) for name, n in counted.items()}
     assert {name: n for name, n in totals.items() if n} == case.results
+    assert not case.reason or dict(done.results.failed) == {case.reason: 1}
     labels, failures = stored(tmp_path)
     assert (len(labels), len(failures)) == (totals["labeled"], case.lasting)
     assert not any("another lamp" in label.label.relevance_explanation for label in labels)
@@ -553,30 +537,28 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
     assert not left
 
 
-def _spoil(lines: list[bytes]) -> list[bytes]:
-    """Make a line unreadable."""
-    return [b"{broken\n", *lines[1:]]
+_SHORT = "hold 3 answers, and the provider counts 4"
 
 
 @pytest.mark.parametrize(
     ("change", "answers", "said"),
     [
-        (lambda lines: lines[:3], "ok", "hold 3 answers, and the provider counts 4"),
-        (_spoil, "ok", "hold 3 answers, and the provider counts 4"),
+        (lambda lines: lines[:3], None, _SHORT),
+        (lambda lines: [b"{broken\n", *lines[1:]], None, _SHORT),
         (lambda lines: lines, "500", "could not fetch the answers"),
         (lambda lines: lines, "html", "could not fetch the answers"),
     ],
 )
 def test_nobody_waits_forever_for_answers_that_stay_missing(
-    tmp_path: Path, change: Change, answers: str, said: str
+    tmp_path: Path, change: Change, answers: str | None, said: str
 ) -> None:
     """After some looks the wait ends, and the user has to decide; nothing is bought again."""
     notices: list[str] = []
-    with Provider(at={_ANSWERS: lambda _: None if answers == "ok" else answers}) as provider:
+    with Provider(at={_ANSWERS: lambda _: answers}) as provider:
         name = _ended(provider, tmp_path, 4)
         _rewritten(provider, change)
         done = collect(provider, tmp_path, notice=notices.append)
-        held = 3 if answers == "ok" else 0
+        held = 0 if answers else 3
         assert (done.stuck, done.still_open, len(stored(tmp_path)[0])) == (1, 1, held)
         assert sorted(provider.paid.values()) == [1] * 4
     assert (len(notices), said in notices[0]) == (2, True)
@@ -600,16 +582,22 @@ def test_a_file_that_cannot_be_read_does_not_keep_others_from_being_collected(
     assert len(stored(tmp_path)[0]) == 1
 
 
-def test_a_batch_that_is_lost_keeps_no_other_waiting(
+def test_a_batch_that_its_server_lost_keeps_no_other_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that the queue had no room for is sent, though the one before it never ends."""
+    """It is named, and its row stays reserved until it is dropped; one that waited is sent."""
     monkeypatch.setattr(folder, "MOST_LINES", 1)
-    with Provider(batches=[never(), fails("token_limit_exceeded")]) as provider:
-        submit(provider, tmp_path, rows(2))
+    said: list[str] = []
+    courses = [never(), completes(), fails("token_limit_exceeded")]
+    with Provider(batches=courses) as provider:
+        lost = str(submit(provider, tmp_path, rows(3)).batch)
         del provider.batches.all["batch_0001"]
-        done = collect(provider, tmp_path)
-        assert (done.stuck, done.still_open, done.results.labeled) == (1, 1, 1)
+        done = collect(provider, tmp_path, notice=said.append)
+        assert (done.stuck, done.still_open, done.results.labeled) == (1, 1, 2)
+        assert "does not know it" in said[0]
+        labeler.cancel_batch(service(provider), tmp_path, lost, drop=True)
+        assert pending_keys(tmp_path) == {}
+        assert submit(provider, tmp_path, rows(3)).lines == 1
 
 
 def test_what_follows_a_batch_that_is_stuck_keeps_nobody_waiting(tmp_path: Path) -> None:
@@ -628,7 +616,7 @@ def test_an_estimate_leaves_out_what_open_batches_answer(tmp_path: Path) -> None
     """As a run does."""
     with Provider() as provider:
         submit(provider, tmp_path, rows(3))
-        asked: dict[str, Any] = {"model": "model-1", "base_url": provider.url, "store": tmp_path}
+        asked: dict[str, Any] = {"model": "m", "base_url": provider.url, "store": tmp_path}
         found = labeler.estimate(rows(5), **asked)
         assert (found.rows.pending, found.rows.asked) == (3, 2)
         assert labeler.estimate(rows(3), **asked).rows.asked == 0
@@ -638,7 +626,6 @@ def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
     """A part whose answers are missing prepares further ones, and letting go of it is final."""
     with Provider(_first_fail(1)) as provider:
         name = _ended(provider, tmp_path, 4)
-        assert name is not None
         _cut_answers(provider, 1)
         labeler.collect_batches(service(provider), tmp_path)
         labeler.cancel_batch(service(provider), tmp_path, name, drop=True)
@@ -666,6 +653,9 @@ def test_money_is_told_at_the_price_of_a_batch(tmp_path: Path) -> None:
 
 # Interruptions
 
+_STEPS_OF_A_SUBMISSION, _STEPS_OF_A_COLLECTION = 10, 24
+"""Even ones are behind an action, which is where the next odd one is."""
+
 
 class Killed(Exception):
     """Stands for the end of the process."""
@@ -674,8 +664,7 @@ class Killed(Exception):
 class Fuse:
     """Ends the process, as it were, at its n-th step."""
 
-    def __init__(self) -> None:
-        self.left = 0
+    left = 0
 
     def burn(self) -> None:
         """One step nearer."""
@@ -684,80 +673,51 @@ class Fuse:
             raise Killed
 
 
-FUSE = Fuse()
-
-
-class Mortal(OpenAIBatches):
-    """May be killed before and after every request."""
-
-    async def upload(self, path: Path) -> str:
-        """Upload."""
-        return await _guarded(super().upload(path))
-
-    async def create(self, *args: Any, **kwargs: Any) -> Any:
-        """Create."""
-        return await _guarded(super().create(*args, **kwargs))
-
-    async def download(self, file_id: str, path: Path) -> None:
-        """Download."""
-        await _guarded(super().download(file_id, path))
-
-
-async def _guarded(work: Awaitable[T]) -> T:
-    try:
-        FUSE.burn()
-    except Killed:
-        asyncio.ensure_future(work).cancel()
-        raise
-    done = await work
-    FUSE.burn()
-    return done
-
-
 @pytest.fixture
 def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
-    """A fuse that burns at every request and round every state that is written down."""
-    save = Batch.save
+    """A fuse that burns around every request, and around every state that is written down."""
+    made, save = Fuse(), Batch.save
 
     def mortal_save(self: Batch, **changes: Any) -> None:
-        FUSE.burn()
+        made.burn()
         save(self, **changes)
-        FUSE.burn()
+        made.burn()
+
+    def mortal(real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def step(*given: Any, **options: Any) -> Any:
+            made.burn()
+            done = await real(*given, **options)
+            made.burn()
+            return done
+
+        return step
 
     monkeypatch.setattr(Batch, "save", mortal_save)
-    FUSE.left = 0
-    return FUSE
+    for name in ("upload", "create", "download"):
+        monkeypatch.setattr(OpenAIBatches, name, mortal(getattr(OpenAIBatches, name)))
+    return made
 
 
-_STEPS_OF_A_SUBMISSION = 10
-_STEPS_OF_A_COLLECTION = 24
-"""Even ones are behind an action, which is where the next odd one is."""
-
-
-@pytest.mark.parametrize("step", [1, *range(2, _STEPS_OF_A_SUBMISSION + 1, 2)])
-def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
+@pytest.mark.parametrize(
+    ("handed_in", "step"),
+    [
+        *((False, step) for step in [1, *range(2, _STEPS_OF_A_SUBMISSION + 1, 2)]),
+        *((True, step) for step in [1, *range(2, _STEPS_OF_A_COLLECTION + 1, 2)]),
+    ],
+)
+def test_what_is_killed_goes_on(tmp_path: Path, fuse: Fuse, handed_in: bool, step: int) -> None:
     """At whatever step it ends, the next one finishes it: no row twice, none lost."""
-    with Provider() as provider:
-        fuse.left = step
-        with pytest.raises(Killed):
-            submit(provider, tmp_path, rows(2), Mortal)
-        fuse.left = 0
-        submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.labeled == 2
-        assert len(provider.batches.all) == 1
-        assert sorted(provider.paid.values()) == [1, 1]
-
-
-@pytest.mark.parametrize("step", [1, *range(2, _STEPS_OF_A_COLLECTION + 1, 2)])
-def test_a_collection_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
-    """At whatever step it ends, the next one finishes it: no answer twice, none lost."""
     with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
-        submit(provider, tmp_path, rows(5))
+        submitting = partial(submit, provider, tmp_path, rows(5))
+        collecting = partial(collect, provider, tmp_path)
+        if handed_in:
+            submitting()
         fuse.left = step
         with pytest.raises(Killed):
-            collect(provider, tmp_path, Mortal)
+            collecting() if handed_in else submitting()
         fuse.left = 0
-        collect(provider, tmp_path)
+        submitting()
+        collecting()
         labels, failures = stored(tmp_path)
         assert (len(labels), [failure.reason for failure in failures]) == (4, ["refusal"])
         assert len(provider.batches.all) == 2
@@ -768,37 +728,11 @@ def test_these_are_all_the_steps(tmp_path: Path, fuse: Fuse) -> None:
     """The fuse outlives a submission and a collection by exactly one step."""
     with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
         fuse.left = _STEPS_OF_A_SUBMISSION + 1
-        submit(provider, tmp_path, rows(5), Mortal)
+        submit(provider, tmp_path, rows(5))
         assert fuse.left == 1
         fuse.left = _STEPS_OF_A_COLLECTION + 1
-        collect(provider, tmp_path, Mortal)
+        collect(provider, tmp_path)
         assert fuse.left == 1
-
-
-def test_a_process_that_is_killed_leaves_everything_in_order(tmp_path: Path) -> None:
-    """A real kill, when the batch is started and nothing says so yet."""
-    program = f"""
-import os, signal, sys
-import labeler
-from labeler.plugins.batch.client import OpenAIBatches
-class Doomed(OpenAIBatches):
-    async def create(self, *a, **k):
-        await super().create(*a, **k)
-        os.kill(os.getpid(), signal.SIGKILL)
-at = dict(api_key={KEY!r}, base_url=sys.argv[1])
-judge = labeler.OpenAIJudge("model-1", **at)
-labeler.submit_batch({rows(3)!r}, judge=judge, batches=Doomed(**at), store=sys.argv[2])
-"""
-    with Provider() as provider:
-        dead = subprocess.run(
-            [sys.executable, "-c", program, provider.url, str(tmp_path)], check=False
-        )
-        assert dead.returncode == -signal.SIGKILL
-        assert len(provider.batches.all) == 1
-        done = submit(provider, tmp_path, rows(3))
-        assert (done.lines, done.left_out, len(done.continued)) == (0, {"in a batch": 3}, 1)
-        assert len(provider.batches.all) == 1
-        assert collect(provider, tmp_path).results.labeled == 3
 
 
 _NAMED = {"id": "other", "object": "batch", "created_at": 2_000_000_000}
@@ -823,8 +757,7 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
     }
     with Provider(at=unheard) as provider:
         at = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=pause)
-        judge = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
-        labeler.submit_batch(rows(3), judge=judge, batches=at, store=tmp_path)
+        labeler.submit_batch(rows(3), judge=judge_of(provider), batches=at, store=tmp_path)
         assert provider.routes["GET /v1/batches"] == late + 1
         assert collect(provider, tmp_path).results.labeled == 3
         assert sorted(provider.paid.values()) == [1, 1, 1]
@@ -904,8 +837,8 @@ def test_a_locked_door_stops_and_loses_nothing(tmp_path: Path, behavior: str) ->
         with pytest.raises(FatalJudgeError) as caught:
             submit(provider, tmp_path, rows(2))
         assert KEY not in str(caught.value)
-        assert len(pending_keys(tmp_path)) == 2
-        assert submit(provider, tmp_path, rows(2)).left_out == {"in a batch": 2}
+        again = submit(provider, tmp_path, rows(2))
+        assert (again.left_out, len(again.continued)) == ({"in a batch": 2}, 1)
 
 
 def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(tmp_path: Path) -> None:
@@ -925,32 +858,11 @@ def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(tmp_pa
         assert pending_keys(tmp_path) == {}
 
 
-def test_a_server_that_lost_a_batch_does_not_keep_others_from_being_collected(
-    tmp_path: Path,
-) -> None:
-    """The lost one is told; its rows stay reserved until they are dropped."""
-    said: list[str] = []
-    with Provider() as provider:
-        lost = submit(provider, tmp_path, rows(1)).batch
-        submit(provider, tmp_path, rows(1, 1))
-        del provider.batches.all["batch_0001"]
-        for _ in range(3):
-            done = labeler.collect_batches(service(provider), tmp_path, notice=said.append)
-        assert done.still_open == 1
-        assert len(stored(tmp_path)[0]) == 1
-        assert "does not know it" in said[0]
-        assert lost is not None
-        labeler.cancel_batch(service(provider), tmp_path, lost, drop=True)
-        assert pending_keys(tmp_path) == {}
-        assert submit(provider, tmp_path, rows(2)).lines == 1
-
-
 def test_a_collection_is_not_disturbed_by_labels_from_elsewhere(tmp_path: Path) -> None:
     """A key that was labeled meanwhile keeps its first label, and is not asked again."""
     with Provider(["ok", "500"]) as provider:
         submit(provider, tmp_path, rows(2))
-        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
-        elsewhere = labeler.label(rows(2), judge=online, store=tmp_path / "other")
+        elsewhere = labeler.label(rows(2), judge=judge_of(provider), store=tmp_path / "other")
         with DiskStore(tmp_path) as store:
             for outcome in elsewhere:
                 assert isinstance(outcome, LabelRecord)
@@ -1000,8 +912,7 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
     """Answers that were paid for are stored."""
     with Provider(batches=never(0.5)) as provider:
-        name = submit(provider, tmp_path, rows(4)).batch
-        assert name is not None
+        name = str(submit(provider, tmp_path, rows(4)).batch)
         labeler.batch_status(tmp_path, service(provider))
         labeler.batch_status(tmp_path, service(provider))
         assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
@@ -1014,7 +925,6 @@ def test_a_cancelled_batch_is_not_asked_again(tmp_path: Path) -> None:
     """An answer that would be sent back to be mended is let go too."""
     with Provider(["unknown-key", "500"], batches=never(1.0)) as provider:
         name = _ended(provider, tmp_path, 2)
-        assert name is not None
         labeler.cancel_batch(service(provider), tmp_path, name)
         assert collect(provider, tmp_path).results.released == {"contract": 1, "transport": 1}
         assert len(provider.batches.all) == 1
@@ -1024,7 +934,6 @@ def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
     """Its answers can be collected."""
     with Provider() as provider:
         name = _ended(provider, tmp_path, 1)
-        assert name is not None
         told = labeler.cancel_batch(service(provider), tmp_path, name)
         assert told == [f"{name}-0001: completed; collect what was answered"]
         assert collect(provider, tmp_path).results.labeled == 1
