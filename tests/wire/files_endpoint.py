@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.policy import HTTP
+from typing import Any
 
 from wire.calls import Call, Json
 from wire.refusals import Refused
@@ -77,7 +78,7 @@ class Files:
         filename = parts["file"].get_filename() if "file" in parts else None
         if not filename:
             raise Refused(400, "missing_required_parameter", "A file is required.", param="file")
-        contents = {name: part.get_payload(decode=True) for name, part in parts.items()}
+        contents: dict[Any, Any] = {n: part.get_payload(decode=True) for n, part in parts.items()}
         if contents.get("purpose") != b"batch":
             raise Refused(400, "invalid_value", "The purpose must be batch.", param="purpose")
         if not filename.endswith(".jsonl"):
