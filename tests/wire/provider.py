@@ -184,7 +184,7 @@ class Provider:
     @property
     def cached_tokens(self) -> int:
         """Tokens among them that were read from the prompt cache."""
-        return self._accounts.cached
+        return self.tokens.cached
 
     @property
     def paid(self) -> Counter[str]:
@@ -214,7 +214,7 @@ class Provider:
                 "answers": paid.total(),
                 "duplicates": paid.total() - len(paid),
             },
-            "tokens": self.tokens._asdict(),
+            "tokens": {"prompt": self.tokens.prompt, "completion": self.tokens.completion},
             "cached_tokens": self.cached_tokens,
         }
 
@@ -295,7 +295,7 @@ class Provider:
         refusal = self._gate.admit(call)
         wire.extra_headers = self._gate.headers()
         if refusal is not None:
-            await wire.json(429, refusal.body, refusal.headers)
+            await wire.json(429, *refusal)
             return
         if seconds := self._latency(call):
             await wire.pause(seconds)
@@ -341,7 +341,6 @@ class Provider:
         return {
             f"POST {COMPLETIONS}": BEHAVIOURS["ok"],
             f"POST {EMBEDDINGS}": _handled(Embeddings(models).create),
-            "GET /v1/models": _handled(models.listing),
             "GET /v1/models/{id}": _handled(models.retrieve),
             "POST /v1/files": _handled(files.create),
             "GET /v1/files/{id}/content": _handled(files.content),

@@ -21,7 +21,8 @@ from labeler.report.views import record_view
 from support.command import Command
 from support.payloads import PAYLOADS
 from support.real_data import needs_ragbench, published_labels
-from wire.decider import KEY, Answer, Asked, Decider, Json, oracle, shares
+from wire.calls import Json
+from wire.decider import KEY, Answer, Asked, Decider, oracle, shares
 from wire.runs import brief
 
 JUDGES = (DecisionsJudge, SystemOneJudge)

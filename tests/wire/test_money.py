@@ -16,6 +16,7 @@ from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.labels_object import Labels
 from support.command import Command
+from wire.behaviors import sets
 from wire.calls import Json
 from wire.connections import Wire
 from wire.provider import Call, Provider, Script, changes, completion, faulty, label_for
@@ -30,7 +31,7 @@ BUDGET = Decimal(6)
 
 def books(provider: Provider) -> Decimal:
     """Dollars that the provider has charged, by its own count of tokens."""
-    prompt, answer = provider.tokens
+    prompt, answer, _ = provider.tokens
     return (prompt * Decimal(100) + answer * Decimal(400)) / 10**6
 
 
@@ -163,9 +164,8 @@ def test_usage_that_is_known_in_part_is_said_to_be_so(
 ) -> None:
     """A total makes the answer's tokens known; other requests are counted apart."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    total = changes(lambda v: v.update(usage={"prompt_tokens": 800, "total_tokens": 900}))
-    none = changes(lambda v: v.update(usage=None))
-    with Provider([total, none]) as provider:
+    total = sets(usage={"prompt_tokens": 800, "total_tokens": 900})
+    with Provider([total, sets(usage=None)]) as provider:
         given = row_file(tmp_path, rows(2))
         _, _, err = labeler_command(*labeling(provider, given, "--price", "1,2"))
         assert "2 requests, 1 of unknown usage; 800 prompt tokens (0 cached); 100 compl" in err

@@ -121,7 +121,12 @@ def test_documents_reach_the_wire_as_rendered() -> None:
 
 def test_only_set_parameters_are_sent() -> None:
     """Besides what every request has, each setting adds its own field."""
-    settings = {"temperature": 0.0, "top_p": 0.5, "seed": 7, "reasoning_effort": "low"}
+    settings: dict[str, Any] = {
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "seed": 7,
+        "reasoning_effort": "low",
+    }
     with Provider() as provider:
         reply_of(provider)
         reply_of(provider, **settings, max_output_tokens=900)
