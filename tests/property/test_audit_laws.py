@@ -6,6 +6,7 @@ import json
 import math
 import random
 import string
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -68,25 +69,24 @@ def test_the_order_of_lists_does_not_matter(made: LabelRecord, dice: random.Rand
     """Relevant, utilized and supporting keys are sets."""
     label = made.label
     entries = tuple(
-        entry.model_copy(
-            update={"supporting_sentence_keys": _shuffled(entry.supporting_sentence_keys, dice)}
-        )
+        _shuffled(entry, dice, "supporting_sentence_keys")
         for entry in label.sentence_support_information
     )
-    other = label.model_copy(
-        update={
-            "all_relevant_sentence_keys": _shuffled(label.all_relevant_sentence_keys, dice),
-            "all_utilized_sentence_keys": _shuffled(label.all_utilized_sentence_keys, dice),
-            "sentence_support_information": entries,
-        }
+    lists = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
+    other = _shuffled(label, dice, *lists).model_copy(
+        update={"sentence_support_information": entries}
     )
     before = findings_of(made)
     after = findings_of(made.model_copy(update={"label": other}))
     assert [(f.check, sorted(f.keys)) for f in before] == [(f.check, sorted(f.keys)) for f in after]
 
 
-def _shuffled(keys: tuple[str, ...], dice: random.Random) -> tuple[str, ...]:
-    return tuple(dice.sample(keys, len(keys)))
+def _shuffled(value: Any, dice: random.Random, *names: str) -> Any:
+    """A copy of a part of a label with these lists in another order."""
+    lists = {name: getattr(value, name) for name in names}
+    return value.model_copy(
+        update={name: tuple(dice.sample(keys, len(keys))) for name, keys in lists.items()}
+    )
 
 
 @given(labels())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from random import Random
 
 import pytest
@@ -17,14 +16,16 @@ from labeler.plugins.scores.length import Slope, fit_slope
 shares = st.integers(0, 6).map(lambda part: part / 6)
 anything = st.floats(-100, 100)
 grouped = st.lists(st.tuples(shares, st.integers(0, 5)), max_size=60)
-levels = st.floats(0.01, 0.999)
 
 
-@given(st.lists(shares, max_size=60), levels)
+@given(st.lists(shares, max_size=60), st.floats(0.01, 0.999))
 def test_an_interval_of_shares_holds_their_mean_and_lies_between_0_and_1(
     values: list[float], level: float
 ) -> None:
-    """With width, even where all values are alike."""
+    """With width, even where all values are alike.
+
+    Groups of one are records; right and wrong are one question.
+    """
     found = mean_interval(values, level=level)
     if found is None:
         assert len(values) < 2
@@ -33,6 +34,13 @@ def test_an_interval_of_shares_holds_their_mean_and_lies_between_0_and_1(
     assert 0 <= found.low <= mean + 1e-9
     assert mean - 1e-9 <= found.high <= 1
     assert found.low < found.high
+    together = mean_interval(values, groups=range(len(values)), level=level)
+    assert together is not None
+    assert (found.low, found.high) == (together.low, together.high)
+    forth, back = mean_interval(values), mean_interval([1 - value for value in values])
+    assert forth is not None
+    assert back is not None
+    assert (forth.low, forth.high) == pytest.approx((1 - back.high, 1 - back.low), abs=1e-8)
 
 
 @given(st.lists(anything, max_size=60))
@@ -46,34 +54,13 @@ def test_an_interval_lies_between_the_least_and_the_greatest_value(values: list[
 
 @given(grouped, st.randoms(use_true_random=False))
 def test_the_order_of_records_does_not_matter(
-    pairs: list[tuple[float, int]], shuffling: random.Random
+    pairs: list[tuple[float, int]], shuffling: Random
 ) -> None:
     """To the last digit, whatever the groups are called."""
-    shuffled = pairs[:]
-    shuffling.shuffle(shuffled)
+    shuffled = shuffling.sample(pairs, len(pairs))
     forth = mean_interval([value for value, _ in pairs], groups=[group for _, group in pairs])
-    back = mean_interval(
-        [value for value, _ in shuffled], groups=[9 - group for _, group in shuffled]
-    )
-    assert forth == back
-
-
-@given(st.lists(shares, min_size=2, max_size=40))
-def test_groups_of_one_are_records(values: list[float]) -> None:
-    """The same ends, if by another name."""
-    alone, together = mean_interval(values), mean_interval(values, groups=range(len(values)))
-    assert alone is not None
-    assert together is not None
-    assert (alone.low, alone.high) == (together.low, together.high)
-
-
-@given(st.lists(shares, min_size=2, max_size=40))
-def test_an_interval_is_symmetric(values: list[float]) -> None:
-    """Right and wrong are one question."""
-    found, mirrored = mean_interval(values), mean_interval([1 - value for value in values])
-    assert isinstance(found, Interval)
-    assert isinstance(mirrored, Interval)
-    assert (found.low, found.high) == pytest.approx((1 - mirrored.high, 1 - mirrored.low), abs=1e-8)
+    groups = [9 - group for _, group in shuffled]
+    assert forth == mean_interval([value for value, _ in shuffled], groups=groups)
 
 
 EIGHTHS = st.integers(-8, 8).map(lambda n: n / 8)
@@ -85,9 +72,7 @@ DIFFERENCES = st.lists(EIGHTHS, max_size=12)
 def test_order_and_direction_change_no_p_value(differences: list[float], random: Random) -> None:
     """The order to the last digit; nor does the unit of measurement."""
     tested = paired_test(differences)
-    shuffled = differences.copy()
-    random.shuffle(shuffled)
-    assert paired_test(shuffled) == tested
+    assert paired_test(random.sample(differences, len(differences))) == tested
     mirrored = paired_test([-difference for difference in differences])
     scaled = paired_test([2 * difference for difference in differences], span=2)
     if isinstance(tested, Undefined):

@@ -12,11 +12,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
-from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
+from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize
 from labeler.labels.answers import PROFILES, ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelRecord
 from support.any_labels import ANY_LABEL, random_label, reference_labels, trace_labels, with_claims
 from support.labeled import record, right
+from support.measured import ratio
 
 OF_CLAIMS = [m for m in METRICS.values() if m.profile.name != "trace"]
 
@@ -41,30 +42,23 @@ def again(
     )
 
 
-def value(label: LabelRecord, metric: str) -> Ratio:
-    """One metric of one record."""
-    return METRICS[metric].compute(tally(label))
-
-
-def exact(ratio: Ratio) -> Fraction:
+def exact(found: Ratio) -> Fraction:
     """A defined ratio without rounding."""
-    assume(ratio.undefined is None)
-    return Fraction(ratio.numerator or 0) / (ratio.denominator or 1)
-
-
-@given(st.one_of(reference_labels(), trace_labels()))
-def test_every_value_is_a_share_or_undefined(label: LabelRecord) -> None:
-    """0 ≤ value ≤ 1, or no value and a reason; never NaN."""
-    for ratio in measure(label, select_metrics("all")).metrics.values():
-        assert (ratio.value is None) == (ratio.undefined is not None)
-        assert ratio.value is None or 0 <= ratio.value <= 1
+    assume(found.undefined is None)
+    return found.exact
 
 
 @given(st.one_of(reference_labels(), ANY_LABEL))
 def test_a_definition_has_its_value_where_the_default_is_undefined(label: LabelRecord) -> None:
-    """As it declares, of labels that keep the contract; the same formula is equal elsewhere."""
+    """As it declares; the same formula is equal elsewhere.
+
+    Of labels that keep the contract, every value is a share, or there is a reason; never NaN.
+    """
     assume(not label.violations)
     found = measure(label, select_metrics("all")).metrics
+    for one in found.values():
+        assert (one.value is None) == (one.undefined is not None)
+        assert one.value is None or 0 <= one.value <= 1
     for metric in METRICS.values():
         for other in METRICS.values():
             if other.name != metric.name or not metric.conventions:
@@ -84,17 +78,11 @@ def test_claims_told_twice_change_nothing_and_an_entailed_one_more_lowers_nothin
     claims, reference = list(parts(label).response_claims), list(parts(label).reference_claims)
     twice = measure(again(label, claims * 2, reference * 2), OF_CLAIMS).metrics
     once = measure(label, OF_CLAIMS).metrics
-    assert {k: (r.value, r.undefined) for k, r in twice.items()} == {
-        k: (r.value, r.undefined) for k, r in once.items()
-    }
+    assert twice == once
     more = again(label, [*claims, right("a", ["0a"])])
-    for metric, sign in (
-        ("faithfulness:claim", 1),
-        ("faithfulness:ragchecker", 1),
-        ("hallucination_rate:claim", -1),
-        ("claim_precision", 1),
-    ):
-        before, after = value(label, metric), value(more, metric)
+    rising = dict.fromkeys(("faithfulness:claim", "faithfulness:ragchecker", "claim_precision"), 1)
+    for metric, sign in (rising | {"hallucination_rate:claim": -1}).items():
+        before, after = ratio(label, metric), ratio(more, metric)
         if before.undefined is None:
             assert sign * exact(after) >= sign * exact(before)
 
@@ -132,7 +120,7 @@ def test_metrics_of_claims_are_in_their_proportion(label: LabelRecord) -> None:
     """Wherever all of them are defined."""
     for law, holds in LAWS.items():
         with suppress(UnsatisfiedAssumption):
-            assert holds(lambda metric: exact(value(label, metric))), law
+            assert holds(lambda metric: exact(ratio(label, metric))), law
 
 
 @given(reference_labels())
@@ -156,16 +144,12 @@ def test_a_richer_label_leaves_the_metrics_of_the_leaner_as_they_are(label: Labe
 @given(trace_labels())
 def test_the_order_of_keys_does_not_matter(label: LabelRecord) -> None:
     """Permuting the lists of a label changes no number."""
-    shuffled = label.label.model_copy(
-        update={
-            "all_relevant_sentence_keys": tuple(reversed(label.label.all_relevant_sentence_keys)),
-            "all_utilized_sentence_keys": tuple(reversed(label.label.all_utilized_sentence_keys)),
-            "sentence_support_information": tuple(
-                reversed(label.label.sentence_support_information)
-            ),
-        }
-    )
-    other = label.model_copy(update={"label": shuffled})
+    answer = label.label
+    lists = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
+    turned = {
+        name: getattr(answer, name)[::-1] for name in (*lists, "sentence_support_information")
+    }
+    other = label.model_copy(update={"label": answer.model_copy(update=turned)})
     chosen = select_metrics(["all"])
     assert measure(other, chosen).metrics == measure(label, chosen).metrics
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import labeler
+from labeler import api
 from labeler.audit import (
     CHECKS,
     Audit,
@@ -34,7 +35,7 @@ from labeler.cli.measure import report
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.characters import escape_formula
 from support.audited import judged
 from support.judged import correction
@@ -52,13 +53,10 @@ def named(made: LabelRecord, name: str, **metadata: object) -> LabelRecord:
     return made.model_copy(update={"example": example})
 
 
-@pytest.fixture
-def own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks that a test adds are gone after it."""
-    keep_entries(CHECKS, monkeypatch)
-
-
-# -- counting -------------------------------------------------------------------------------------
+def file_of(folder: Path, *outcomes: AnyOutcome, name: str = "labels.jsonl") -> str:
+    """A label file."""
+    api.write_labels(outcomes, folder / name)
+    return str(folder / name)
 
 
 def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
@@ -78,16 +76,10 @@ def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
 def test_records_are_counted_by_a_column() -> None:
     """Those without it form a group of their own; an unknown column names those that there are."""
     records = [named(SOUND, "1", part="x"), named(ODD, "2", part="y"), named(ODD, "3")]
-    rows = audit_labels(records, checks=select_checks("overall_against_sentences"), by="part").rows
+    rows = audit_labels(records, checks="overall_against_sentences", by="part").rows
     assert [(row.group, row.flagged) for row in rows] == [("(none)", 1), ("x", 0), ("y", 1)]
     with pytest.raises(UsageError, match="columns: part"):
         audit_labels(records, by="subset")
-
-
-def test_an_audit_of_no_labels_has_no_rows() -> None:
-    """A failure is counted, and has no findings."""
-    found_in = audit_labels([failure()])
-    assert (found_in.records, found_in.failed) == ((), {"refusal": 1})
     assert audit_labels([], by="part").as_json()["checks"] == []
 
 
@@ -109,30 +101,21 @@ def test_the_worst_finding_counts_a_record_and_contradictions_break_ties() -> No
     assert found_in.worst == {"contradiction": 2, "suspicion": 1, "note": 1}
 
 
-# -- doubt ----------------------------------------------------------------------------------------
-
-
-def finding(name: str) -> Finding:
-    """A finding of a check."""
-    return Finding(name, "suspicion", "Odd.")
-
-
 def test_doubt_joins_the_weights_of_distinct_checks() -> None:
     """The same check twice counts once; an absent check weighs by its severity."""
-    # Half and a quarter leave 3/8; the same check twice counts once.
-    half, quarter = finding("overall_against_sentences"), finding("support_shares_no_word")
+    half, quarter, absent = (
+        Finding(name, "suspicion", "Odd.")
+        for name in ("overall_against_sentences", "support_shares_no_word", "of_somebody_else")
+    )
     assert suspicion_score([]) == 0
     assert suspicion_score([half]) == 0.5
     assert suspicion_score([half, half, quarter]) == 0.625
-    assert suspicion_score([finding("of_somebody_else")]) == 0.25
+    assert suspicion_score([absent]) == 0.25
 
 
-# -- checks of one's own --------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("own_checks")
 def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a decorator, and named by its dotted text."""
+    """By a decorator, with a docstring to show next to its rate, and named by its dotted text."""
+    keep_entries(CHECKS, monkeypatch)
 
     @check("shouting", severity="note", weight=1.0)
     def shouting(subject: Subject) -> Iterator[Found]:
@@ -146,23 +129,13 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
                 yield Found("Shouts.", (key,))
 
     monkeypatch.setattr(sys.modules[__name__], "shouting", shouting, raising=False)
-    loud = judged({"IT IS HIGH.": ["0a"]})
     chosen = select_checks(f"{__name__}:shouting,support_not_utilized")
     assert [each.id for each in chosen] == ["shouting", "support_not_utilized"]
     assert (chosen[0].title, chosen[0].why) == ("Shouting", "It is loud.")
-    (seen,) = findings_of(loud, chosen)
+    (seen,) = findings_of(judged({"IT IS HIGH.": ["0a"]}), chosen)
     assert (seen.check, seen.keys, suspicion_score([seen])) == ("shouting", ("a",), 1)
-
-
-@pytest.mark.usefixtures("own_checks")
-def test_a_check_says_what_it_finds() -> None:
-    """Its docstring is shown next to its rate."""
-
-    def silent(_: Subject) -> Iterator[Found]:
-        return iter(())
-
-    with pytest.raises(UsageError, match="'quiet': give silent a docstring"):
-        check("quiet", severity="note")(silent)
+    with pytest.raises(UsageError, match="'quiet': give <lambda> a docstring"):
+        check("quiet", severity="note")(lambda _: iter(()))
 
 
 @pytest.mark.parametrize(
@@ -182,20 +155,16 @@ def test_an_unknown_check_is_named_with_the_remedy(name: str, message: str) -> N
 
 def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
     """In one text, in several, or as checks."""
+    first, second = "support_not_utilized", "explanation_denies"
     named_in: list[str | list[str | Check]] = [
-        "support_not_utilized, explanation_denies",
-        ["support_not_utilized", "explanation_denies"],
-        [CHECKS["support_not_utilized"], "explanation_denies"],
+        f"{first}, {second}",
+        [first, second],
+        [CHECKS[first], second],
     ]
     for given in named_in:
-        found_in = audit_labels([SOUND], checks=given)
-        assert [each.id for each in found_in.checks] == [
-            "support_not_utilized",
-            "explanation_denies",
-        ]
-    assert [each.check for each in findings_of(ODD, "overall_against_sentences")] == [
-        "overall_against_sentences"
-    ]
+        assert [each.id for each in audit_labels([SOUND], checks=given).checks] == [first, second]
+    overall = "overall_against_sentences"
+    assert [each.check for each in findings_of(ODD, overall)] == [overall]
 
 
 @pytest.mark.parametrize(
@@ -215,9 +184,6 @@ def test_a_check_that_gives_something_else_is_told_what_to_give(given: Any, told
         audit_labels([named(SOUND, "r1")], checks=[careless])
 
 
-# -- files ----------------------------------------------------------------------------------------
-
-
 FORMULAS = (
     *("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", " =1", "\n=1", "\nx", "\x00=1", "\ufeff=1"),
     *("\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "\u00a0=1", "\u3000\uff1d1"),
@@ -227,19 +193,18 @@ FORMULAS = (
 def test_a_cell_that_reads_as_a_formula_is_guarded_and_read_back(tmp_path: Path) -> None:
     """By an apostrophe before it; other cells stay as they are."""
     assert [*map(escape_formula, FORMULAS)] == [f"'{cell}" for cell in FORMULAS]
-    for cell in ("", "r1", "0a 0b", "a=b", "1-2", "'quoted'", "0.5"):
-        assert escape_formula(cell) == cell
+    others = ["", "r1", "0a 0b", "a=b", "1-2", "'quoted'", "0.5"]
+    assert [*map(escape_formula, others)] == others
     file = tmp_path / "people.csv"
-    file.write_text(f'id,field,value\n"{escape_formula("=r1")}",overall_supported,yes\n')
+    file.write_text("id,field,value\n'=r1,overall_supported,yes\n")
     assert read_human_labels(file).labels[0].id == "=r1"
 
 
 def test_rows_of_findings_are_quoted_and_guarded_in_csv(tmp_path: Path) -> None:
     """A stranger's id with quotes, commas and a formula comes back as one cell."""
     wild = named(ODD, '=HYPERLINK("x","y"),\n2')
-    labels, out = tmp_path / "labels.jsonl", tmp_path / "found.csv"
-    labels.write_text(wild.model_dump_json() + "\n")
-    audit.audit(str(labels), output=str(out), as_json=True)
+    out = tmp_path / "found.csv"
+    audit.audit(file_of(tmp_path, wild), output=str(out), as_json=True)
     text = out.read_text(encoding="utf-8")
     head, *rows = csv.reader(io.StringIO(text, newline=""))
     assert head[0] == "id"
@@ -251,10 +216,9 @@ def test_rows_of_findings_are_quoted_and_guarded_in_csv(tmp_path: Path) -> None:
 def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
     """Each with its record, judgment, doubt and rank, the most doubtful record first."""
     worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
-    labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
-    records = [named(ODD, "=r"), named(worst, "w"), named(ODD, "a")]
-    labels.write_text("".join(each.model_dump_json() + "\n" for each in records))
-    audit.audit(str(labels), output=str(out), as_json=True)
+    out = tmp_path / "found.jsonl"
+    labels = file_of(tmp_path, named(ODD, "=r"), named(worst, "w"), named(ODD, "a"))
+    audit.audit(labels, output=str(out), as_json=True)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["id"], row["rank"]) for row in rows][-2:] == [("=r", 2), ("a", 3)]
     assert rows[0]["id"] == "w"
@@ -270,20 +234,14 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
         "message": "Supported as a whole, but 1 of its 2 sentences is not.",
         "keys": ["b"],
     }
-    audit.audit(str(labels), output=str(out), as_json=True, top=2)
+    audit.audit(labels, output=str(out), as_json=True, top=2)
     assert {json.loads(line)["id"] for line in out.read_text().splitlines()} == {"w", "=r"}
-
-
-# -- the command ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def labels(tmp_path: Path) -> str:
     """A label file of a sound record and an odd one."""
-    file = tmp_path / "labels.jsonl"
-    records = [named(SOUND, "good", part="x"), named(ODD, "odd\x1b[31m", part="y")]
-    file.write_text("".join(each.model_dump_json() + "\n" for each in records))
-    return str(file)
+    return file_of(tmp_path, named(SOUND, "good", part="x"), named(ODD, "odd\x1b[31m", part="y"))
 
 
 def test_the_command_shows_rates_and_the_most_doubtful(
@@ -326,25 +284,13 @@ def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
     labels: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On standard error; where that is no terminal, nothing is drawn."""
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     audit.audit(labels)
     assert capsys.readouterr().err == ""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     audit.audit(labels)
-    assert "auditing" in terminal.getvalue()
-    assert "2 records" in terminal.getvalue()
-
-
-def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without any labels."""
-    audit.audit(listing=True)
-    out = capsys.readouterr().out
-    assert all(name in out for name in CHECKS)
+    drawn = capsys.readouterr().err
+    assert "auditing" in drawn
+    assert "2 records" in drawn
 
 
 @pytest.mark.parametrize(
@@ -356,9 +302,16 @@ def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> No
     ],
 )
 def test_wrong_use_is_told_before_anything_is_read(options: dict[str, Any], message: str) -> None:
-    """Options that do not go together, files of another kind, no labels."""
+    """Options that do not go together, files of another kind, no labels but for the list."""
     with pytest.raises(UsageError, match=message):
         audit.audit(**{"labels": "missing", **options})
+
+
+def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any labels."""
+    audit.audit(listing=True)
+    out = capsys.readouterr().out
+    assert all(name in out for name in CHECKS)
 
 
 def test_what_the_audit_reads_is_never_overwritten(
@@ -386,40 +339,24 @@ def test_what_the_audit_reads_is_never_overwritten(
 def test_each_of_several_judges_has_its_name_and_its_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the list of records, too."""
-    file = tmp_path / "labels.jsonl"
-    made = [relabeled(ODD, model=model) for model in ("m-1", "m-2")]
-    file.write_text("".join(each.model_dump_json() + "\n" for each in made))
-    audit.audit(str(file))
+    """In the list of records, too; failures alone are counted."""
+    audit.audit(file_of(tmp_path, *(relabeled(ODD, model=model) for model in ("m-1", "m-2"))))
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.endswith(":")] == ["test/m-1:", "test/m-2:"]
     assert sum(line.endswith("(test/m-2)") for line in lines) == 1
-
-
-def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
-    """It says what is there instead."""
-    file = tmp_path / "scores.jsonl"
-    file.write_text("")
-    with pytest.raises(UsageError, match="it is empty"):
-        audit.audit(str(file))
-    unread = LabelFailure(id="bad", reason="invalid_json", message="not JSON", attempts=0)
-    file.write_text("".join(f"{one.model_dump_json()}\n" for one in (score_record(), unread)))
-    expected = "no labels, but 1 record of kind .score.|has no labels; numbers of other records"
-    for command in (audit.audit, audit.worst, report, labeler.load):
-        with pytest.raises(UsageError, match=expected):
-            command(str(file))
-
-
-def test_a_file_of_failures_alone_is_no_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """They are counted."""
-    file = tmp_path / "labels.jsonl"
-    file.write_text(failure().model_dump_json() + "\n")
-    audit.audit(str(file), by="part")
+    audit.audit(file_of(tmp_path, failure()), by="part")
     out = capsys.readouterr().out
     assert out.startswith("No labels. 1 row failed.")
     assert "failed: 1 refusal" in out
 
 
-# -- the page about it ----------------------------------------------------------------------------
+def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
+    """It says what is there instead."""
+    with pytest.raises(UsageError, match="it is empty"):
+        audit.audit(file_of(tmp_path))
+    unread = LabelFailure(id="bad", reason="invalid_json", message="not JSON", attempts=0)
+    file = file_of(tmp_path, score_record(), unread)
+    expected = "no labels, but 1 record of kind .score.|has no labels; numbers of other records"
+    for command in (audit.audit, audit.worst, report, labeler.load):
+        with pytest.raises(UsageError, match=expected):
+            command(file)

@@ -8,7 +8,7 @@ from labeler.audit.explanations import affirms, calls_wrong, denies, named_keys,
 from labeler.labels.record import LabelRecord
 from support.audited import found, judged
 
-KEYS = frozenset(["0a", "0b", "0c", "0d", "1a", "1b", "2a", "4k", "12ab"])
+KEYS = frozenset(["0a", "0b", "0c", "0d", "1a", "1b", "12ab"])
 
 
 DENIALS = (
@@ -43,63 +43,57 @@ AFFIRMATIONS = (
     "The year is mentioned in 0b.",
     "Document 1 confirms this.",
 )
+NO_DENIALS = (
+    "",
+    "Fully supported by 0a.",
+    "This sentence is not only supported by 0a but also by 0b.",
+    "Nothing contradicts the documents.",
+    "No document contradicts the claim, and 0a supports it.",
+    "The response does not contain any unsupported claims.",
+    "There is nothing in the response that is unsupported.",
+    "The claim is not unsupported: 0a says so.",
+    "It is not incorrect.",
+    "Although the exact words are not supported by 0b, 0a states the same.",
+    "Supported by 0a, although the colour is not mentioned.",
+    "0a is not supported on older models, says the manual.",
+    "Document 1 states that USB memory sticks are not supported.",
+    "The manual warns that unsupported formats are skipped.",
+    "The response says 'this claim is not supported', as 0a does.",
+    'Document 1 quotes the critic: "The sentence is not supported." That is what is said.',
+    "The tower does not sway, which 0a confirms.",
+    "An incorrect cable is one cause, says 0b.",
+    "Supported by Document 0 and partially supported by Document 1.",
+    "Document 0 partially supports it, and Document 1 supports the rest.",
+)
+"""Double negations, "not only", quoted words, concessions, and features of products."""
+RESERVES = (
+    "",
+    "Generally supported by 0a.",
+    "Indirectly supported by 0a.",
+    "Supported by 0a, except for the year.",
+    "Supported by 0a, but it is beside the point.",
+    "It is not supported by 0a.",
+    "The step is implied by what is mentioned in 0b.",
+    "No document supports this.",
+)
+"""Half a support is why the flag is false."""
 
 
 @pytest.mark.parametrize(
-    ("text", "denied"),
-    [*((text, True) for text in DENIALS), *((text, False) for text in AFFIRMATIONS)],
+    ("text", "denied", "affirmed"),
+    [
+        *((text, True, False) for text in DENIALS),
+        *((text, False, True) for text in AFFIRMATIONS),
+        *((text, False, None) for text in NO_DENIALS),
+        *((text, None, False) for text in RESERVES),
+    ],
 )
-def test_a_denial_and_an_affirmation_are_read(text: str, denied: bool) -> None:
+def test_a_denial_and_an_affirmation_are_read(
+    text: str, denied: bool | None, affirmed: bool | None
+) -> None:
     """In the words that judges use; only where nothing is held back."""
-    assert (denies(text), affirms(text)) == (denied, not denied)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Fully supported by 0a.",
-        "This sentence is not only supported by 0a but also by 0b.",
-        "Nothing contradicts the documents.",
-        "No document contradicts the claim, and 0a supports it.",
-        "The response does not contain any unsupported claims.",
-        "There is nothing in the response that is unsupported.",
-        "The claim is not unsupported: 0a says so.",
-        "It is not incorrect.",
-        "Although the exact words are not supported by 0b, 0a states the same.",
-        "Supported by 0a, although the colour is not mentioned.",
-        "0a is not supported on older models, says the manual.",
-        "Document 1 states that USB memory sticks are not supported.",
-        "The manual warns that unsupported formats are skipped.",
-        "The response says 'this claim is not supported', as 0a does.",
-        'Document 1 quotes the critic: "The sentence is not supported." That is what is said.',
-        "The tower does not sway, which 0a confirms.",
-        "An incorrect cable is one cause, says 0b.",
-        "Supported by Document 0 and partially supported by Document 1.",
-        "Document 0 partially supports it, and Document 1 supports the rest.",
-    ],
-)
-def test_what_is_no_denial_is_not_read_as_one(text: str) -> None:
-    """Double negations, "not only", quoted words, concessions, and features of products."""
-    assert not denies(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Generally supported by 0a.",
-        "Indirectly supported by 0a.",
-        "Supported by 0a, except for the year.",
-        "Supported by 0a, but it is beside the point.",
-        "It is not supported by 0a.",
-        "The step is implied by what is mentioned in 0b.",
-        "No document supports this.",
-    ],
-)
-def test_a_reserve_is_no_affirmation(text: str) -> None:
-    """Half a support is why the flag is false."""
-    assert not affirms(text)
+    assert denied in {None, denies(text)}
+    assert affirmed in {None, affirms(text)}
 
 
 def test_a_long_explanation_is_read_as_far_as_anybody_would() -> None:
@@ -123,79 +117,77 @@ LACKING = judged(
     {"The context does not say who built the tower.": ["0a"]},
     explained={"a": "None of the documents states who built it."},
 )
-HIGH = {"It is high.": list[str]()}
 BOTH = judged({"A b.": ["0a"], "C d.": []}, explained={"a": "As said.", "b": "AS  said."})
 OVERALL = "overall_explanation_against_verdict"
 PARTLY = "The response is partially supported by the documents."
 WHOLLY = "The response is supported by the documents."
+OTHERS, MORE = "explanation_names_other_keys", "explanation_names_more_keys"
+TEXTS = ("The tower is high.", "It was opened.", "Ferries rest.")
+COPIES = dict.fromkeys("abc", "Directly supported.")
+APART = dict(zip(TEXTS, (("0a",), ("0b",), ("1a",)), strict=True))
 
 
 @pytest.mark.parametrize(
     ("check", "made", "keys"),
     [
-        ("explanation_denies", explained("Not supported by any document."), [("a", "0a")]),
+        ("explanation_denies", explained("Not supported by any document."), ["a 0a"]),
         ("explanation_denies", explained("Supported by 0a."), []),
         # A special string stands for what no document supports, but must not be false.
         ("explanation_denies", explained(SPECIAL, ("general",)), []),
-        ("explanation_denies", explained("The sentence is incorrect.", ("general",)), [("a",)]),
+        ("explanation_denies", explained("The sentence is incorrect.", ("general",)), ["a"]),
         # What the documents do not say is the very claim.
         ("explanation_denies", LACKING, []),
-        (
-            "explanation_affirms",
-            judged(HIGH, explained={"a": "This sentence is supported by 0a."}),
-            [("a",)],
-        ),
-        ("explanation_affirms", judged(HIGH, explained={"a": "No document says so."}), []),
+        ("explanation_affirms", explained("This sentence is supported by 0a.", ()), ["a"]),
+        ("explanation_affirms", explained("No document says so.", ()), []),
         # The keys that it names, and those that are listed.
-        ("explanation_names_other_keys", explained("Sentence 1a says so."), [("a", "0a", "1a")]),
-        ("explanation_names_more_keys", explained("Sentence 1a says so."), []),
+        (OTHERS, explained("Sentence 1a says so."), ["a 0a 1a"]),
+        (MORE, explained("Sentence 1a says so."), []),
         # Some of them are listed.
-        ("explanation_names_more_keys", explained("Sentences 0a and 1a say so."), [("a", "1a")]),
-        ("explanation_names_other_keys", explained("Sentences 0a and 1a say so."), []),
-        ("explanation_names_more_keys", explained("Sentence 0a says so."), []),
-        ("explanation_names_unknown_key", explained("See sentence 9z."), [("a",)]),
+        (MORE, explained("Sentences 0a and 1a say so."), ["a 1a"]),
+        (OTHERS, explained("Sentences 0a and 1a say so."), []),
+        (MORE, explained("Sentence 0a says so."), []),
+        ("explanation_names_unknown_key", explained("See sentence 9z."), ["a"]),
         # Spaces and capitals make no other explanation.
-        ("explanation_for_both_verdicts", BOTH, [("a", "b")]),
+        ("explanation_for_both_verdicts", BOTH, ["a b"]),
+        # One for three sentences; where they rest on the same sentence it may be right for all.
+        ("explanation_copied", judged(APART, explained=COPIES), ["a b c"]),
+        ("explanation_copied", judged(dict.fromkeys(TEXTS, ("0a",)), explained=COPIES), []),
         # In both directions.
-        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=PARTLY), [()]),
+        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=PARTLY), [""]),
         (OVERALL, judged({"A b.": ["0a"]}, overall_explained=WHOLLY), []),
-        (OVERALL, judged({"A b.": []}, overall_explained=WHOLLY), [()]),
+        (OVERALL, judged({"A b.": []}, overall_explained=WHOLLY), [""]),
         (OVERALL, judged({"A b.": []}, overall_explained=PARTLY), []),
     ],
 )
 def test_an_explanation_is_held_against_its_verdict(
-    check: str, made: LabelRecord, keys: list[tuple[str, ...]]
+    check: str, made: LabelRecord, keys: list[str]
 ) -> None:
     """The keys of each finding."""
-    assert found(made, check) == keys
+    assert found(made, check) == [tuple(each.split()) for each in keys]
 
 
 @pytest.mark.parametrize(
     ("text", "keys"),
     [
-        ("Sentence 0a says so.", {"0a"}),
-        ("[0A] and (1b).", {"0a", "1b"}),
-        ("See '12ab'.", {"12ab"}),
-        ("Sentences 0b-0d say so.", {"0b", "0c", "0d"}),
-        ("From '0a' through '0c'.", {"0a", "0b", "0c"}),
-        ("Document 1, sentence 'b', says so.", {"1b"}),
-        ("Document 0 sentence a.", {"0a"}),
-        ("A sentence is a sentence.", set()),
-        ("Document 1 is clear.", set()),
-        ("A 4K TV of 2a.m.", set()),
-        ("B-1a cells cost $2a and 10.1b.", set()),
-        ("It has 100a of them, and 9z.", set()),
-        ("0b-9999z and 1a-0b", {"0b", "1a"} - {"0b", "1a"}),
+        ("Sentence 0a says so.", "0a"),
+        ("[0A] and (1b).", "0a 1b"),
+        ("See '12ab'.", "12ab"),
+        ("Sentences 0b-0d say so.", "0b 0c 0d"),
+        ("From '0a' through '0c'.", "0a 0b 0c"),
+        ("Document 1, sentence 'b', says so.", "1b"),
+        ("Document 0 sentence a.", "0a"),
+        # Words like "a", amounts and names of products are none.
+        ("A sentence is a sentence.", ""),
+        ("Document 1 is clear.", ""),
+        ("B-1a cells cost $2a and 10.1b.", ""),
+        ("It has 100a of them, and 9z.", ""),
+        # No range goes across documents.
+        ("0b-9999z and 1a-0b", "0b 1a"),
     ],
 )
-def test_keys_are_read_as_judges_write_them(text: str, keys: set[str]) -> None:
-    """Words like "a", amounts and names of products are none."""
-    known = KEYS - {"4k", "2a"} if "TV" in text else KEYS
-    assert named_keys(text, known) - ({"0b", "1a"} if "9999" in text else set()) == keys
-
-
-def test_a_word_of_the_sentence_is_no_key() -> None:
-    """The 3a protein is not sentence 3a."""
+def test_keys_are_read_as_judges_write_them(text: str, keys: str) -> None:
+    """A word of the explained sentence is none, as in "the 1a protein"."""
+    assert named_keys(text, KEYS) == set(keys.split())
     assert named_keys("It says that 1a rises.", KEYS, "The 1a protein rises.") == set()
 
 
@@ -212,13 +204,3 @@ def test_a_word_of_the_sentence_is_no_key() -> None:
 def test_keys_of_no_sentence_are_told_from_other_things(text: str, keys: list[str]) -> None:
     """Only where a key is plainly meant."""
     assert unknown_keys(text, KEYS) == keys
-
-
-def test_one_explanation_for_three_sentences_of_different_support_is_found() -> None:
-    """Where they rest on the same sentence it may be right for all."""
-    texts = ("The tower is high.", "It was opened.", "Ferries rest.")
-    same = dict.fromkeys("abc", "Directly supported.")
-    apart = dict(zip(texts, (("0a",), ("0b",), ("1a",)), strict=True))
-    assert found(judged(apart, explained=same), "explanation_copied") == [("a", "b", "c")]
-    together = dict.fromkeys(texts, ("0a",))
-    assert found(judged(together, explained=same), "explanation_copied") == []

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import labeler
-from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
+from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize
 from labeler.labels.answers import ComparedClaim, ReferenceClaim, ResponseClaim
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import document_key, letters
@@ -28,12 +27,8 @@ from support.labeled import (
     says,
     wrong,
 )
+from support.measured import figures, ratio
 from support.real_data import needs_ragchecker, ragchecker
-
-
-def ratio(labeled: LabelRecord, metric: str) -> Ratio:
-    """One metric of one record."""
-    return METRICS[metric].compute(tally(labeled))
 
 
 def claimed(*claims: ResponseClaim, documents: int = 3) -> LabelRecord:
@@ -53,7 +48,6 @@ MIXED = claimed(
 """Five claims: three entailed, of which one by no document; one contradicted, one left open."""
 
 
-KNOWN = claimed(says("a", ["well_known_fact"]))
 PARTLY = record(answer=claims_output([says("a", ["0a"]).model_copy(update={"verdict": "neutral"})]))
 DISPUTED = claimed(says("a", ["0a"], ["1a", "1b"]), documents=2)
 SILENT = record(documents=[1, 1], answer=claims_output([], silent=["a"]))
@@ -62,45 +56,88 @@ BARE = record(documents=[], answer=claims_output([], silent=["a"]))
 REFERENCED = record(answer=reference_output([right("a", ["0a"])], [expects(["0a"], found=True)]))
 
 
+def held(
+    claims: Sequence[ComparedClaim], reference: Sequence[ReferenceClaim], documents: int = 4
+) -> LabelRecord:
+    """A record with claims on both sides, over documents of two sentences."""
+    silent = [] if claims else ["a"]
+    unsaid = [] if reference else ["ref.a"]
+    answer = reference_output(claims, reference, silent=silent, silent_reference=unsaid)
+    made = record(documents=[2] * documents, answer=answer)
+    assert made.violations == ()
+    return made
+
+
+NOISY = held(
+    [
+        right("a", ["0a"]),
+        right("b"),
+        wrong("c", ["0b"]),
+        wrong("d", ["1a"]),
+        wrong("e", ["0a", "1b"]),
+        wrong("f", ["2a"], on_topic=False),
+        wrong("g"),
+    ],
+    [expects(["0a"], found=True), expects(["0b", "3a"]), expects(found=True)],
+)
+"""Relevant chunks are 0 and 3. Seven claims: two correct, one of them from no document; five
+incorrect: two from a relevant chunk, one of them from an irrelevant one as well, two from
+irrelevant chunks alone, one from no document."""
+BARE_REFERENCE = held([wrong("a"), right("b")], [expects(found=True)], documents=0)
+IN_NONE = "context_utilization_claims no_reference_claim_in_documents"
+
+
 @pytest.mark.parametrize(
-    ("made", "metric", "expected"),
+    ("made", "expected"),
     [
         # Claims, not sentences, are the unit; the sentence-level default stays as it is.
-        (MIXED, "faithfulness:claim", Ratio(3, 5)),
-        (MIXED, "faithfulness:ragchecker", Ratio(2, 5, convention=0.0)),
-        (MIXED, "faithfulness:deepeval", Ratio(4, 5, convention=1.0)),
-        (MIXED, "hallucination:deepeval", Ratio(2, 3, convention=1.0)),
-        (MIXED, "hallucination_rate:claim", Ratio(2, 5)),
-        (MIXED, "hallucination_contexts", Ratio(1, 3)),
-        (MIXED, "answer_relevancy", Ratio(4, 5)),
-        (MIXED, "faithfulness", Ratio(1, 3)),
+        (MIXED, "faithfulness:claim 3/5, hallucination_rate:claim 2/5, faithfulness 1/3"),
+        (MIXED, "faithfulness:ragchecker 2/5, faithfulness:deepeval 4/5, answer_relevancy 4/5"),
+        (MIXED, "hallucination:deepeval 2/3, hallucination_contexts 1/3"),
         # A well-known fact is entailed, and cannot be traced to a document.
-        (KNOWN, "faithfulness:claim", Ratio(1, 1)),
-        (KNOWN, "faithfulness:ragchecker", Ratio(0, 1, convention=0.0)),
+        (
+            claimed(says("a", ["well_known_fact"])),
+            "faithfulness:claim 1/1, faithfulness:ragchecker 0/1",
+        ),
         # The verdict decides: no document entails what the judge calls neutral.
-        (PARTLY, "faithfulness:ragchecker", Ratio(0, 1, convention=0.0)),
+        (PARTLY, "faithfulness:ragchecker 0/1"),
         # Documents that disagree: the claim is faithful, and one context is contradicted.
-        (DISPUTED, "faithfulness:claim", Ratio(1, 1)),
-        (DISPUTED, "faithfulness:deepeval", Ratio(1, 1, convention=1.0)),
-        (DISPUTED, "hallucination_contexts", Ratio(1, 2)),
+        (
+            DISPUTED,
+            "faithfulness:claim 1/1, faithfulness:deepeval 1/1, hallucination_contexts 1/2",
+        ),
         # Nothing claimed contradicts no document; DeepEval takes silence for faithful, RAGChecker
         # does not.
-        (SILENT, "hallucination_contexts", Ratio(0, 2)),
-        (SILENT, "faithfulness:deepeval", Ratio(0, 0, convention=1.0)),
-        (SILENT, "faithfulness:ragchecker", Ratio(0, 0, convention=0.0)),
-        (BARE, "hallucination_contexts", Ratio.missing("no_documents")),
-        (BARE, "hallucination:deepeval", Ratio(0, 0, convention=1.0)),
+        (SILENT, "hallucination_contexts 0/2, faithfulness:deepeval by-convention-1"),
+        (SILENT, "faithfulness:ragchecker by-convention-0, faithfulness:claim no_claims"),
+        (BARE, "hallucination_contexts no_documents, hallucination:deepeval by-convention-1"),
         # Each profile's label holds all of the one before it.
-        (REFERENCED, "faithfulness:claim", Ratio(1, 1)),
-        (REFERENCED, "answer_relevancy", Ratio(1, 1)),
+        (REFERENCED, "faithfulness:claim 1/1, answer_relevancy 1/1"),
+        (NOISY, "context_recall 2/3, context_precision_claims 2/4, context_utilization_claims 1/2"),
+        # F1 of them is 2·(2/7)·(2/3) over (2/7 + 2/3).
+        (NOISY, "claim_precision 2/7, claim_recall 2/3, claim_f1 2/5"),
+        (NOISY, "noise_sensitivity_relevant 2/7, noise_sensitivity_irrelevant 2/7"),
+        (NOISY, "hallucination_incorrect 1/7, self_knowledge 1/7"),
+        # Recall of a response that claims nothing is measured: the claims were looked for.
+        (held([], [expects(["0a"])]), "claim_recall 0/1, context_utilization_claims 0/1"),
+        # The harmonic mean of two zeros: claims were compared, and none was met.
+        (held([wrong()], [expects()]), "claim_f1 0"),
+        (held([right()], [expects()]), "claim_f1 0"),
+        # No reference claim in the documents: nothing could be passed on, where RAGChecker says 0.
+        (held([right()], [expects(found=True)]), f"{IN_NONE}, context_precision_claims 0/4"),
+        # There is no chunk to be relevant or not; every claim is unsupported then.
+        (
+            held([right()], [expects()], documents=0),
+            "context_precision_claims no_documents, context_recall 0/1",
+        ),
+        (BARE_REFERENCE, "hallucination_incorrect 1/2, self_knowledge 1/2"),
+        # RAGChecker finds none where nothing was retrieved.
+        (BARE_REFERENCE, "hallucination_incorrect:ragchecker 0/2, self_knowledge:ragchecker 0/2"),
     ],
 )
-def test_claims_are_counted(made: LabelRecord, metric: str, expected: Ratio) -> None:
+def test_claims_are_counted(made: LabelRecord, expected: str) -> None:
     """Numerator, denominator, and the value that a definition gives where there is none."""
-    assert ratio(made, metric) == expected
-
-
-# -- which metrics a label gets where none are named ----------------------------------------------
+    assert figures(made, expected) == expected
 
 
 def test_a_metric_knows_the_profile_that_asks_what_it_needs() -> None:
@@ -149,23 +186,17 @@ def test_a_summary_has_the_metrics_of_each_way_of_labeling() -> None:
     assert all(row.labeled == 1 for row in rows)
 
 
-def printed(command: Command, made: LabelRecord, *options: str) -> str:
-    """What ``labeler metrics`` prints of one label."""
-    Path("labels.jsonl").write_text(made.model_dump_json() + "\n")
-    code, out, _ = command("metrics", "labels.jsonl", "--no-intervals", *options)
-    assert code == 0
-    return out
-
-
 def test_the_command_says_which_profile_gives_more(labeler_command: Command) -> None:
     """One line for what these labels lack; none where metrics are named."""
-    table = printed(labeler_command, record(), "--details")
+    Path("labels.jsonl").write_text(record().model_dump_json() + "\n")
+    table = labeler_command("metrics", "labels.jsonl", "--details")[1]
     lacking = Counter(m.profile.name for m in select_metrics() if m.profile.name != "trace")
     assert "answer_relevancy" not in table
     assert table.count("metrics that need richer labels") == 1
     assert f"{lacking['claims']} with --profile claims" in table
     assert f"{lacking['reference']} with --profile reference" in table
-    named = printed(labeler_command, record(), "--metrics", "answer_relevancy", "--details")
+    asked = ("metrics", "labels.jsonl", "--details", "--metrics", "answer_relevancy")
+    named = labeler_command(*asked)[1]
     assert "undefined answer_relevancy: 1 needs_claims" in named
     assert "richer labels" not in named
 
@@ -178,79 +209,6 @@ def test_the_list_of_metrics_names_the_profile(labeler_command: Command) -> None
         assert word in listed
 
 
-def held(
-    claims: Sequence[ComparedClaim], reference: Sequence[ReferenceClaim], documents: int = 4
-) -> LabelRecord:
-    """A record with claims on both sides, over documents of two sentences."""
-    silent = [] if claims else ["a"]
-    unsaid = [] if reference else ["ref.a"]
-    answer = reference_output(claims, reference, silent=silent, silent_reference=unsaid)
-    made = record(documents=[2] * documents, answer=answer)
-    assert made.violations == ()
-    return made
-
-
-NOISY = held(
-    [
-        right("a", ["0a"]),
-        right("b"),
-        wrong("c", ["0b"]),
-        wrong("d", ["1a"]),
-        wrong("e", ["0a", "1b"]),
-        wrong("f", ["2a"], on_topic=False),
-        wrong("g"),
-    ],
-    [expects(["0a"], found=True), expects(["0b", "3a"]), expects(found=True)],
-)
-"""Relevant chunks are 0 and 3. Seven claims: two correct, one of them from no document; five
-incorrect: two from a relevant chunk, one of them from an irrelevant one as well, two from
-irrelevant chunks alone, one from no document."""
-
-
-MISSED = held([], [expects(["0a"])])
-BARE_REFERENCE = held([wrong("a"), right("b")], [expects(found=True)], documents=0)
-UNBROUGHT = held([right()], [expects(found=True)])
-NO_CHUNK = held([right()], [expects()], documents=0)
-
-
-@pytest.mark.parametrize(
-    ("made", "metric", "expected"),
-    [
-        (NOISY, "context_recall", Ratio(2, 3)),
-        (NOISY, "context_precision_claims", Ratio(2, 4)),
-        (NOISY, "context_utilization_claims", Ratio(1, 2)),
-        (NOISY, "claim_precision", Ratio(2, 7)),
-        (NOISY, "claim_recall", Ratio(2, 3)),
-        # 2·(2/7)·(2/3) over (2/7 + 2/3), exactly 2/5.
-        (NOISY, "claim_f1", Ratio(Fraction(2, 5), 1)),
-        (NOISY, "noise_sensitivity_relevant", Ratio(2, 7)),
-        (NOISY, "noise_sensitivity_irrelevant", Ratio(2, 7)),
-        (NOISY, "hallucination_incorrect", Ratio(1, 7)),
-        (NOISY, "self_knowledge", Ratio(1, 7)),
-        # Recall of a response that claims nothing is measured: the claims were looked for.
-        (MISSED, "claim_recall", Ratio(0, 1)),
-        (MISSED, "context_utilization_claims", Ratio(0, 1)),
-        # The harmonic mean of two zeros: claims were compared, and none was met.
-        (held([wrong()], [expects()]), "claim_f1", Ratio(Fraction(), 1)),
-        (held([right()], [expects()]), "claim_f1", Ratio(Fraction(), 1)),
-        # No reference claim in the documents: nothing could be passed on, where RAGChecker says 0.
-        (UNBROUGHT, "context_utilization_claims", Ratio.missing("no_reference_claim_in_documents")),
-        (UNBROUGHT, "context_precision_claims", Ratio(0, 4)),
-        # There is no chunk to be relevant or not; every claim is unsupported then.
-        (NO_CHUNK, "context_precision_claims", Ratio.missing("no_documents")),
-        (NO_CHUNK, "context_recall", Ratio(0, 1)),
-        (BARE_REFERENCE, "hallucination_incorrect", Ratio(1, 2)),
-        (BARE_REFERENCE, "self_knowledge", Ratio(1, 2)),
-        # RAGChecker finds none where nothing was retrieved.
-        (BARE_REFERENCE, "hallucination_incorrect:ragchecker", Ratio(0, 2, convention=0.0)),
-        (BARE_REFERENCE, "self_knowledge:ragchecker", Ratio(0, 2, convention=0.0)),
-    ],
-)
-def test_claims_of_both_sides_are_counted(made: LabelRecord, metric: str, expected: Ratio) -> None:
-    """Numerator and denominator, or why there is none."""
-    assert ratio(made, metric) == expected
-
-
 def test_f1_is_pooled_as_its_mean() -> None:
     """It is a fraction over 1: sums of products of counts would mean nothing."""
     metrics = select_metrics("claim_f1")
@@ -258,8 +216,6 @@ def test_f1_is_pooled_as_its_mean() -> None:
     (row,) = summarize(rows, metrics)
     assert (row.mean, row.pooled, row.defined) == (0.2, 0.2, 2)
 
-
-# -- RAGChecker's own example ---------------------------------------------------------------------
 
 NAMES = {**OF_RAGCHECKER, "faithfulness": "faithfulness:ragchecker"}
 """RAGChecker's eleven metrics, and what they are called here."""
@@ -272,22 +228,21 @@ def chunks(verdicts: Sequence[str], wanted: str) -> list[str]:
 
 def as_label(result: Mapping[str, Any]) -> LabelRecord:
     """A label that says what the entailment lists say: a sentence a claim, a sentence a chunk."""
+    sides = {
+        side: list(
+            enumerate(zip(result[f"retrieved2{side}"], result[f"{other}2{side}"], strict=True))
+        )
+        for side, other in (("response", "answer"), ("answer", "response"))
+    }
     claims = [
         compared(
-            says(letters(n), chunks(by, "Entailment"), chunks(by, "Contradiction")),
-            verdict.lower(),
+            says(letters(n), chunks(by, "Entailment"), chunks(by, "Contradiction")), said.lower()
         )
-        for n, (by, verdict) in enumerate(
-            zip(result["retrieved2response"], result["answer2response"], strict=True)
-        )
+        for n, (by, said) in sides["response"]
     ]
     reference = [
-        expects(
-            chunks(by, "Entailment"), found=verdict == "Entailment", sentence=f"ref.{letters(n)}"
-        )
-        for n, (by, verdict) in enumerate(
-            zip(result["retrieved2answer"], result["response2answer"], strict=True)
-        )
+        expects(chunks(by, "Entailment"), found=said == "Entailment", sentence=f"ref.{letters(n)}")
+        for n, (by, said) in sides["answer"]
     ]
     made = record(
         id=result["query_id"],
@@ -299,34 +254,24 @@ def as_label(result: Mapping[str, Any]) -> LabelRecord:
 
 
 @needs_ragchecker
-@pytest.mark.parametrize("question", [0, 1])
-@pytest.mark.parametrize("theirs", NAMES)
-def test_ragchecker_prints_the_same(question: int, theirs: str) -> None:
-    """All eleven metrics of both questions, from its own entailment lists.
+def test_ragchecker_prints_the_same() -> None:
+    """All eleven metrics of both questions, from its own entailment lists, and their means.
 
-    It computes F1 from rounded numbers, so that its last digit may be one off.
+    It computes F1 from rounded numbers, so that its last digit may be one off. Means are in percent
+    with one decimal, as it sums up.
     """
-    result = ragchecker()["results"][question]
-    value = ratio(as_label(result), NAMES[theirs]).value
-    assert result["metrics"].keys() == NAMES.keys()
-    if theirs == "f1":
-        assert value == pytest.approx(result["metrics"][theirs], rel=1e-15)
-    else:
-        assert value == result["metrics"][theirs]
-
-
-@needs_ragchecker
-def test_ragchecker_prints_the_same_means() -> None:
-    """Over both questions, in percent with one decimal, as it sums up."""
     found = ragchecker()
     metrics = select_metrics(NAMES.values())
-    labels = [as_label(result) for result in found["results"]]
-    rows = summarize((measure(label, metrics) for label in labels), metrics)
-    means = {row.metric.id: row.mean for row in rows}
+    rows = [measure(as_label(result), metrics) for result in found["results"]]
+    for result, row in zip(found["results"], rows, strict=True):
+        ours = {theirs: row[name].value for theirs, name in NAMES.items()}
+        assert ours.pop("f1") == pytest.approx(result["metrics"]["f1"], rel=1e-15)
+        assert ours == {name: value for name, value in result["metrics"].items() if name != "f1"}
+    means = {row.metric.id: f"{100 * (row.mean or 0):.1f}" for row in summarize(rows, metrics)}
     printed = {name: value for part in found["metrics"].values() for name, value in part.items()}
-    assert printed.keys() == NAMES.keys()
-    for theirs, ours in NAMES.items():
-        assert f"{100 * (means[ours] or 0):.1f}" == f"{printed[theirs]:.1f}"
+    assert {name: means[NAMES[name]] for name in NAMES} == {
+        name: f"{value:.1f}" for name, value in printed.items()
+    }
 
 
 ALTERNATIVES: Mapping[str, Sequence[object]] = {
@@ -345,14 +290,13 @@ ALTERNATIVES: Mapping[str, Sequence[object]] = {
 """Other values of the fields of a label that a number may come from."""
 
 
-def mutated(made: LabelRecord, field: str, value: object) -> LabelRecord:
+def mutated(field: str, value: object) -> LabelRecord:
     """The record with another value of a field, of all claims where it is theirs."""
     outer, _, inner = field.partition(".")
-    new = value
     if inner:
-        claims = getattr(made.label, outer)
-        new = tuple(claim.model_copy(update={inner: value}) for claim in claims)
-    return made.model_copy(update={"label": made.label.model_copy(update={outer: new})})
+        claims = getattr(NOISY.label, outer)
+        value = tuple(claim.model_copy(update={inner: value}) for claim in claims)
+    return NOISY.model_copy(update={"label": NOISY.label.model_copy(update={outer: value})})
 
 
 @pytest.mark.parametrize(
@@ -363,4 +307,4 @@ def test_a_metric_reads_no_field_that_it_does_not_declare(metric: Metric) -> Non
     expected = ratio(NOISY, metric.id)
     for field in ALTERNATIVES.keys() - set(metric.needs):
         for value in ALTERNATIVES[field]:
-            assert ratio(mutated(NOISY, field, value), metric.id) == expected, field
+            assert ratio(mutated(field, value), metric.id) == expected, field

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -109,12 +109,8 @@ def test_the_headline_has_the_interval_and_the_lowest_group() -> None:
     [(0, "0"), (1, "100"), (0.5, "50"), (0.997, "99.7"), (0.0004, "<0.1"), (0.9999, ">99.9")],
 )
 def test_a_share_near_an_end_is_never_rounded_to_it(share: float, shown: str) -> None:
-    """One unsupported answer among 300 is not 100 %."""
+    """One unsupported answer among 300 is not 100 %; a difference keeps its sign."""
     assert (in_percent(share), percent(share)) == (shown, f"{shown} %")
-
-
-def test_a_difference_near_an_end_keeps_its_sign() -> None:
-    """With decimal places too."""
     assert (in_percent(-0.004), in_percent(-0.0004)) == ("-0.4", ">-0.1")
     assert (in_percent(0.0004, signed=True), in_percent(0.002, signed=True)) == ("<+0.1", "+0.2")
     assert (in_percent(0.9996, 1), in_percent(0.996, 1)) == (">99.9", "99.6")
@@ -127,43 +123,36 @@ def test_the_worst_records_come_first() -> None:
     assert found.conclusion.startswith("4 of 5 answers have an unsupported sentence; the 3 with")
     gap = record(id="gap", support=NONE, response=3)
     assert [one.id for one in worst_records([gap, *labels(HALF)])] == ["r0", "gap"]
+    # Without an unsupported sentence a label is none of them, whatever the verdict on the whole.
+    assert worst_records([record(answer=output(support=SUPPORTED, overall=False)), FAILED]) == []
 
 
-def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence() -> None:
-    """The sentence that shares the rarest words; none if no word is shared."""
-    documents = [["The tower is old.", "Statement numbers are here.", "The tower is high."]]
-    (one,) = worst_records([record(documents=documents, support={"a": []})])
+TOWER = ("The tower is old.", "Statement numbers are here.", "The tower is high.")
+NAMING = output(support={"a": []}, explanation="Only 0c comes near; neither 9z nor 0a does.")
+AGAINST = claims_output([says("a", against=["1a"])])
+
+
+@pytest.mark.parametrize(
+    ("made", "nearest"),
+    [
+        # The sentence that shares the rarest words; none if no word is shared.
+        (record(documents=[TOWER], support={"a": []}), "0b"),
+        (record(documents=[["Nothing alike."]], support={"a": []}), None),
+        # The one that the explanation names: reason and evidence are read together.
+        (record(documents=[TOWER], answer=NAMING), "0c"),
+        # The one that contradicts it, whatever its words.
+        (record(documents=[["Statement a."], ["No."]], answer=AGAINST), "1a"),
+    ],
+)
+def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence(
+    made: LabelRecord, nearest: str | None
+) -> None:
+    """With its own text and the judge's explanation."""
+    (one,) = worst_records([made])
     (lacking,) = one.unsupported
-    assert (lacking.key, lacking.text, lacking.explanation) == ("a", "Statement a.", "because")
-    assert lacking.nearest is not None
-    assert lacking.nearest.key == "0b"
-    (other,) = worst_records([record(documents=[["Nothing alike."]], support={"a": []})])
-    assert other.unsupported[0].nearest is None
-
-
-def test_a_sentence_that_the_explanation_names_is_the_nearest() -> None:
-    """Reason and evidence are read together."""
-    documents = [["The tower is old.", "Statement numbers are here.", "The tower is high."]]
-    answer = output(support={"a": []}, explanation="Only 0c comes near; neither 9z nor 0a does.")
-    (one,) = worst_records([record(documents=documents, answer=answer)])
-    nearest = one.unsupported[0].nearest
-    assert nearest is not None
-    assert nearest.key == "0c"
-
-
-def test_a_contradicting_sentence_is_the_nearest() -> None:
-    """The judge named it, whatever its words."""
-    answer = claims_output([says("a", against=["1a"])])
-    (one,) = worst_records([record(documents=[["Statement a."], ["No."]], answer=answer)])
-    nearest = one.unsupported[0].nearest
-    assert nearest is not None
-    assert nearest.key == "1a"
-
-
-def test_a_label_without_an_unsupported_sentence_is_never_among_the_worst() -> None:
-    """Such as a verdict on the whole alone."""
-    whole = record(answer=output(support=SUPPORTED, overall=False))
-    assert worst_records([whole, FAILED]) == []
+    told = made.label.sentence_support_information[0].explanation
+    assert (lacking.key, lacking.text, lacking.explanation) == ("a", "Statement a.", told)
+    assert (lacking.nearest and lacking.nearest.key) == nearest
 
 
 @pytest.mark.parametrize(
@@ -199,105 +188,57 @@ def test_the_worst_are_counted_by_verdicts(outcomes: list[AnyOutcome], conclusio
 def test_a_report_begins_like_the_table_of_its_labels(
     outcomes: list[AnyOutcome], tmp_path: Path
 ) -> None:
-    """Labels without a value, failures alone, and each judge by its name."""
+    """Labels without a value, failures alone, each judge by its name; of groups the lowest."""
     found = write_report(outcomes, tmp_path / "r.html", name="x").conclusions
     assert sorted(found) == conclusions(list(labeler.summary(outcomes, intervals=Intervals())))
     texts = " ".join(read_page(tmp_path / "r.html").texts.split())
     assert texts.index(" ".join(found)) < texts.index("labeled ·")
+    of_groups = labels(SUPPORTED, HALF, SUPPORTED, SUPPORTED)
+    [lowest] = write_report(of_groups, tmp_path / "r.html", name="x", by="part").conclusions
+    assert ", least for odd: 1 of 2 (50 %" in lowest
 
 
-def test_a_report_of_groups_names_the_lowest(tmp_path: Path) -> None:
-    """As the table of the groups does."""
-    outcomes = labels(SUPPORTED, HALF, SUPPORTED, SUPPORTED)
-    [found] = write_report(outcomes, tmp_path / "r.html", name="x", by="part").conclusions
-    assert ", least for odd: 1 of 2 (50 %" in found
-
-
-BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
-UNSUPPORTED: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
+GOOD, LACKING = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}
 
 
 def first_bad(
-    count: int,
-    unsupported: int,
-    *,
-    model: str = "test-1",
-    relevant: Sequence[str] = ("0a",),
-    question: str = "How high is tower {}?",
+    count: int, unsupported: int, *, model: str = "test-1", relevant: Sequence[str] = ("0a",)
 ) -> list[LabelRecord]:
     """Labels of rows of their own questions, the first of them with an unsupported sentence."""
     found = []
     for n in range(count):
-        support = UNSUPPORTED if n < unsupported else BOTH
+        support = LACKING if n < unsupported else GOOD
         one = record(id=f"row-{n}", support=support, relevant=relevant, documents=(2, 1))
-        metadata = {"domain": ("law", "tax")[n % 2]}
-        changed = {"question": question.format(n), "metadata": metadata}
-        signature = one.signature.model_copy(update={"model": model})
-        example = one.example.model_copy(update=changed)
-        found.append(one.model_copy(update={"example": example, "signature": signature}))
+        found.append(relabeled(one, {"question": f"How high is tower {n}?"}, model=model))
     return found
 
 
+BAD_8, BAD_20 = first_bad(60, 8), first_bad(60, 20)
+OTHERS = BAD_8, first_bad(60, 0, model="other")
+MIXED = first_bad(60, 12, relevant=["0a", "0b"]), first_bad(60, 0, relevant=["1a"])
 CASES = {
-    "identical": (
-        first_bad(60, 8),
-        first_bad(60, 8),
-        "No difference: all 60 pairs have equal values",
-    ),
-    "gain": (
-        first_bad(60, 20),
-        first_bad(60, 8),
-        "B is better: 12 more of 60 answers fully supported, +.20 (.08 to .32)",
-    ),
-    "loss": (
-        first_bad(60, 8),
-        first_bad(60, 20),
-        "B is worse: 12 fewer of 60 answers fully supported, -.20 (-.32 to -.08)",
-    ),
-    "another judge": (
-        first_bad(60, 8),
-        first_bad(60, 0, model="other"),
-        "B is higher: 8 more of 60 answers fully supported, +.13 (.03 to .25); other judges, ",
-    ),
-    "small": (
-        first_bad(60, 8),
-        first_bad(60, 9),
-        (
-            "No difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with "
-            "60 pairs only one of .07 or more would show"
-        ),
-    ),
-    "one of many": (
-        first_bad(12, 0),
-        first_bad(12, 6),
-        "Not certain: 6 fewer of 12 answers fully ",
-    ),
-    "one pair": (
+    "No difference: all 60 pairs have equal values": (BAD_8, first_bad(60, 8)),
+    "B is better: 12 more of 60 answers fully supported, +.20 (.08 to .32)": (BAD_20, BAD_8),
+    "B is worse: 12 fewer of 60 answers fully supported, -.20 (-.32 to -.08)": (BAD_8, BAD_20),
+    "B is higher: 8 more of 60 answers fully supported, +.13 (.03 to .25); other judges, ": OTHERS,
+    "No difference seen: 1 fewer of 60 answers fully supported, -.02 (-.09 to .05); with 60 pairs "
+    "only one of .07 or more would show": (BAD_8, first_bad(60, 9)),
+    "Not certain: 6 fewer of 12 answers fully ": (first_bad(12, 0), first_bad(12, 6)),
+    "1 record is too few to tell; answers fully supported 1 → 0": (
         first_bad(1, 0),
         first_bad(1, 1),
-        "1 record is too few to tell; answers fully supported 1 → 0",
     ),
-    "mixed": (
-        first_bad(60, 12, relevant=["0a", "0b"]),
-        first_bad(60, 0, relevant=["1a"]),
-        "+.20 (.08 to .32) and 2 more metrics; but worse: relevant sentences used ",
-    ),
-    "lost": (
-        first_bad(60, 0),
-        first_bad(50, 0),
-        "; but 10 of 60 records with a label in A have none ",
-    ),
+    "+.20 (.08 to .32) and 2 more metrics; but worse: relevant sentences used ": MIXED,
+    "; but 10 of 60 records with a label in A have none ": (first_bad(60, 0), first_bad(50, 0)),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_conclusion_is_one_sentence_of_plain_words(case: str) -> None:
+@pytest.mark.parametrize("expected", CASES)
+def test_the_conclusion_is_one_sentence_of_plain_words(expected: str) -> None:
     """Counts for whole answers, the interval in parentheses, and no word of statistics."""
-    a, b, expected = CASES[case]
-    sentence = str(compare(a, b).conclusion)
+    sentence = str(compare(*CASES[expected]).conclusion)
     assert expected in sentence
-    unknown = "Holm|McNemar|pooled|undefined|p-value|signature|resampl|tests"
-    assert not re.search(unknown, sentence)
+    assert not re.search("Holm|McNemar|pooled|undefined|p-value|signature|resampl|tests", sentence)
 
 
 def test_a_conclusion_names_why_nothing_is_compared() -> None:
@@ -310,43 +251,44 @@ def test_a_conclusion_names_why_nothing_is_compared() -> None:
     assert "both sides retrieved the same documents" in str(equal)
 
 
-GOOD, HALF_SUPPORTED = {"a": ["0a"], "b": ["0b"]}, {"a": ["0a"], "b": []}
-
-
-def _sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
+def sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
     """Twelve records: the first lost support in B, the second gained it."""
-    a = [record(id=f"r{n}", support=HALF_SUPPORTED if n == 1 else GOOD) for n in range(12)]
-    b = [record(id=f"r{n}", support=HALF_SUPPORTED if n == 0 else GOOD) for n in range(12)]
+    a, b = (
+        [record(id=f"r{n}", support=LACKING if n == lacking else GOOD) for n in range(12)]
+        for lacking in (1, 0)
+    )
     return a, b
 
 
 def test_records_that_lost_support_come_first_with_the_changed_sentence_marked() -> None:
     """Of the same answer only the flipped sentence is marked, with the reason of each judge."""
-    a, b = _sides()
+    a, b = sides()
     (found,) = compare_runs([a, b], top=MOST_MOVED)
     assert moved_ids(found) == ["r0", "r1"]
     lost = moved_record("r0", a[0], b[0])
     before, after = lost["answers"]
-    words = (before["support"], after["support"])
-    assert words == ("2 of 2 sentences supported", "1 of 2 sentences supported")
-    looks = [(one["look"], one["changed"]) for one in after["sentences"]]
-    assert looks == [("good", False), ("bad", True)]
-    assert [bool(one["explanation"]) for one in after["sentences"]] == [False, True]
+    words = ("2 of 2 sentences supported", "1 of 2 sentences supported")
+    assert (before["support"], after["support"]) == words
+    assert [
+        (one["look"], one["changed"], bool(one["explanation"])) for one in after["sentences"]
+    ] == [("good", False, False), ("bad", True, True)]
     assert lost["documents"] == ""
-
-
-def test_answers_without_a_common_sentence_are_not_marked_throughout() -> None:
-    """Else a mark would say nothing; a new sentence next to old ones is marked."""
+    # Without a common sentence a mark would say nothing; a new one next to old ones is marked.
     short, longer = record(response=1, support={"a": ["0a"]}), record(response=2)
     other = record(response=1, support={"a": []}, citing=[" Quite so."])
-    for b, marks in ((longer, [False, True]), (other, [False])):
-        after = moved_record("r1", short, b)["answers"][1]
+    for later, marks in ((longer, [False, True]), (other, [False])):
+        after = moved_record("r1", short, later)["answers"][1]
         assert [one["changed"] for one in after["sentences"]] == marks
 
 
-def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
-    """With the labels that are compared only; without texts there is no report."""
-    a, b = _sides()
+def test_a_page_links_into_the_report_of_each_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the labels that are compared only; without texts there is no report.
+
+    The report of very many records is a folder: a page holds only so many.
+    """
+    a, b = sides()
     failure = LabelFailure(id="r20", reason="refusal", message="No label.")
     found = compare_runs([[*a, failure], b], names=("a.jsonl", "b.jsonl"))
     outcomes: dict[str, list[AnyOutcome]] = {"A": [*a, failure], "B": [*b, record(id="r99")]}
@@ -358,33 +300,21 @@ def test_a_page_links_into_the_report_of_each_side(tmp_path: Path) -> None:
     assert len(read_page(files[2]).blocks["index"]["records"]["id"]) == 12
     [alone] = write_comparison(found, tmp_path / "alone.html")
     assert "-A.html" not in alone.read_text()
-
-
-def test_the_report_of_very_many_records_is_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A page holds only so many."""
     monkeypatch.setattr(comparison_pages, "PAGE_RECORDS", 5)
-    a, b = _sides()
-    files = write_comparison(compare_runs([a, b]), tmp_path / "c.html", {"B": b})
+    files = write_comparison(found, tmp_path / "c.html", {"B": b})
     assert files[1] == tmp_path / "c-B" / "index.html"
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "audit A",
-        "worst A",
-        "show A 0\nFORGED",
-        "metrics A --by part",
-        "metrics A --by part --details",
-        "check A --by part --min adherence=1",
-        "check A --by part --min adherence=1 --details",
-        "compare A B --by part",
-        "diff A B",
-        "agree A B --by part",
-        "agree A B --by part --details",
-        "audit A --by part",
+        *("audit A", "audit A --by part", "worst A", "show A 0\nFORGED"),
+        *("compare A B --by part", "diff A B"),
+        *(
+            f"{command} --by part{details}"
+            for command in ("metrics A", "check A --min adherence=1", "agree A B")
+            for details in ("", " --details")
+        ),
     ],
 )
 def test_no_id_and_no_group_makes_a_line_of_its_own(

@@ -44,55 +44,54 @@ def written(path: Path, outcomes: Iterable[AnyOutcome]) -> Path:
     return path
 
 
-@pytest.fixture(params=["lines", "packed", "parquet", "folder", "pattern", "several", "store"])
+@pytest.fixture(params=["l.jsonl", "l.jsonl.gz", "l.parquet", "in", "in/*/*.parquet", "several"])
 def sources(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
-    """The labels in every form that the command reads; a store keeps no failures."""
-    made = labels()
-    if request.param == "store":
-        kept = [one for one in made if not isinstance(one, LabelFailure)]
-        labeler.store.import_labels(kept, tmp_path / "store")
-        return [tmp_path / "store"]
-    if request.param in {"lines", "packed", "parquet"}:
-        name = {"lines": "l.jsonl", "packed": "l.jsonl.gz", "parquet": "l.parquet"}[request.param]
-        return [written(tmp_path / name, made)]
-    first = written(tmp_path / "in" / "day=1" / "a.parquet", made[:5])
-    second = written(tmp_path / "in" / "day=2" / "a.parquet", [*made[3:8]])
+    """The labels in every form that the command reads, with copies in several files."""
+    made, folder = labels(), tmp_path / "in"
+    if request.param.startswith("l."):
+        return [written(tmp_path / request.param, made)]
+    first = written(folder / "day=1" / "a.parquet", made[:5])
+    second = written(folder / "day=2" / "a.parquet", made[3:8])
     if request.param == "several":
         return [first, second, written(tmp_path / "l.jsonl", made[8:])]
-    written(tmp_path / "in" / "day=2" / "b.parquet", made[8:])
-    written(tmp_path / "in" / "day=3" / "none.parquet", [])
-    return [tmp_path / "in"] if request.param == "folder" else [tmp_path / "in" / "*" / "*.parquet"]
+    written(folder / "day=2" / "b.parquet", made[8:])
+    written(folder / "day=3" / "none.parquet", [])
+    return [tmp_path / request.param]
 
 
-@pytest.mark.parametrize(("by", "group"), [(None, None), ("half", "question"), (None, "half")])
+@pytest.mark.parametrize(
+    "options", ["", "--by half --group question", "--group half --metrics all"]
+)
 def test_every_form_of_labels_has_the_numbers_of_the_records(
-    sources: list[Path], by: str | None, group: str | None, labeler_command: Command
+    sources: list[Path], options: str, labeler_command: Command
 ) -> None:
-    """Copies in several files count once; a store holds no failures."""
-    made = labels()
-    if sources[0].name == "store":
-        made = [one for one in made if not isinstance(one, LabelFailure)]
-    ids = "all" if group and not by else None
-    given = {"--by": by, "--group": group, "--metrics": ids}
-    options = [word for option in given.items() if option[1] for word in option]
-    expected = labeler.summary(made, ids, by=by, intervals=Intervals(group=group))
-    code, out, _ = labeler_command("metrics", *sources, "--json", *options)
-    shown = [{**row.as_json(__version__), "duplicates": 0} for row in expected]
-    assert (code, [{**row, "duplicates": 0} for row in json.loads(out)]) == (
-        0,
-        json.loads(json.dumps(shown)),
+    """Copies in several files count once."""
+    given = dict(zip(options.split()[::2], options.split()[1::2], strict=True))
+    intervals = Intervals(group=given.get("--group"))
+    rows = labeler.summary(
+        labels(), given.get("--metrics"), by=given.get("--by"), intervals=intervals
     )
+    code, out, _ = labeler_command("metrics", *sources, "--json", *options.split())
+    expected = json.loads(json.dumps([row.as_json(__version__) for row in rows]))
+    assert code == 0
+    assert [{**row, "duplicates": 0} for row in json.loads(out)] == expected
+
+
+def test_a_store_has_the_numbers_of_its_labels(labeler_command: Command) -> None:
+    """It keeps no failures."""
+    kept = [one for one in labels() if not isinstance(one, LabelFailure)]
+    labeler.store.import_labels(kept, "store")
+    code, out, _ = labeler_command("metrics", "store", "--json")
+    rows = labeler.summary(kept, intervals=Intervals())
+    assert (code, json.loads(out)) == (0, [row.as_json(__version__) for row in rows])
 
 
 @pytest.mark.parametrize("option", ["--by", "--group"])
-def test_a_column_that_no_row_has_is_named(
-    labeler_command: Command, tmp_path: Path, option: str
-) -> None:
+def test_a_column_that_no_row_has_is_named(labeler_command: Command, option: str) -> None:
     """With the existing columns."""
-    path = written(tmp_path / "l.jsonl", labels())
-    code, _, err = labeler_command("metrics", path, option, "nothing")
-    assert code == 2
-    assert "no row has a column 'nothing'" in err
+    written(Path("l.jsonl"), labels())
+    code, _, err = labeler_command("metrics", "l.jsonl", option, "nothing")
+    assert (code, "no row has a column 'nothing'" in err) == (2, True)
     assert "half" in err.partition("columns:")[2]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,24 +21,20 @@ from labeler import api
 from labeler.calculators import METRICS, Ratio, Tally
 from labeler.calculators.numbers_file import NumbersFile
 from labeler.cli import run
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelRecord
 from support.any_labels import random_label
 from support.command import Command
+from support.labeled import failure, record, relabeled
 from support.registries import keep_entries
 
 FORMS = ("parquet", "csv", "jsonl")
 
 
-def renewed(one: LabelRecord, other: LabelRecord, **signature: object) -> LabelRecord:
-    """Another label under the id and columns of a label."""
-    example = {"id": one.id, "metadata": one.example.metadata, "question": one.example.question}
-    made = other.model_copy(
-        update={
-            "example": other.example.model_copy(update=example),
-            "signature": one.signature.model_copy(update=signature),
-        }
-    )
-    return made.model_copy(update={"key": made.compute_key()})
+def renewed(one: LabelRecord, other: LabelRecord | None = None, **signature: Any) -> LabelRecord:
+    """A label, or another one, under the id and columns of a label."""
+    shown = {name: getattr(one.example, name) for name in ("id", "metadata", "question")}
+    signature = {**vars(one.signature), **signature}
+    return relabeled(other or one, shown, **signature)
 
 
 def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) -> list[AnyOutcome]:
@@ -46,23 +43,18 @@ def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) 
     for number in range(count):
         one = random_label(random, random.choice(profiles))
         metadata = {"topic": random.choice(["a", "b", 1, None]), "n": number}
-        example = one.example.model_copy(
-            update={
-                "id": random.choice(["", "=", "+x"]) + f"r{number}",
-                "metadata": metadata,
-                "question": f"Question {number % 7}?" if number % 5 else " ",
-            }
-        )
+        shown = {
+            "id": random.choice(["", "=", "+x"]) + f"r{number}",
+            "metadata": metadata,
+            "question": f"Question {number % 7}?" if number % 5 else " ",
+        }
         sampling = {"corrections": "0a1b"} if number % 11 == 0 else {}
-        signature = one.signature.model_copy(update={"trial": number % 2, "sampling": sampling})
-        made = one.model_copy(update={"example": example, "signature": signature})
-        found.append(made.model_copy(update={"key": made.compute_key()}))
+        found.append(relabeled(one, shown, trial=number % 2, sampling=sampling))
     labeled = [one for one in found if isinstance(one, LabelRecord)]
     found += labeled[:3] + labeled[:1]
-    for number, made_by in enumerate([None, labeled[0].signature, None, None]):
+    for number, made_by in enumerate([None, labeled[0], None, None]):
         name = labeled[5].id if number == 2 else f"f{number % 3}"
-        failure = LabelFailure(id=name, reason="refusal", message="No.", metadata={"topic": "a"})
-        found.append(failure.model_copy(update={"signature": made_by}))
+        found.append(failure(name, made_by=made_by, metadata={"topic": "a"}))
     return found
 
 
@@ -114,9 +106,8 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the labels and numbers of two sides."""
     folder, random = tmp_path_factory.mktemp("sides"), Random(7)  # noqa: S311 - no secret
     first = [
-        one if isinstance(one, LabelFailure) else renewed(one, one, sampling={})
+        renewed(one, sampling={}) if isinstance(one, LabelRecord) else one
         for one in labels_of(random, 40)
-        if isinstance(one, LabelRecord | LabelFailure)
     ]
     second = [
         renewed(one, random_label(random, "trace"))
@@ -194,11 +185,10 @@ def test_fractions_conventions_and_huge_numbers_stay_exact(
     def odd(tally: Tally) -> Ratio:
         return values[len(tally.documents)]
 
-    made = []
-    for number in range(len(values)):
-        example = label.example.model_copy(update={"id": str(number), "documents": ((),) * number})
-        one = label.model_copy(update={"example": example})
-        made.append(one.model_copy(update={"key": one.compute_key()}))
+    made = [
+        relabeled(label, {"id": str(number), "documents": ((),) * number})
+        for number in range(len(values))
+    ]
     for form in FORMS:
         api.write_labels(made, "labels.jsonl")
         asked = ("--rows", "-o", f"n.{form}", "--metrics", "odd")
@@ -237,21 +227,6 @@ def test_an_edited_file_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("column", "cell"), [("key", {}), ("versions", 2.5), ("copies", [1]), ("id", ["a"])]
-)
-def test_a_cell_of_another_type_is_an_error(
-    column: str, cell: object, files: tuple[Path, dict[str, Path]], labeler_command: Command
-) -> None:
-    """JSON can hold in a cell what no numbers file has."""
-    lines = files[1]["jsonl"].read_text("utf-8").splitlines()
-    lines[0] = json.dumps(json.loads(lines[0]) | {column: cell})
-    path = Path("edited.jsonl")
-    path.write_text("\n".join(lines), encoding="utf-8")
-    code, out, err = labeler_command("metrics", path)
-    assert (code, out, f"{path} is not a numbers file: column {column!r}" in err) == (2, "", True)
-
-
-@pytest.mark.parametrize(
     "lost", ["ator", "relevance.numerator", "question_group", "answered", "documents"]
 )
 def test_a_file_without_some_columns_is_an_error(
@@ -261,11 +236,24 @@ def test_a_file_without_some_columns_is_an_error(
 
     Without answering models or texts, rows would be mixed or paired that should not.
     """
-    rows = [
-        {name: cell for name, cell in row.items() if not name.endswith(lost)}
-        for row in read_rows(files[1]["csv"])
-    ]
-    assert_refused(rows, labeler_command)
+    rows = read_rows(files[1]["csv"])
+    kept = [name for name in rows[0] if not name.endswith(lost)]
+    assert_refused([{name: row[name] for name in kept} for row in rows], labeler_command)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"), [("key", {}), ("versions", 2.5), ("copies", [1]), ("id", ["a"])]
+)
+def test_a_cell_of_another_type_is_an_error(
+    column: str, cell: object, files: tuple[Path, dict[str, Path]], labeler_command: Command
+) -> None:
+    """JSON can hold in a cell what no numbers file has."""
+    first, *others = files[1]["jsonl"].read_text("utf-8").splitlines()
+    lines = [json.dumps(json.loads(first) | {column: cell}), *others]
+    Path("edited.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    code, out, err = labeler_command("metrics", "edited.jsonl")
+    assert (code, out) == (2, "")
+    assert f"edited.jsonl is not a numbers file: column {column!r}" in err
 
 
 def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
@@ -320,25 +308,35 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
         writer.writerows(rows)
 
 
-def test_damaged_and_foreign_files_are_errors(
-    files: tuple[Path, dict[str, Path]], labeler_command: Command
+FOREIGN = "have columns id, position, versions, and this file has id, value"
+REFUSED = {
+    "metrics cut.parquet": "cannot read",
+    "metrics other.csv": FOREIGN,
+    "audit other.csv": FOREIGN,
+    "metrics CSV --metrics relevance:ragbench": "--metrics relevance:ragbench",
+    "metrics LABELS CSV": "one kind at a time",
+    "report CSV -o x.html": "numbers.csv holds numbers",
+    "audit PARQUET": "numbers.parquet holds numbers",
+    "show JSONL r1": "numbers.jsonl holds numbers",
+    "diff LABELS PARQUET": "numbers.parquet holds numbers",
+    "agree CSV LABELS": "numbers.csv holds numbers",
+    "metrics CSV --threshold support=0.5": "--threshold needs the probabilities",
+    "check CSV --min adherence=0 --threshold support=0.5": "--threshold needs the probabilities",
+    "compare LABELS CSV --threshold support=0.5": "--threshold needs the probabilities",
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_a_numbers_file_cannot_give_is_an_error(
+    command: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
 ) -> None:
-    """Cut off, of other columns, or without the metric that is asked for."""
-    parquet = Path("cut.parquet")
-    parquet.write_bytes(files[1]["parquet"].read_bytes()[:-100])
+    """Cut off, of other columns, without a metric, next to labels, or where texts are needed."""
+    labels, numbers = files
+    Path("cut.parquet").write_bytes(numbers["parquet"].read_bytes()[:-100])
     Path("other.csv").write_text("id,value\n1,2\n", encoding="utf-8")
-    says = "have columns id, position, versions, and this file has id, value"
-    for command, path, reason in (
-        ("metrics", parquet, "cannot read"),
-        ("metrics", "other.csv", says),
-        ("audit", "other.csv", says),
-    ):
-        code, _, err = labeler_command(command, path)
-        assert (code, str(path) in err, reason in err) == (2, True, True)
-    code, _, err = labeler_command("metrics", files[1]["csv"], "--metrics", "relevance:ragbench")
-    assert (code, "--metrics relevance:ragbench" in err) == (2, True)
-    code, _, err = labeler_command("metrics", files[0], files[1]["csv"])
-    assert (code, "one kind at a time" in err) == (2, True)
+    paths = {"LABELS": labels} | {form.upper(): path for form, path in numbers.items()}
+    code, _, err = labeler_command(*(paths.get(word, word) for word in command.split()))
+    assert (code, REFUSED[command] in err) == (2, True)
 
 
 def test_rows_that_are_not_labeled_yet_are_no_numbers(
@@ -355,43 +353,14 @@ def test_rows_that_are_not_labeled_yet_are_no_numbers(
     assert "No such file" in labeler_command("worst", tmp_path / "none.csv")[2]
 
 
-def test_commands_that_need_texts_say_so(
-    files: tuple[Path, dict[str, Path]], labeler_command: Command
-) -> None:
-    """Reports, audits, single records and probabilities are of label files only."""
-    labels = files[0]
-    for path, needing in zip(
-        [*files[1].values()] * 2,
-        ("report -o x.html", "audit", "show r1", f"diff {labels}", f"agree {labels}"),
-        strict=False,
-    ):
-        name, *rest = needing.split()
-        code, _, err = labeler_command(name, path, *rest)
-        assert (code, f"{path} holds numbers" in err) == (2, True), needing
-    for needing in ("metrics", "check --min adherence=0", f"compare {labels}"):
-        name, *rest = needing.split()
-        code, _, err = labeler_command(name, path, *rest, "--threshold", "support=0.5")
-        assert (code, "--threshold needs the probabilities" in err) == (2, True)
+ODD_IDS = ["=1", "'=2", " a ", "\t-c\rd\x00\x1b[31m", "<U+000D>", "\u202e\u2028\ufeff", "😀" * 999]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_any_id_is_read_back(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_any_id_is_read_back(tmp_path: Path, form: str) -> None:
     """Controls, spaces at the ends, formulas, codes that look like escapes, and long ones."""
-    ids = [
-        "=1",
-        " a ",
-        "\t-b",
-        "c\rd\x00\x1b[31m",
-        "<U+000D>",
-        "'=2",
-        "\u202e\u2028\ufeff",
-        "😀" * 999,
-    ]
-    rows = [
-        {"id": id_, "question": f"Q{n}?", "documents": ["D."], "response": "D."}
-        for n, id_ in enumerate(ids)
-    ]
-    store = labeler.MemoryStore()
-    path = labeler.label(rows, judge="embedded", store=store).save(tmp_path / "labels.jsonl")
-    write_numbers(path, numbers := tmp_path / f"numbers.{suffix}")
-    assert [row.id for row in labeler.metrics(numbers)] == ids
+    made = (record(id=id_) for id_ in ODD_IDS)
+    labels, numbers = tmp_path / "labels.jsonl", tmp_path / f"numbers.{form}"
+    api.write_labels(made, labels)
+    write_numbers(labels, numbers)
+    assert [row.id for row in labeler.metrics(numbers)] == ODD_IDS

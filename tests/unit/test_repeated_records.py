@@ -51,17 +51,16 @@ def written(name: str, outcomes: Iterable[AnyOutcome]) -> str:
     return name
 
 
-@pytest.fixture(params=["file", "files"])
-def summarized(request: pytest.FixtureRequest, labeler_command: Command) -> Any:
-    """The summaries of outcomes in one file and in two, with what is said of them."""
+@pytest.fixture
+def summarized(labeler_command: Command) -> Any:
+    """The summaries of outcomes in two files, with what is said of them."""
 
     def summarize(outcomes: Sequence[Outcome], *options: str) -> tuple[Any, str]:
-        half = len(outcomes) // 2 if request.param == "files" else 0
-        names = [written("b.jsonl", outcomes[half:])]
-        if half:
-            names.insert(0, written("a.jsonl", outcomes[:half]))
+        half = len(outcomes) // 2
+        names = [written("a.jsonl", outcomes[:half]), written("b.jsonl", outcomes[half:])]
         code, out, err = labeler_command("metrics", *names, "--json", *options)
-        return (json.loads(out) if code == 0 else code), err
+        assert code == 0
+        return json.loads(out), err
 
     return summarize
 
@@ -83,50 +82,51 @@ def failed(name: str, *, signed: bool = True) -> LabelFailure:
     return failure(name, made_by=labels()[0] if signed else None)
 
 
-def judged_again(first: LabelRecord, **fields: Any) -> LabelRecord:
-    """Another answer of the same judge to the same request."""
-    return first.model_copy(update={"label": first.label.model_copy(update=fields)})
-
-
-def test_another_answer_is_no_copy(summarized: Any) -> None:
-    """The error names file, line, id and key, even where no number differs."""
-    first, *others = lonely()
-    other = judged_again(first, relevance_explanation="Asked again.")
-    code, err = summarized([first, *others, other])
-    assert code == 2
-    assert re.search(rf"b\.jsonl:(6|11): record {first.id!r} has another answer", err)
-    assert first.key in err
+def judged_again() -> LabelRecord:
+    """Another answer of the same judge to the first request."""
+    first = lonely()[0]
+    label = first.label.model_copy(update={"relevance_explanation": "Asked again."})
+    return first.model_copy(update={"label": label})
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    "command",
     [
-        ("check", "--min", "adherence=0"),
-        ("check", "--min", "adherence=0", "--against", "base.jsonl", "--max-drop", "adherence=1"),
-        ("metrics", "--rows"),
-        ("report", "-o", "r.html"),
-        ("audit",),
-        *((name, "base.jsonl") for name in ("compare", "agree", "diff")),
+        *("metrics", "metrics --rows", "audit", "report -o r.html", "check --min adherence=0"),
+        "check --min adherence=0 --against base.jsonl --max-drop adherence=1",
+        *("compare base.jsonl", "agree base.jsonl", "diff base.jsonl"),
     ],
-    ids=" ".join,
 )
-def test_no_command_takes_another_answer_for_a_copy(
-    labeler_command: Command, arguments: tuple[str, ...]
-) -> None:
-    """On either side; an answer as given counts like a label, and a score too."""
+def test_no_command_takes_another_label_for_a_copy(labeler_command: Command, command: str) -> None:
+    """On either side: another answer, also one as given, and other texts under one id.
+
+    The error names file, line, id and key, even where no number differs.
+    """
     first = lonely()[0]
     given = as_given(first.label).model_copy(update={"overall_supported": False})
     written("base.jsonl", lonely())
-    written("new.jsonl", [*lonely(), first.model_copy(update={"verbatim": given})])
-    command, *rest = arguments
-    code, _, err = labeler_command(command, "new.jsonl", *rest)
-    assert (code, f"new.jsonl:{QUESTIONS + 1}: record {first.id!r}" in err) == (2, True)
+    again = f"has another answer than an earlier record with its id and key {first.key}"
+    for other, words in (
+        (first.model_copy(update={"verbatim": given}), again),
+        (judged_again(), again),
+        (with_question(first, "Why?"), "differs in question from the record of the same id at"),
+    ):
+        written("new.jsonl", [*lonely(), other])
+        code, _, err = labeler_command(*command.split(), "new.jsonl")
+        assert (code, f"new.jsonl:11: record {first.id!r} {words}" in err) == (2, True)
+    assert "new.jsonl:1." in err
+    assert "labeler compare A B" in err
 
 
-def test_no_function_takes_another_answer_for_a_copy() -> None:
-    """Of records in memory the error gives the number."""
-    first = lonely()[0]
-    outcomes = [*lonely(), judged_again(first, relevance_explanation="Asked again.")]
+def added(outcomes: list[Outcome]) -> labeler.Labels:
+    """Labels of two runs, added together."""
+    return labeler.Labels(outcomes[:-1]) + labeler.Labels(outcomes[-1:])
+
+
+@pytest.mark.parametrize("other", [judged_again(), with_question(lonely()[0], "Why?")])
+def test_no_function_takes_another_label_for_a_copy(other: LabelRecord) -> None:
+    """Of records in memory the error gives the number, also of labels that were added together."""
+    outcomes: list[Outcome] = [*lonely(), other]
     for function in (
         labeler.metrics,
         labeler.summary,
@@ -134,42 +134,49 @@ def test_no_function_takes_another_answer_for_a_copy() -> None:
         lambda one: labeler.compare(lonely(), one),
         lambda one: assert_metric(one, "adherence", at_least=0),
         lambda one: labeler.report.write_report(one, "r.html", name="labels"),
+        lambda one: added(one).metrics(),
+        lambda one: added(one).audit(),
+        lambda one: added(one).worst(),
+        lambda one: added(one).check(adherence=0),
     ):
-        with pytest.raises(UsageError, match=f"(B: )?outcome 11: record {first.id!r}"):
+        with pytest.raises(UsageError, match=r"(B: )?outcome 11: record '0-0'"):
             function(outcomes)
 
 
-def test_audits_count_once(labeler_command: Command) -> None:
-    """Copies of labels and failures, and failures of rows with a label."""
-    once: list[Outcome] = [*lonely(), failed("f")]
-    _, out, quiet = labeler_command("audit", written("labels.jsonl", once), "--json")
-    written("labels.jsonl", [*once, *once, failed(lonely()[0].id)])
-    _, again, err = labeler_command("audit", "labels.jsonl", "--json")
-    expected, found = json.loads(out), json.loads(again)
-    assert (expected.pop("duplicates"), found.pop("duplicates")) == (0, QUESTIONS)
-    assert found == expected
-    assert (quiet, err) == ("", REPEATED.format(QUESTIONS) + "\n")
+def test_several_configurations_of_one_row_have_numbers() -> None:
+    """Added together, too."""
+    other = relabeled(lonely()[0], model="other")
+    assert len(added([*lonely(), other]).metrics()) == QUESTIONS + 1
 
 
 @pytest.mark.parametrize(
-    "command", [("metrics",), ("check", "--on", "interval", "--min", "adherence=0")], ids=" ".join
+    "command",
+    [
+        *("metrics", "metrics --rows", "audit", "agree base.jsonl", "diff base.jsonl"),
+        *("compare base.jsonl", "check --min adherence=0.6 --on interval"),
+        "check --min adherence=0.6 --junit j.xml",
+    ],
 )
-def test_failures_alone_have_questions(labeler_command: Command, command: tuple[str, ...]) -> None:
+def test_every_command_counts_copies_once(labeler_command: Command, command: str) -> None:
+    """Of labels and failures, and no failures of rows with a label; one notice has the number.
+
+    Labels three times are neither more certain nor more rows.
+    """
+    written("base.jsonl", lonely())
+    once: list[Outcome] = [*lonely(), failed("f")]
+    expected = labeler_command(*command.split(), written("labels.jsonl", once))
+    written("labels.jsonl", [*once, *once, failed(lonely()[0].id), *once])
+    code, out, err = labeler_command(*command.split(), "labels.jsonl")
+    assert (code, out) == expected[:2]
+    assert err == expected[2] + REPEATED.format(2 * QUESTIONS) + "\n"
+
+
+@pytest.mark.parametrize("command", ["metrics", "check --on interval --min adherence=0"])
+def test_failures_alone_have_questions(labeler_command: Command, command: str) -> None:
     """Grouping by question is no error where every row failed."""
     path = written("labels.jsonl", [failed("a"), failed("b")])
-    name, *options = command
-    code, _, err = labeler_command(name, path, *options, "--group", "question")
-    assert (code, "column" in err) == (int(name == "check"), False)
-
-
-@pytest.mark.parametrize("signed", [True, False])
-def test_a_failure_counts_unless_its_row_has_a_label(summarized: Any, signed: bool) -> None:
-    """The label may come before or after it, and another row still fails."""
-    first, last = lonely()[0].id, lonely()[-1].id
-    before, after = failed(last, signed=signed), failed(first, signed=signed)
-    rows, err = summarized([before, *lonely(), after, failed("other", signed=signed)])
-    assert {json.dumps(row["failed"]) for row in rows} == {'{"refusal": 1}'}
-    assert (rows[0]["duplicates"], err) == (0, "")
+    code, _, err = labeler_command(*command.split(), path, "--group", "question")
+    assert (code, "column" in err) == (int("check" in command), False)
 
 
 def test_a_failure_that_does_not_count_makes_no_group() -> None:
@@ -190,34 +197,18 @@ def test_records_of_one_question_are_drawn_together(summarized: Any) -> None:
     assert expected is not None
     assert (row["interval"], row["clusters"]) == (expected.as_json(), QUESTIONS)
     assert expected.method == "gaffke_groups"
-
-
-def test_each_judge_has_its_own_questions(summarized: Any) -> None:
-    """Two judges of the same rows share no observations."""
+    # Two judges of the same rows share no observations.
     outcomes = [*lonely(), *(relabeled(one, trial=1) for one in lonely())]
     rows, _ = summarized(outcomes, "--metrics", "adherence")
     assert [(row["defined"], row["clusters"]) for row in rows] == [(QUESTIONS, None)] * 2
 
 
-def test_rows_leave_out_what_repeats(labeler_command: Command) -> None:
-    """Labels in their order, then the failures that stay."""
+def test_rows_come_in_their_order() -> None:
+    """Labels and failures as they were read, without what repeats."""
     first = lonely()[0].id
     outcomes: list[Outcome] = [failed("f"), failed(first), *lonely(), *lonely(), failed("f")]
-    path = written("labels.jsonl", outcomes)
-    code, out, err = labeler_command("metrics", path, "--rows")
-    ids = [json.loads(line)["id"] for line in out.splitlines()]
-    assert (code, ids) == (0, [*(one.id for one in lonely()), "f"])
-    assert err == REPEATED.format(QUESTIONS) + "\n"
-    assert [row.id for row in labeler.metrics(outcomes)] == ["f", *ids[:-1]]
-
-
-@pytest.mark.parametrize("options", [("--on", "interval"), ("--junit", "j.xml")])
-def test_a_gate_is_not_passed_by_copies(labeler_command: Command, options: tuple[str, ...]) -> None:
-    """Eight of ten right, three times over: neither more certain nor more rows."""
-    gate = ("--min", "adherence=0.6", *options)
-    code, out, _ = labeler_command("check", written("once.jsonl", lonely()), *gate)
-    again = labeler_command("check", written("thrice.jsonl", lonely() * 3), *gate)
-    assert again == (code, out, REPEATED.format(2 * QUESTIONS) + "\n")
+    ids = [row.id for row in labeler.metrics(outcomes)]
+    assert ids == ["f", *(one.id for one in lonely())]
 
 
 def test_gates_on_intervals_group_questions(labeler_command: Command) -> None:
@@ -232,17 +223,6 @@ def test_gates_on_intervals_group_questions(labeler_command: Command) -> None:
     base = written("base.jsonl", labels())
     drop = ("--against", base, "--on", "interval", "--max-drop", "adherence=1")
     assert labeler_command("check", path, *drop)[2] == note
-
-
-@pytest.mark.parametrize("name", ["compare", "agree", "diff"])
-def test_two_sides_count_copies_once(labeler_command: Command, name: str) -> None:
-    """With one notice for both, and the same figures."""
-    a, b = written("a.jsonl", lonely()), written("b.jsonl", lonely())
-    _, once, quiet = labeler_command(name, a, b)
-    written(a, lonely() * 2)
-    written(b, lonely() * 3)
-    assert quiet == ""
-    assert labeler_command(name, a, b)[1:] == (once, REPEATED.format(3 * QUESTIONS) + "\n")
 
 
 def test_a_gate_and_a_drop_read_the_labels_once(
@@ -267,15 +247,16 @@ def test_the_report_says_what_it_counts_once(labeler_command: Command) -> None:
 
 
 @pytest.mark.parametrize("signed", [True, False])
-def test_rows_and_reports_have_the_failures_that_count(
+def test_a_failure_counts_unless_its_row_has_a_label(
     labeler_command: Command, signed: bool
 ) -> None:
-    """Not those of rows with a label, nor twice those that failed again."""
-    first = lonely()[0].id
-    failures = [failed(first, signed=signed), failed("f"), failed("f", signed=False)]
-    path = written("labels.jsonl", [*failures, *lonely()])
+    """The label may come before or after it; rows that failed again count once."""
+    first, last = (failed(lonely()[place].id, signed=signed) for place in (0, -1))
+    failures = [failed("f"), failed("f", signed=False)]
+    path = written("labels.jsonl", [last, *failures, *lonely(), first])
     (row,) = json.loads(labeler_command("metrics", path, "--json", "--metrics", "adherence")[1])
-    assert (row["defined"], row["failed"]) == (QUESTIONS, {"refusal": 1})
+    counts = (row["defined"], row["failed"], row["duplicates"])
+    assert counts == (QUESTIONS, {"refusal": 1}, 0)
     assert labeler_command("metrics", path, "--rows")[1].count('"id"') == QUESTIONS + 1
     options = ("--min", "adherence=0.99", "--junit", "j.xml", "--junit-per-record")
     assert labeler_command("check", path, *options)[0] == 1
@@ -317,30 +298,6 @@ def test_the_first_record_of_an_id_is_named_wherever_it_is() -> None:
             texts.check("there:9", with_question(record(id=f"r{place}"), "Why?"))
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("metrics",),
-        ("metrics", "--rows"),
-        ("check", "--min", "adherence=0"),
-        ("audit",),
-        ("report", "-o", "r.html"),
-        ("compare", "a.jsonl"),
-    ],
-    ids=" ".join,
-)
-def test_an_id_names_one_row(labeler_command: Command, command: tuple[str, ...]) -> None:
-    """Other texts under one id are an error that names both places and the remedy."""
-    first = lonely()[0]
-    written("a.jsonl", [first])
-    written("both.jsonl", [*lonely(), with_question(first, "Why?")])
-    code, _, err = labeler_command(*command, "both.jsonl")
-    assert code == 2
-    assert f"both.jsonl:11: record {first.id!r} differs in question" in err
-    assert "both.jsonl:1." in err
-    assert "labeler compare A B" in err
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
 def test_an_id_names_one_row_of_numbers_files(labeler_command: Command, suffix: str) -> None:
     """As of label files, also of labels by several judges; the same rows in two are copies."""
@@ -351,15 +308,3 @@ def test_an_id_names_one_row_of_numbers_files(labeler_command: Command, suffix: 
         labeler_command("metrics", f"{name}-labels.jsonl", "--rows", "-o", f"{name}.{suffix}")
     code, _, err = labeler_command("metrics", f"a.{suffix}", f"b.{suffix}")
     assert (code, f"b.{suffix}:row 1: record {first.id!r} differs in question" in err) == (2, True)
-
-
-def test_labels_of_two_runs_that_share_ids_have_no_numbers() -> None:
-    """Added together; each of them has, and so have several configurations of one row."""
-    first = lonely()[0]
-    old, new = labeler.Labels([first]), labeler.Labels([with_question(first, "Why?")])
-    for numbers in (labeler.Labels.metrics, labeler.Labels.audit, labeler.Labels.worst):
-        with pytest.raises(UsageError, match="of the same id at outcome 1"):
-            numbers(old + new)
-    with pytest.raises(UsageError, match="outcome 1"):
-        (old + new).check(adherence=0)
-    assert len((old + labeler.Labels([relabeled(first, model="other")])).metrics()) == 2

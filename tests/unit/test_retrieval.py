@@ -18,7 +18,7 @@ from labeler.data.lines import Line
 from labeler.errors import UnknownName, UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.labels.record import LabelFailure, LabelRecord, parse_outcome
+from labeler.labels.record import LabelRecord, parse_outcome
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.report.views import record_view
 from labeler.sentences.example import Frozen
@@ -26,7 +26,7 @@ from labeler.store import LabelStore, MemoryStore
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Imported
 from support.command import Command
-from support.fakes import CountingJudge, peeking
+from support.fakes import Behavior, CountingJudge, peeking
 
 LAMP = "The Aria lamp is red. It weighs 2 kg."
 CHAIR = "Chairs are made of wood."
@@ -42,7 +42,7 @@ def rows(*responses: str, **changes: object) -> list[dict[str, Any]]:
 class Asked(CountingJudge):
     """Keeps the tasks that it is asked."""
 
-    def __init__(self, behavior: Callable[[Task[Any]], JudgeReply[Frozen]] = peeking) -> None:
+    def __init__(self, behavior: Behavior = peeking) -> None:
         def answer(task: Task[Any]) -> JudgeReply[Frozen]:
             self.tasks.append(task)
             return behavior(task)
@@ -68,9 +68,24 @@ def relevant(outcomes: Iterable[LabelRecord]) -> list[tuple[str, ...]]:
     found = []
     for record in outcomes:
         texts = {s.key: s.text for s in record.example.document_sentences()}
-        keys = record.label.all_relevant_sentence_keys
-        found.append(tuple(sorted({texts[key] for key in keys})))
+        found.append(tuple(sorted({texts[k] for k in record.label.all_relevant_sentence_keys})))
     return found
+
+
+def saying(**relevance: object) -> Behavior:
+    """A behavior whose answers about documents alone say something else."""
+
+    def answer(task: Task[Any]) -> JudgeReply[Frozen]:
+        found = peeking(task).answer
+        is_blind = task.kind.name == "retrieval"
+        return JudgeReply(found.model_copy(update=relevance if is_blind else {}))
+
+    return answer
+
+
+def refused() -> UnusableAnswer:
+    """A lasting refusal."""
+    return UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
 
 
 def test_answers_over_one_retrieval_cost_one_call_more_than_their_number() -> None:
@@ -88,7 +103,10 @@ def test_answers_over_one_retrieval_cost_one_call_more_than_their_number() -> No
 
 @pytest.mark.parametrize("profile", ["trace", "claims", "auto"])
 def test_labels_of_every_profile_rest_on_a_retrieval_label(profile: str) -> None:
-    """They have all fields, are sound, and read back as written."""
+    """They have all fields, are sound, and read back as written; probabilities are its own.
+
+    Expected relevance is therefore equal too, whatever the responses are.
+    """
     given = rows(*ANSWERS, reference="It is red.")
     options: dict[str, Any] = {"judge": "embedded", "store": MemoryStore(), "relevance": "blind"}
     found: Any = labeler.label(given, profile=profile, **options)
@@ -97,16 +115,8 @@ def test_labels_of_every_profile_rest_on_a_retrieval_label(profile: str) -> None
         assert record.fault() is None
         assert "response" not in record.label.relevance_explanation
         assert parse_outcome(record.model_dump_json().encode()) == record
-
-
-def test_probabilities_of_relevance_are_those_of_the_retrieval_label() -> None:
-    """So that expected relevance is equal too, whatever the responses are."""
-    options: dict[str, Any] = {"judge": "embedded", "store": MemoryStore()}
-    found: Any = labeler.label(rows(*ANSWERS), relevance="blind", **options)
     values = [row["relevance:expected"] for row in labeler.metrics(found, ["relevance:expected"])]
-    assert values[0].value is not None
-    assert values.count(values[0]) == 3
-    assert not any(record.fault() for record in found)
+    assert (values[0].value is not None, values.count(values[0])) == (True, 3)
 
 
 def test_order_repeats_and_empty_documents_are_no_other_retrieval() -> None:
@@ -115,34 +125,16 @@ def test_order_repeats_and_empty_documents_are_no_other_retrieval() -> None:
         {"id": str(n), "question": "Red?", "response": "Yes.", "documents": documents}
         for n, documents in enumerate([[LAMP, CHAIR], [CHAIR, LAMP], [CHAIR, "", LAMP, LAMP]])
     ]
-    judge = Asked(peeking_with_keys)
+    # The lamp is document 1 of the retrieval, whose documents are distinct and sorted.
+    judge = Asked(saying(relevance_explanation="1a says so, 2kg does not"))
     found = list(label(given, judge))
     assert judge.kinds() == {"retrieval": 1, "trace": 3}
-    assert [record.label.all_relevant_sentence_keys for record in found] == [
-        ("0a",),
-        ("1a",),
-        ("2a", "3a"),
-    ]
-    named = [record.label.relevance_explanation for record in found]
-    assert named == [
-        "0a says so, 2kg does not",
-        "1a says so, 2kg does not",
-        "2a says so, 2kg does not",
-    ]
+    for record, keys in zip(found, (("0a",), ("1a",), ("2a", "3a")), strict=True):
+        assert record.label.all_relevant_sentence_keys == keys
+        assert record.label.relevance_explanation == f"{keys[0]} says so, 2kg does not"
     assert len({record.retrieval.relevance_explanation for record in found}) == 1
-    judge.tasks.clear()
-    other = [{**given[0], "documents": [LAMP, CHAIR, "Tables too."]}]
-    label(other, judge)
+    label([{**given[0], "documents": [LAMP, CHAIR, "Tables too."]}], judge)
     assert judge.kinds()["retrieval"] == 1
-
-
-def peeking_with_keys(task: Task[Any]) -> JudgeReply[Frozen]:
-    """An explanation that names a key, and what only looks like one."""
-    answer: Any = peeking(task).answer
-    if task.kind.name == "retrieval":
-        key = answer.all_relevant_sentence_keys[0]
-        answer = answer.model_copy(update={"relevance_explanation": f"{key} says so, 2kg does not"})
-    return JudgeReply(answer)
 
 
 def test_both_kinds_are_stored_and_not_bought_again() -> None:
@@ -150,7 +142,7 @@ def test_both_kinds_are_stored_and_not_bought_again() -> None:
     judge, store = Asked(), MemoryStore()
     label(rows(*ANSWERS[:2]), judge, store)
     assert Counter(record.kind for record in store) == {"label": 2, "retrieval": 1}
-    judge.tasks.clear()
+    assert judge.kinds() == {"retrieval": 1, "trace": 2}
     label([{**row, "id": f"other-{row['id']}"} for row in rows(*ANSWERS)], judge, store)
     assert judge.kinds() == {"trace": 1}
 
@@ -180,45 +172,30 @@ def test_a_stored_label_takes_the_relevance_of_the_run() -> None:
     for record in store:
         if record.kind == "label":
             kept.put(record)
-    again = Asked(nothing_relevant)
+    again = Asked(saying(all_relevant_sentence_keys=()))
     found = label(rows(*ANSWERS), again, kept)
     assert again.kinds() == {"retrieval": 1, "trace": 1}
     assert set(relevant(found)) == {()}
     assert not any(record.fault() for record in found)
 
 
-def nothing_relevant(task: Task[Any]) -> JudgeReply[Frozen]:
-    """No sentence is relevant."""
-    answer = peeking(task).answer
-    if task.kind.name == "retrieval":
-        answer = answer.model_copy(update={"all_relevant_sentence_keys": ()})
-    return JudgeReply(answer)
-
-
-def refusing(task: Task[Any]) -> JudgeReply[Frozen]:
-    """Refuses to judge the relevance of documents about chairs."""
-    documents = str(task.example.documents)
-    if task.kind.name == "retrieval" and CHAIR in documents:
-        raise UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
-    return peeking(task)
-
-
 def test_rows_fail_with_their_retrieval_label() -> None:
     """Their responses are not asked about; the refusal is repeated on request only."""
+
+    def refusing(task: Task[Any]) -> JudgeReply[Frozen]:
+        if task.kind.name == "retrieval" and CHAIR in str(task.example.documents):
+            raise refused()
+        return peeking(task)
+
     judge, store = Asked(refusing), MemoryStore()
-    given = rows(*ANSWERS) + [
-        {**row, "id": f"x{row['id']}"} for row in rows("Yes.", documents=[LAMP])
-    ]
+    given = [*rows(*ANSWERS), {**rows("Yes.", documents=[LAMP])[0], "id": "x"}]
     found = list(label(given, judge, store))
     assert judge.kinds() == {"retrieval": 2, "trace": 1}
-    failed = found[:3]
-    assert all(isinstance(one, LabelFailure) and one.reason == "refusal" for one in failed)
-    assert "'r1': its retrieval label: refused" in failed[1].message
-    assert [one.lasting for one in failed] == [True] * 3
-    label(given, judge, store)
-    assert not judge.kinds()
-    label(given, judge, store, retry_failed=True)
-    assert judge.kinds() == {"retrieval": 1}
+    assert [(one.reason, one.lasting) for one in found[:3]] == [("refusal", True)] * 3
+    assert "'r1': its retrieval label: refused" in found[1].message
+    for more, kinds in (({}, {}), ({"retry_failed": True}, {"retrieval": 1})):
+        label(given, judge, store, **more)
+        assert judge.kinds() == kinds
 
 
 def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
@@ -226,7 +203,7 @@ def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
 
     def unsure(task: Task[Any]) -> JudgeReply[Frozen]:
         if task.kind.name == "trace" and task.signature.trial == 2 and "kg" in str(task.messages):
-            raise UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
+            raise refused()
         says_all = task.kind.name == "retrieval" and task.signature.trial > 0
         answer = peeking(task).answer
         keys = tuple(task.example.document_keys())
@@ -244,8 +221,12 @@ def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
 
 
 def test_a_label_and_its_retrieval_label_must_fit() -> None:
-    """Another relevance, another key, and a missing basis are damage."""
-    [record] = label(rows(ANSWERS[0]), Asked())
+    """Another relevance, another key, and a missing basis are damage.
+
+    A retrieval label is about distinct documents in their order; any other under its key is damage.
+    """
+    store = MemoryStore()
+    [record] = label(rows(ANSWERS[0]), Asked(), store)
     edits: tuple[Callable[[Any], object], ...] = (
         lambda value: value["label"].update(all_relevant_sentence_keys=["1a"]),
         lambda value: value["retrieval"].update(key="0" * 64),
@@ -256,25 +237,14 @@ def test_a_label_and_its_retrieval_label_must_fit() -> None:
         edit(value)
         with pytest.raises(UsageError, match="retrieval label"):
             outcome_of(Line("labels.jsonl:1", json.dumps(value).encode()))
-
-
-def test_a_retrieval_record_is_about_distinct_documents_in_their_order() -> None:
-    """Any other record under its key is damage."""
-    store = MemoryStore()
-    label(rows(ANSWERS[0]), Asked(), store)
-    record = next(one for one in store if isinstance(one, RetrievalRecord))
-    documents = record.example.documents
-    turned = record.example.model_copy(update={"documents": (*documents, *documents)})
-    assert record.fault() is None
-    assert record.model_copy(update={"example": turned}).fault()
-
-
-def test_people_correct_the_relevance_of_any_label() -> None:
-    """A corrected label is one with relevance, whatever was asked for."""
-    [record] = label(rows(ANSWERS[0]), Asked())
+    [kept] = [one for one in store if isinstance(one, RetrievalRecord)]
+    documents = kept.example.documents
+    turned = kept.example.model_copy(update={"documents": (*documents, *documents)})
+    assert kept.fault() is None
+    assert kept.model_copy(update={"example": turned}).fault()
+    # A label that people correct is one with relevance, whatever was asked for.
     made = corrected(record, [])
-    assert made.signature.response_schema.name == "label-trace/v1"
-    assert made.fault() is None
+    assert (made.signature.response_schema.name, made.fault()) == ("label-trace/v1", None)
 
 
 @pytest.mark.parametrize(
@@ -284,6 +254,8 @@ def test_people_correct_the_relevance_of_any_label() -> None:
         ({"relevance": "blind", "prompt": "trace/v1"}, UsageError, "trace-support/v1"),
         ({"relevance": "with-response", "prompt": "trace-support/v1"}, UsageError, "relevance"),
         ({"relevance": "with-response", "prompt": "retrieval/v1"}, UsageError, "relevance"),
+        # A judge of whole labels answers with relevance that was judged with the response.
+        ({}, UsageError, "with the response alone"),
     ],
 )
 def test_contradictory_options_are_refused(
@@ -291,39 +263,35 @@ def test_contradictory_options_are_refused(
 ) -> None:
     """Before anything is asked."""
     judge = Asked()
+    if not options:
+        judge.answers = frozenset({"trace"})  # type: ignore[attr-defined]
     with pytest.raises(error, match=words):
         label(rows(ANSWERS[0]), judge, **options)
     assert not judge.tasks
 
 
-def test_a_judge_of_whole_labels_is_refused() -> None:
-    """Its answers have relevance that was judged with the response."""
-    judge = Asked()
-    judge.answers = frozenset({"trace"})  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match="with the response alone"):
-        label(rows(ANSWERS[0]), judge)
-
-
-def test_people_see_what_relevance_rests_on(tmp_path: Path, labeler_command: Command) -> None:
+def test_people_see_what_relevance_rests_on(labeler_command: Command) -> None:
     """In the store the first row's id is also that of the retrieval label; the row comes first."""
-    rows_file, store = tmp_path / "rows.jsonl", tmp_path / "store"
-    rows_file.write_text("".join(f"{json.dumps(row)}\n" for row in rows(*ANSWERS)))
-    options = ["--judge", "embedded", "--relevance", "blind", "--store", store]
-    assert labeler_command("label", rows_file, *options, "-o", tmp_path / "labels.jsonl")[0] == 0
-    _, shown, notices = labeler_command("show", store, "r0")
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows(*ANSWERS)))
+
+    def run(store: str) -> str:
+        asked = ("label", "rows.jsonl", "--judge", "embedded", "--relevance", "blind")
+        code, _, err = labeler_command(*asked, "--store", store, "-o", f"{store}.jsonl")
+        assert code == 0
+        return err
+
+    run("store")
+    _, shown, notices = labeler_command("show", "store", "r0")
     assert "response as a whole" in shown
     assert "different ways" not in notices
     assert "judged without the response: retrieval label" in " ".join(shown.split())
-    verified = labeler_command("store", "verify", store)[2]
+    verified = labeler_command("store", "verify", "store")[2]
     assert "3 of kind 'label', 1 of kind 'retrieval'" in verified
-    first: Any = next(iter(read_labels(tmp_path / "labels.jsonl")))
-    view = record_view(first)
-    assert view["made"]["relevance"].startswith("judged without the response")
-    exported = tmp_path / "export.jsonl"
-    assert labeler_command("store", "export", "--store", store, "-o", exported)[0] == 0
-    assert labeler_command("store", "import", exported, "--store", tmp_path / "other")[0] == 0
-    again = labeler_command("label", rows_file, *options[:-1], tmp_path / "other", "-o", "-")
-    assert "0 labeled by" in again[2]
+    first: Any = next(iter(read_labels("store.jsonl")))
+    assert record_view(first)["made"]["relevance"].startswith("judged without the response")
+    assert labeler_command("store", "export", "--store", "store", "-o", "export.jsonl")[0] == 0
+    assert labeler_command("store", "import", "export.jsonl", "--store", "other")[0] == 0
+    assert "0 labeled by" in run("other")
 
 
 def test_deleting_rows_takes_their_retrieval_label(

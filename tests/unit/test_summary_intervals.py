@@ -39,7 +39,6 @@ from labeler.labels.record import LabelRecord, Outcome
 from support.command import Command
 from support.labeled import failure, record
 
-Shown = Callable[..., tuple[int, str, str]]
 BAD: dict[str, Sequence[str]] = {"a": []}
 GOOD: dict[str, Sequence[str]] = {"a": ["0a"]}
 HALF: dict[str, Sequence[str]] = {"a": ["0a"], "b": []}
@@ -51,17 +50,6 @@ def answers(*supports: dict[str, Sequence[str]]) -> list[Outcome]:
         record(id=str(index), support=support, metadata={"topic": f"t{index // 2}"})
         for index, support in enumerate(supports)
     ]
-
-
-@pytest.fixture
-def shown(labeler_command: Command) -> Shown:
-    """``labeler metrics`` of outcomes."""
-
-    def metrics(outcomes: Sequence[Outcome], *options: object) -> tuple[int, str, str]:
-        write_labels(outcomes, "labels.jsonl")
-        return labeler_command("metrics", "labels.jsonl", *options)
-
-    return metrics
 
 
 def refused(count: int) -> list[Outcome]:
@@ -76,17 +64,6 @@ def summary(
     chosen = select_metrics([metric])
     (row,) = summarize((measure(o, chosen) for o in outcomes), chosen, intervals=intervals)
     return row
-
-
-def test_records_are_grouped_by_a_column() -> None:
-    """Rows that share its value are one observation."""
-    outcomes = answers(*[GOOD, GOOD, BAD, BAD, HALF, HALF] * 10)
-    alone = summary(outcomes, "faithfulness", Intervals()).interval
-    together = summary(outcomes, "faithfulness", Intervals(group="topic")).interval
-    assert alone is not None
-    assert together is not None
-    assert together.method == "gaffke_groups"
-    assert together.high - together.low > 1.2 * (alone.high - alone.low)
 
 
 UNANSWERED = record(id="u", relevant=[])
@@ -114,32 +91,18 @@ def test_bounds_give_rows_without_a_value_the_worst_and_the_best(
     assert (row.mean, row.interval, row.bounds) == (mean, None, bounds)
 
 
-def stars(given: int, *, bounded: bool = True) -> Metric:
-    """A metric that gives every label so many."""
-    return Metric(
-        name="stars",
-        definition="test",
-        version=1,
-        higher_is_better=True,
-        needs=(),
-        source="test",
-        formula="1 to 5",
-        compute=lambda _: Ratio(given, 1),
-        default=True,
-        bounded=bounded,
-    )
-
-
-def starred(metric: Metric) -> SummaryRow:
-    """The summary of three labels and a failure."""
-    outcomes = [*answers(GOOD, BAD, GOOD), *refused(1)]
-    (row,) = summarize((measure(o, [metric]) for o in outcomes), [metric], intervals=Intervals())
+def stars(given: int, *, bounded: bool = True) -> SummaryRow:
+    """The summary of three labels and a failure by a metric that gives every label so many."""
+    facts: dict[str, Any] = {"needs": (), "source": "test", "formula": "1 to 5", "bounded": bounded}
+    metric = Metric(name="stars", definition="t", compute=lambda _: Ratio(given, 1), **facts)
+    rows = [measure(one, [metric]) for one in (*answers(GOOD, BAD, GOOD), *refused(1))]
+    (row,) = summarize(rows, [metric], intervals=Intervals())
     return row
 
 
 def test_ones_of_a_metric_that_goes_beyond_are_no_share() -> None:
     """Three of three ones say nothing of a fourth that may be a five, nor of missing rows."""
-    share, points, fours = starred(stars(1)), starred(stars(1, bounded=False)), starred(stars(4))
+    share, points, fours = stars(1), stars(1, bounded=False), stars(4)
     assert share.interval == mean_interval([1.0] * 3)
     assert share.bounds == (0.75, 1.0)
     assert (points.mean, points.interval, points.bounds) == (1.0, None, None)
@@ -153,10 +116,11 @@ def test_options_out_of_their_range_are_refused_at_once(options: dict[str, Any])
         Intervals(**options)
 
 
-def test_the_table_shows_both_means_interval_bounds_and_counts(shown: Shown) -> None:
-    """And says how the interval was found."""
-    outcomes = [*answers(*[GOOD, BAD, HALF] * 10), *refused(10)]
-    _, out, _ = shown(outcomes, "--metrics", "faithfulness", "--details")
+def test_the_table_shows_both_means_interval_bounds_and_counts(labeler_command: Command) -> None:
+    """And says how the interval was found; there is no such column without intervals."""
+    write_labels([*answers(*[GOOD, BAD, HALF] * 10), *refused(10)], "labels.jsonl")
+    asked = ("metrics", "labels.jsonl", "--metrics", "faithfulness", "--details")
+    _, out, _ = labeler_command(*asked)
     found = mean_interval([1.0, 0.0, 0.5] * 10)
     assert found is not None
     line = next(line for line in out.splitlines() if line.strip().startswith("faithfulness"))
@@ -164,13 +128,8 @@ def test_the_table_shows_both_means_interval_bounds_and_counts(shown: Shown) -> 
     assert line.split()[3:] == cells
     assert "95 % intervals of the mean: gaffke\n" in out
     assert "mean if missing values were the lowest or highest: faithfulness 0.375-0.625" in out
-
-
-def test_a_table_without_intervals_has_no_such_column(shown: Shown) -> None:
-    """A group would do nothing there."""
-    _, out, _ = shown(answers(GOOD, BAD), "--metrics", "adherence", "--no-intervals")
-    assert "95 % range" not in out
-    code, _, err = shown(answers(GOOD, BAD), "--no-intervals", "--group", "topic")
+    assert "interval" not in labeler_command(*asked, "--no-intervals")[1]
+    code, _, err = labeler_command(*asked, "--no-intervals", "--group", "topic")
     assert (code, "--group needs intervals" in err) == (2, True)
 
 
@@ -223,49 +182,38 @@ def test_a_text_and_a_number_are_told_apart() -> None:
     assert row.interval == mean_interval([1.0] * 6, groups=["a", "b", "a", "b", None, None])
 
 
-Work = Callable[[], object]
-
-
-def tables(made: list[LabelRecord]) -> Work:
+def tables(made: list[LabelRecord]) -> None:
     """Print a summary and an agreement by group."""
-
-    def work() -> None:
-        rows = labeler.summary(made, by="g", intervals=Intervals())
-        agreement = compare_labels(made, made, by="g")
-        with redirect_stdout(io.StringIO()):
-            print_summary(rows, View(Intervals(), "g", every=True))
-            print_sections(agreement.in_full())
-
-    return work
+    rows = labeler.summary(made, by="g", intervals=Intervals())
+    with redirect_stdout(io.StringIO()):
+        print_summary(rows, View(Intervals(), "g", every=True))
+        print_sections(compare_labels(made, made, by="g").in_full())
 
 
-def gates(made: list[LabelRecord]) -> Work:
+def gates(made: list[LabelRecord]) -> None:
     """Check a gate in each group."""
-    rows = list(labeler.metrics(made, "adherence"))
-    return lambda: check_rows(rows, [GATE], GateSettings(by="g"))
+    check_rows(list(labeler.metrics(made, "adherence")), [GATE], GateSettings(by="g"))
 
 
-def calls(kind: Callable[[list[LabelRecord]], Work], groups: int) -> int:
+def calls(work: Callable[[list[LabelRecord]], None], groups: int) -> int:
     """Functions that work on so many groups enters."""
-    work = kind(
-        [
-            record(id=f"r{n}", support={"a": ["0a"] * (n % 3 > 0)}, metadata={"g": f"g{n // 2}"})
-            for n in range(2 * groups)
-        ]
-    )
+    made = [
+        record(id=f"r{n}", support={"a": ["0a"] * (n % 3 > 0)}, metadata={"g": f"g{n // 2}"})
+        for n in range(2 * groups)
+    ]
     counter = itertools.count()
     sys.setprofile(lambda *_: next(counter))
     try:
-        work()
+        work(made)
     finally:
         sys.setprofile(None)
     return next(counter)
 
 
-@pytest.mark.parametrize("kind", [tables, gates])
+@pytest.mark.parametrize("work", [tables, gates])
 def test_many_groups_cost_as_much_as_their_records(
-    kind: Callable[[list[LabelRecord]], Work],
+    work: Callable[[list[LabelRecord]], None],
 ) -> None:
     """Four times as many groups are about four times as much work, not sixteen."""
-    calls(kind, 5)
-    assert calls(kind, 24) < 6 * calls(kind, 6)
+    calls(work, 5)
+    assert calls(work, 24) < 6 * calls(work, 6)

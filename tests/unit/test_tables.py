@@ -18,7 +18,6 @@ from labeler.sentences.display import Column, Grid
 from support.command import Command
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-WIDTHS = pytest.mark.parametrize("width", [80, 100])
 
 LONG = "noise_sensitivity_of_irrelevant_documents_in_claims"
 FIGURES = ["0.1234", "0.111-0.222", "0.5678", "1234"]
@@ -37,31 +36,21 @@ def rendered(grid: Grid, width: int) -> str:
     return f"{block.head}\n{block.body}\n"
 
 
-@pytest.fixture
-def labels(labeler_command: Command) -> str:
-    """The examples with claims, by the embedded judge."""
-    command = ("label", EXAMPLES, "--judge", "embedded", "--profile", "claims")
-    assert labeler_command(*command, "-o", "labels.jsonl")[0] == 0
-    return "labels.jsonl"
-
-
 @pytest.mark.parametrize("width", [10, 40, 80, 100])
 def test_figures_stand_whole_at_any_width(width: int) -> None:
-    """Even where the terminal has less room than they need."""
-    shown = rendered(Grid(COLUMNS, [[LONG, *FIGURES]]), width)
+    """Even where the terminal has less room than they need.
+
+    Columns are given up and names folded until it fits; no letter of a name is lost.
+    """
+    grid = Grid(COLUMNS, [[LONG, *FIGURES]])
+    shown = rendered(grid, width)
     assert set(FIGURES) <= set(shown.split())
     assert "…" not in shown
-
-
-@pytest.mark.parametrize("width", [40, 80, 100])
-def test_what_fits_is_no_wider_than_the_terminal(width: int) -> None:
-    """Columns are given up and names folded until it is so; no letter of a name is lost."""
-    grid, _ = Grid(COLUMNS, [[LONG, *FIGURES]]).fit(width)
-    shown = rendered(grid, width)
-    assert max(map(len, shown.splitlines())) <= width
-    _, body = shown.split("─\n")
-    names = [line.split(" ")[0] for line in body.splitlines()]
-    assert "".join(names) == LONG
+    if width > 10:
+        shown = rendered(grid.fit(width)[0], width)
+        assert max(map(len, shown.splitlines())) <= width
+        _, body = shown.split("─\n")
+        assert "".join(line.split(" ")[0] for line in body.splitlines()) == LONG
 
 
 @pytest.mark.parametrize(
@@ -99,13 +88,16 @@ def test_headings_and_cells_are_escaped() -> None:
     assert "\x1b" not in shown
 
 
-@WIDTHS
+@pytest.mark.parametrize("width", [80, 100])
 def test_figures_of_commands_stand_whole(
-    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
+    labeler_command: Command, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """Means, groups, differences and coefficients; what was left out is said."""
     monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
-    Path("other.jsonl").write_bytes(Path(labels).read_bytes())
+    labels = "labels.jsonl"
+    for name in (labels, "other.jsonl"):
+        asked = ("label", EXAMPLES, "--judge", "embedded", "--profile", "claims", "-o", name)
+        assert labeler_command(*asked)[0] == 0
     summary = json.loads(labeler_command("metrics", labels, "--json")[1])
     shown = labeler_command("metrics", labels, "--details")[1]
     for row in (row for row in summary if row["defined"]):
@@ -120,15 +112,13 @@ def test_figures_of_commands_stand_whole(
     assert "answers fully supported (adherence)" in lines
     groups = ("clinic", "harbour", "museum", "software")
     assert [line.split()[0] for line in lines if line.startswith(groups)] == list(groups)
-    compared = ("compare", labels, "other.jsonl")
-    rows = json.loads(labeler_command(*compared, "--json")[1])["comparisons"]
-    differences = labeler_command(*compared, "--details")[1]
+    rows = json.loads(labeler_command("compare", labels, "other.jsonl", "--json")[1])["comparisons"]
+    differences = labeler_command("compare", labels, "other.jsonl", "--details")[1]
     for row in (row for row in rows if row["mean_a"] is not None):
         figures = rf"^{row['metric']} +[↑↓] .*{row['mean_a']:.4f} "
         assert re.search(figures, differences, re.MULTILINE)
-    assert all(
-        f" {head}" in differences for head in ("interval", "B is", "p Holm", "undefined pairs")
-    )
+    for head in ("interval", "B is", "p Holm", "undefined pairs"):
+        assert f" {head}" in differences
     tables = [line for line in differences.splitlines() if line.startswith(("metric ", "─"))]
     assert max(map(len, tables)) <= width
     agreement = labeler_command("agree", labels, "other.jsonl", "--details")[1]
@@ -137,18 +127,12 @@ def test_figures_of_commands_stand_whole(
     assert "…" not in shown + agreement
 
 
-RESPONSES = {30: "A lamp.", 10: "", 20: "A lamp. Cats fly over Paris."}
 ROWS: list[dict[str, Any]] = [
-    {
-        "id": number,
-        "question": "What?",
-        "documents": ["A lamp.", "It is red."],
-        "response": response,
-        "team": team,
-        "failed": number / 4,
-    }
-    for (number, response), team in zip(RESPONSES.items(), ["a", 7, None], strict=True)
+    {"id": 30, "response": "A lamp.", "team": "a", "failed": 7.5},
+    {"id": 10, "response": "", "team": 7, "failed": 2.5},
+    {"id": 20, "response": "A lamp. Cats fly over Paris.", "team": None, "failed": 5.0},
 ]
+ROWS = [{"question": "What?", "documents": ["A lamp.", "It is red."], **row} for row in ROWS]
 
 
 def labeled(rows: Any) -> Labels:
@@ -158,51 +142,49 @@ def labeled(rows: Any) -> Labels:
 
 def test_a_row_for_each_row_in_input_order() -> None:
     """Texts, metadata of one type each, metrics with reasons, and the worst sentence."""
-    frame = labeled(ROWS).to_polars("adherence", documents=True)
-    assert frame.columns == [
-        *("id", "question", "response", "documents", "team", "metadata.failed", "failed"),
-        *("adherence", "adherence.reason", "worst_sentence", "explanation"),
-    ]
-    assert frame["id"].to_list() == [30, 10, 20]
-    assert frame["response"].to_list() == ["A lamp.", None, "A lamp. Cats fly over Paris."]
-    documents = frame["documents"].to_list()
-    assert documents == [["A lamp.", "It is red."], None, ["A lamp.", "It is red."]]
-    assert frame["team"].to_list() == ["a", "7", None]
-    assert frame["metadata.failed"].to_list() == [7.5, 2.5, 5.0]
-    assert frame["adherence"].to_list() == [1.0, None, 0.0]
-    assert frame["adherence.reason"].to_list() == [None, "failed:empty_response", None]
-    assert frame["worst_sentence"].to_list() == [None, None, "Cats fly over Paris."]
-    assert [bool(text) for text in frame["explanation"]] == [False, False, True]
+    found = labeled(ROWS).to_polars("adherence", documents=True).to_dict(as_series=False)
+    assert [bool(text) for text in found.pop("explanation")] == [False, False, True]
+    assert found == {
+        "id": [30, 10, 20],
+        "question": ["What?", None, "What?"],
+        "response": ["A lamp.", None, "A lamp. Cats fly over Paris."],
+        "documents": [["A lamp.", "It is red."], None, ["A lamp.", "It is red."]],
+        "team": ["a", "7", None],
+        "metadata.failed": [7.5, 2.5, 5.0],
+        "failed": [None, "empty_response", None],
+        "adherence": [1.0, None, 0.0],
+        "adherence.reason": [None, "failed:empty_response", None],
+        "worst_sentence": [None, None, "Cats fly over Paris."],
+    }
+    assert Labels([]).to_polars().columns[:3] == [*found][:3]
+
+
+FRAME = pl.DataFrame(ROWS, strict=False)
 
 
 @pytest.mark.parametrize(
-    ("rows", "ids"),
+    "rows",
     [
-        (ROWS, [30, 10, 20]),
-        (pl.DataFrame(ROWS, strict=False), [30, 10, 20]),
-        (pl.DataFrame(ROWS, strict=False).to_arrow(), [30, 10, 20]),
-        (pl.DataFrame(ROWS, strict=False).lazy(), [30, 10, 20]),
-        ([{**row, "id": str(row["id"])} for row in ROWS], ["30", "10", "20"]),
-        ([{**row, "id": f"0{row['id']}"} for row in ROWS], ["030", "010", "020"]),
+        *(ROWS, FRAME, FRAME.to_arrow(), FRAME.lazy()),
+        [{**row, "id": str(row["id"])} for row in ROWS],
+        [{**row, "id": f"0{row['id']}"} for row in ROWS],
     ],
     ids=["mappings", "polars", "arrow", "lazy", "texts", "zeros"],
 )
-def test_ids_have_the_type_that_they_came_in(rows: Any, ids: list[Any]) -> None:
+def test_ids_have_the_type_that_they_came_in(rows: Any) -> None:
     """In parts of labels too."""
     labels = labeled(rows)
+    ids = [row["id"] for row in (rows if isinstance(rows, list) else ROWS)]
     assert labels.to_polars("adherence")["id"].to_list() == ids
     assert labels[1:].to_polars("adherence")["id"].to_list() == ids[1:]
 
 
 def test_ids_of_a_file_are_keys_of_its_labels(tmp_path: Path) -> None:
     """Texts, even if all look like numbers: a number is a position."""
-    (tmp_path / "rows.csv").write_text(
-        'id,question,documents,response\n2,Why?,"[""A lamp.""]",A lamp.\n0,Who?,"[""A.""]",A.\n'
-    )
-    for labels in (
-        labeler.load(labeled(ROWS).save(tmp_path / "labels.jsonl")),
-        labeled(tmp_path / "rows.csv"),
-    ):
+    rows = tmp_path / "rows.csv"
+    rows.write_text('id,question,documents,response\n2,Why?,"[""A.""]",A.\n0,Who?,"[""A.""]",A.\n')
+    saved = labeled(ROWS).save(tmp_path / "labels.jsonl")
+    for labels in (labeler.load(saved), labeled(rows)):
         ids = labels.to_polars("adherence")["id"].to_list()
         assert [labels[id_].id for id_ in ids] == ids
         assert [labels.metrics()[place].id for place in range(len(ids))] == ids
@@ -230,11 +212,6 @@ def test_pandas_joins_by_index_and_by_id() -> None:
     assert rows["adherence"].fillna(-1).tolist() == [1.0, -1, 0.0]
     merged = rows.merge(frame[["id", "relevance"]], on="id")
     assert merged["id"].tolist() == [30, 10, 20]
-
-
-def test_no_labels_are_an_empty_frame() -> None:
-    """With the columns that every frame has."""
-    assert Labels([]).to_polars().columns[:3] == ["id", "question", "response"]
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas"])

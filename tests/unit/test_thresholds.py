@@ -85,13 +85,6 @@ def test_a_view_is_another_configuration(labels: labeler.Labels, tmp_path: Path)
     assert view[-1] == labels[-1]
 
 
-def test_a_response_without_content_earns_no_support() -> None:
-    """At no threshold."""
-    row = {"id": "1", "question": "Why?", "documents": ["It is."], "response": ":"}
-    [view] = records(labeled([row]).at(support=0))
-    assert not view.label.overall_supported
-
-
 def test_relevance_that_was_judged_alone_moves_with_its_label() -> None:
     """The retrieval label that a view names is one at the same threshold."""
     [before, *_] = records(labeled(relevance="blind"))
