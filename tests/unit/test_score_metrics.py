@@ -121,7 +121,7 @@ def test_repeats_are_compared() -> None:
     """Mean of means, the lowest and the highest, spread within records, identical ones."""
     found = panel(*given(4, 5), *given(2, 5, trial=1))
     assert (found.among, len(found.raters), found.records) == ("repeats", 2, 2)
-    assert (found.mean, found.lowest, found.highest) == (4.0, 3.5, 4.5)
+    assert found.means == [4.5, 3.5]
     assert found.spread == pytest.approx(2**0.5 / 2)
     assert found.identical == 0.5
     assert compare_raters(given(4)) == []
@@ -131,12 +131,12 @@ def test_repeats_count_records_that_have_all_of_them() -> None:
     """A failure in one repeat leaves the record out; none left is no number."""
     lost = failed("r1", trial=1)
     found = panel(*given(4, 5), *given(2, trial=1), lost)
-    assert (found.records, found.mean) == (1, 3.0)
+    assert (found.records, found.means) == (1, [4.0, 2.0])
     # A score of another file counts, as in summaries.
     found = panel(*given(4, 5), *given(4, 3, trial=1), lost)
     assert (found.records, found.identical) == (2, 0.5)
     empty = panel(*given(4), failed("r0", trial=1))
-    assert (empty.records, empty.mean, empty.lowest, empty.identical) == (0, None, None, None)
+    assert (empty.records, empty.means, empty.identical) == (0, [], None)
     assert [found.undefined for found in empty.coefficients.values()] == ["too_few_units"] * 3
 
 
@@ -353,7 +353,8 @@ def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None
     assert (code, err) == (0, "")
     assert out.count("\ntone:pass ") == 2
     assert "relevance" not in out
-    assert "3.500 " in out  # the mean of both repeats
+    # The mean of both repeats, and the least and the greatest.
+    assert "3.500 3.333 3.667" in " ".join(out.split())
     assert "0.667 " in out  # identical in two records of three
     found = json.loads(labeler_command("metrics", scores, "--json", "--no-intervals")[1])
     assert [(row["metric"], row["defined"]) for row in found] == [("tone", 3), ("tone:pass", 3)] * 2

@@ -88,21 +88,6 @@ class Panel:
         """Mean of each rater; empty without records."""
         return [rater.mean for rater in self.raters if rater.mean is not None]
 
-    @property
-    def mean(self) -> float | None:
-        """Mean of the raters' means; ``None`` without records."""
-        return math.fsum(self.means) / len(self.means) if self.means else None
-
-    @property
-    def lowest(self) -> float | None:
-        """The lowest mean of a rater; ``None`` without records."""
-        return min(self.means, default=None)
-
-    @property
-    def highest(self) -> float | None:
-        """The highest mean of a rater; ``None`` without records."""
-        return max(self.means, default=None)
-
 
 def panels_of(scores: Iterable[Configuration], *, intervals: bool = True) -> list[Panel]:
     """Return a panel for the repeats of each judge, and one for the judges per criterion.
@@ -250,9 +235,14 @@ def print_panels(
 
 
 def _cells(panel: Panel) -> list[str]:
+    means = panel.means
+    mean = statistics.fmean(means) if means else None
+    ends = min(means, default=None), max(means, default=None)
     agreement = [panel.coefficients.get(name) for name in _NAMES]
-    numbers = (panel.mean, panel.lowest, panel.highest, panel.spread, panel.identical)
-    values = (*numbers, *(found.value if found else None for found in agreement))
+    values = (
+        *(mean, *ends, panel.spread, panel.identical),
+        *(found.value if found else None for found in agreement),
+    )
     raters = f"{len(panel.raters)} {panel.among}"
     return [panel.criterion, raters, str(panel.records), *(number(one, ".3f") for one in values)]
 
