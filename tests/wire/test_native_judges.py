@@ -31,7 +31,7 @@ from wire.models import MODEL
 from wire.native import FORMS, KEY, NativeProvider
 from wire.provider import Call, Provider, faulty
 from wire.runs import brief, reasons, row_file, rows
-from wire.test_money import BOUNDED, BUDGET, books, charged_then, every_third
+from wire.test_money import BOUNDED, BUDGET, books, charged_then
 
 every_provider = pytest.mark.parametrize("name", FORMS)
 PAGE = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def test_faults_end_as_they_do_behind_openai(name: str) -> None:
 @every_provider
 def test_a_budget_is_kept_by_the_providers_books(name: str) -> None:
     """What no longer fits is not asked, although each third answer is charged and lost."""
-    script = every_third(charged_then("reset"))
+    script = charged_then("reset")
     with NativeProvider(FORMS[name], script, count_tokens=True) as server:
         outcomes = label(server, name, 100, judge=BOUNDED, budget=BUDGET)
     assert 0 < books(server) <= BUDGET

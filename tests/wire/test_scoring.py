@@ -52,7 +52,7 @@ def only(outcomes: list[ScoreOutcome]) -> ScoreRecord:
 
 def cost(provider: Provider) -> Decimal:
     """Dollars that were spent by the provider's books."""
-    prompt, answer = provider.tokens
+    prompt, answer, _ = provider.tokens
     return (prompt * Decimal(100) + answer * Decimal(400)) / 10**6
 
 
