@@ -48,7 +48,7 @@ def test_help_loads_nothing_heavy() -> None:
     )
     shown = subprocess.check_output([sys.executable, "-c", program], text=True)
     assert shown.splitlines()[-1] == "LOADED [] 0"
-    assert "metrics" in shown
+    assert "Compute metrics from stored labels." in shown
 
 
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:
