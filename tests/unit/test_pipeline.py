@@ -100,16 +100,6 @@ def test_what_cannot_be_judged_costs_nothing(changes: dict[str, Any], reason: st
     assert judge.asked == ["r1"]
 
 
-@pytest.mark.parametrize("documents", [[], ["", " "]])
-def test_an_answer_without_documents_is_judged(documents: list[str]) -> None:
-    """An answer invented after an empty retrieval is a hallucination; nothing is relevant."""
-    (made,) = labeler.label([row(0, documents=documents)], judge="embedded", store=MemoryStore())
-    (found,) = labeler.metrics([made])
-    assert found["hallucination_rate"].value == 1
-    assert found["adherence"].value == 0
-    assert found["relevance"].undefined == "no_document_sentences"
-
-
 def refusing(request: Task) -> JudgeReply:
     """Fails on one record, each time in a way of its own."""
     if request.example.id == "r1":

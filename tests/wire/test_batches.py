@@ -605,8 +605,8 @@ def test_what_follows_a_batch_that_is_stuck_keeps_nobody_waiting(tmp_path: Path)
     with Provider() as provider:
         submit(provider, tmp_path, rows(1))
         (batch,) = folders(tmp_path)
-        like = Batch(path=batch.path, created=batch.created, spec=batch.spec, lines=0)
-        folder.place(folder.write_batches(like, ((one, b"{}") for one in batch.requests())))
+        again = ((one, b"{}") for one in batch.requests())
+        folder.place(folder.write_batches(batch.path, batch.spec, again))
         del provider.batches.all["batch_0001"]
         done = collect(provider, tmp_path)
         assert (done.stuck, done.still_open, len(provider.batches.all)) == (1, 2, 0)
@@ -953,19 +953,18 @@ def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path, l
         assert provider.batches.all["batch_0001"].status == "cancelling"
 
 
-def test_batches_of_another_address_do_not_keep_others_from_being_collected(tmp_path: Path) -> None:
-    """They are told of with the command that collects them, until nothing of them is open."""
+def test_open_batches_are_at_one_address(tmp_path: Path) -> None:
+    """Another is refused, with the command that collects them, until none of them is open."""
     with Provider() as provider, Provider() as other:
         submit(provider, tmp_path, rows(1))
+        go_on = f"`labeler batch collect --wait --store {tmp_path} --base-url {provider.url}`"
+        for use in (partial(submit, given=rows(1, 1)), collect):
+            with pytest.raises(UsageError, match=re.escape(go_on)):
+                use(other, tmp_path)
+        assert not other.requests
+        collect(provider, tmp_path)
         submit(other, tmp_path, rows(1, 1))
-        said: list[str] = []
-        assert collect(other, tmp_path, notice=said.append).results.labeled == 1
-        assert len(said) == 1
-        assert f"batches at {provider.url} are left alone" in said[0]
-        assert f"`labeler batch collect --store {tmp_path} --base-url {provider.url}`" in said[0]
-        collect(provider, tmp_path, notice=said.append)
-        collect(other, tmp_path, notice=said.append)
-        assert len(said) == 1
+        assert collect(other, tmp_path).results.labeled == 1
 
 
 def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:

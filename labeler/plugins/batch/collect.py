@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -55,7 +54,6 @@ from labeler.plugins.batch.folder import (
     RemoteBatch,
     Results,
     batches,
-    command,
     locked,
     place,
     write_batches,
@@ -107,7 +105,7 @@ def collect_batches(
     """Store the answers of a store's batches, and send requests again where due.
 
     Args:
-        client: of the Batch API; batches at other addresses are skipped.
+        client: of the Batch API, at the batches' address.
         store: folder of the batches and labels.
         name: of a batch or a submission; by default all.
         wait: wait until every batch has ended; by default look once.
@@ -120,22 +118,16 @@ def collect_batches(
     Raises:
         FatalJudgeError: the provider denies access; the answers of other batches are stored.
         StoreError: the store or a batch cannot be read or written; as before.
-        UsageError: there is no such store or batch, or all open ones are at another address.
+        UsageError: there is no such store or batch, or open ones are at another address.
 
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
     if not callable(price):
         raise UsageError(f"price must be a function of a model's name, got {price!r:.40}")
-    elsewhere = require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
-        for address, server in elsewhere.items():
-            go_on = command("collect", store=opened.directory, server=server)
-            collector.report(
-                f"batches at {address} are left alone, for this key is for {client.base_url}: "
-                f"`{go_on}` collects them, or base_url in Python"
-            )
         return run(lambda: collector.collect(wait=wait), client)
 
 
@@ -172,7 +164,7 @@ class _Collector:
             self.notice(message)
 
     def _here(self) -> list[Batch]:
-        return batches(self.store.directory, self.name, self.client.base_url)
+        return batches(self.store.directory, self.name)
 
     async def _look(self) -> bool:
         """Look at every open batch once, and send what is unsent; return whether to look again."""
@@ -284,8 +276,7 @@ class _Answers:
         places = self._places(files, batch.label_keys())
         is_complete = len(places) == batch.lines  # whatever the provider counts
         requests = self._settled(places)
-        like = Batch(path=batch.path, created=time.time(), spec=batch.spec, lines=0)
-        new = write_batches(like, requests)
+        new = write_batches(batch.path, batch.spec, requests)
         self._await_saved()
         self._store_lasting()
         if not is_complete:
