@@ -270,7 +270,7 @@ def _rewritten(provider: Provider, change: Change) -> None:
     for file in list(provider.files.all.values()):
         if file.purpose == "batch_output":
             lines = change(file.content.splitlines(keepends=True))
-            object.__setattr__(file, "content", b"".join(lines))
+            file.content = b"".join(lines)
 
 
 def _also(*more: bytes) -> Change:
@@ -503,7 +503,7 @@ def _cut_answers(provider: Provider, keep: int) -> bytes:
     """Cut the file of good answers after some lines; return all of it."""
     output = next(f for f in provider.files.all.values() if b'"status_code": 200' in f.content)
     whole = output.content
-    object.__setattr__(output, "content", b"".join(whole.splitlines(keepends=True)[:keep]))
+    output.content = b"".join(whole.splitlines(keepends=True)[:keep])
     return whole
 
 
@@ -526,9 +526,9 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
         assert f"hold 3 answers, and the provider counts {good}" in said[0]
         batch = provider.batches.all["batch_0001"]
         if is_renamed:
-            batch.output_file_id = provider.files.add("x.jsonl", "batch_output", whole).id
+            batch.output_file_id = provider.files.add("batch_output", whole).id
         else:
-            object.__setattr__(provider.files.all[str(batch.output_file_id)], "content", whole)
+            provider.files.all[str(batch.output_file_id)].content = whole
         assert collect(provider, tmp_path).results.labeled == good
         assert sorted(provider.paid.values()) == [1] * good
     every = RowSelection(frozenset(row["id"] for row in rows(10)))
