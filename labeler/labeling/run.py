@@ -7,6 +7,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -15,7 +16,7 @@ from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.limits import Budget, Limits
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
-from labeler.labeling.cache import LabelCache, PendingLabels, ServedLabels, Settled
+from labeler.labeling.cache import LabelCache, ServedLabels, Settled, pending_labels
 from labeler.labeling.engine import Engine, Job, Work
 from labeler.labeling.failures import repeated
 from labeler.labeling.options import RunOptions
@@ -66,11 +67,9 @@ class Run:
 
     Args:
         store: where records are looked up and saved.
-        concurrency: requests in flight at most.
-        limits: further limits on requests.
-        retry_failed: whether to repeat tasks with a lasting failure in the store.
-        same_host: whether to refuse stored labels that another host gave.
-        pending: find labels that are bought already and still to come.
+        options: of the run.
+        limits: further limits on requests, if not those of the options.
+        pending: the folder whose pending labels are not asked, if not that of the store.
         events: the run's events.
 
     Attributes:
@@ -80,20 +79,19 @@ class Run:
     def __init__(
         self,
         store: LabelStore,
+        options: RunOptions,
         *,
-        concurrency: int = RunOptions.concurrency,
         limits: Limits | None = None,
-        retry_failed: bool = False,
-        same_host: bool = False,
-        pending: Sequence[PendingLabels] = (),
+        pending: Path | None = None,
         events: RunEvents | None = None,
     ) -> None:
-        self.events, self.limits = events or RunEvents(), limits
+        self.events, self.limits = events or RunEvents(), limits or options.limits()
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
-        served = ServedLabels(self.notice, same_host=same_host)
-        self.cache = LabelCache(store, retry_failed, pending, self.events, served)
-        self._first = Pace(concurrency, limits, notice=self.notice)
+        served = ServedLabels(self.notice, same_host=options.same_host)
+        found = pending_labels(pending or store.directory)
+        self.cache = LabelCache(store, options.retry_failed, found, self.events, served)
+        self._first = Pace(options.concurrency, self.limits, notice=self.notice)
         self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
         self._engine = Engine(
@@ -283,13 +281,13 @@ class Run:
                 await closable.aclose()
 
 
-def require_bounds(judges: Iterable[Judge], limits: Limits | None) -> None:
+def require_bounds(judges: Iterable[Judge], limits: Limits) -> None:
     """Check, before any spend, that every judge can keep to the budget.
 
     Raises:
         UsageError: the cost of a judge's requests has no upper bound.
     """
-    if limits is not None and limits.budget is not None:
+    if limits.budget is not None:
         for judge in judges:
             getattr(judge, "require_bounds", bool)()  # a user's own judge may have none
 

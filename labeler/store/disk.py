@@ -228,13 +228,11 @@ class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             raise StoreError(f"a label store's values are bytes, got {type(value).__name__}")
         return 0, 1, None, value
 
-    def get(self, *_key: object, **_keywords: object) -> NoReturn:
-        """Reject: diskcache would unpickle keys."""
-        raise StoreError("a label store's keys are not read through diskcache")
+    def get(self, *_stored: object, **_keywords: object) -> NoReturn:
+        """Reject: diskcache would unpickle keys and values, and read files that rows name."""
+        raise StoreError("a label store is not read through diskcache")
 
-    def fetch(self, *_value: object, **_keywords: object) -> NoReturn:
-        """Reject: diskcache would unpickle values, and read files that rows name."""
-        raise StoreError("a label store's values are not read through diskcache")
+    fetch = get
 
     def remove(self, file_path: object) -> None:
         """Keep the file that a replaced row names: no label store wrote that name."""
@@ -346,7 +344,7 @@ class Writer:
                 # If COMMIT fails, diskcache does not roll back: it opens another connection.
                 self._disconnect()
                 fault = _first_sqlite_error(error) or error
-                text = described(fault)
+            text = described(fault)
             if not error_code(fault).startswith(_TRANSIENT):
                 return self._fail(rows, f"{text}; these records were not saved")
             if is_last:
@@ -363,9 +361,7 @@ class Writer:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed, pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        if waits:
-            self._notify("can be written again")
-        return None
+        return self._notify("can be written again") if waits else None
 
     def _write(self, rows: list[_Queued]) -> None:
         """Write rows in one transaction, then resolve their futures."""
