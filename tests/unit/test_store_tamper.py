@@ -10,19 +10,17 @@ import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import diskcache
 import pytest
 
 from labeler.errors import StoreError
-from labeler.labels.record import LabelFailure
 from labeler.store import LARGEST, MAGIC, encode
 from labeler.store.disk import BytesDisk, DiskStore
 from labeler.store.maintenance import merge_stores, verify_store
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
-from support.stored import failures_in, faults_in
+from support.stored import failures_in, faults_in, store_of
 
 RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)
 VICTIM, OTHER = RECORDS[1], RECORDS[2]
@@ -40,13 +38,9 @@ class Exploit:
 BOMB = pickle.dumps(Exploit())
 
 
-def make_store(directory: Path, *failures: LabelFailure) -> Path:
+def make_store(directory: Path) -> Path:
     """A sound store of five records, closed."""
-    outcomes: list[Any] = [*RECORDS, *failures]
-    with DiskStore(directory) as store:
-        for saved in [store.put(outcome) for outcome in outcomes]:
-            saved.result(10)
-    return directory
+    return store_of(directory, *RECORDS)
 
 
 def change(directory: Path, statement: str, *values: object) -> None:
@@ -111,7 +105,7 @@ FAILURES = sorted(map(sample_failure, (1, 2)), key=lambda failure: str(failure.k
 
 def make_failed_store(directory: Path) -> Path:
     """A sound store of five records and two failures, closed."""
-    return make_store(directory, *FAILURES)
+    return store_of(directory, *RECORDS, *FAILURES)
 
 
 def test_a_label_under_a_failures_name_is_no_label(tmp_path: Path) -> None:
@@ -400,9 +394,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -
 def test_a_damaged_page_costs_its_record_alone(tmp_path: Path) -> None:
     """Where SQLite itself finds one row's pages broken, get and merge lose that row only."""
     long = sample_record(7, explanation=hashlib.shake_256(b"long").hexdigest(20_000))
-    directory = make_store(tmp_path / "s")
-    with DiskStore(directory) as store:
-        store.put(long).result(10)
+    directory = store_of(tmp_path / "s", *RECORDS, long)
     file = directory / "cache.db"
     content = bytearray(file.read_bytes())
     # An overflow page begins with the number of the next one: send it beyond the end.

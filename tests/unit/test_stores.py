@@ -18,6 +18,7 @@ from labeler.store import LabelStore, MemoryStore
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
+from support.stored import store_of
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -273,8 +274,7 @@ def test_a_store_on_read_only_media_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no log can be made beside the file, it is read as unchanging."""
-    with DiskStore(tmp_path / "s") as store:
-        store.put(sample_record()).result(10)
+    store_of(tmp_path / "s", sample_record())
     monkeypatch.setattr("os.access", lambda *_: False)
     with DiskStore(tmp_path / "s", create=False) as store:
         assert len(list(store)) == 1

@@ -14,6 +14,7 @@ from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores, verify_store
 from support.command import Command
 from support.records import sample_record
+from support.stored import store_of
 from wire.provider import Provider
 from wire.runs import KEY, labeling, row_file, rows
 
@@ -25,10 +26,7 @@ PAGE = 4096
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of many labels."""
     folder = tmp_path_factory.mktemp("sound") / "store"
-    with DiskStore(folder) as store:
-        for saved in [store.put(sample_record(n)) for n in range(COUNT)]:
-            saved.result(10)
-    return folder
+    return store_of(folder, *map(sample_record, range(COUNT)))
 
 
 def pages(file: Path, kind: int) -> list[int]:
