@@ -127,31 +127,31 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
 
 
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
-    """Stored labels, pending rows, rows alike and bad rows; lasting failures only on request."""
+    """Stored labels, pending rows, rows alike and bad rows, and those that another run asks about.
+
+    Lasting failures are handed in only on request.
+    """
     with Provider(["ok", "refusal"]) as provider:
         labeler.label(rows(2), judge=judge_of(provider), store=tmp_path, concurrency=1)
         assert submit(provider, tmp_path, rows(1, 2)).lines == 1
         twin = {**rows(1, 3)[0], "id": "twin"}
-        bad = {**rows(1, 4)[0], "response": ""}
+        bad = {**rows(1, 9)[0], "response": ""}
         conflict = {**rows(1)[0], "question": "Other?"}
-        done = submit(provider, tmp_path, [*rows(4), twin, bad, conflict])
-        assert done.lines == 1
-        assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "alike": 1}
+        how = label_tasks(judge_of(provider), LabelOptions())
+        asked = how.task(next(iter(open_rows(rows(1, 5)))).content)  # type: ignore[arg-type]  # an example
+        with DiskStore(tmp_path) as other:
+            lease = other.lease(asked.key)
+            assert lease
+            done = submit(provider, tmp_path, [*rows(6), twin, bad, conflict])
+            lease.release()
+        assert done.lines == 2
+        assert done.left_out == {
+            "stored": 1, "failed before": 1, "in a batch": 1, "alike": 1,
+            "being labeled by another run": 1,
+        }  # fmt: skip
         assert [failure.reason for failure in done.bad] == ["empty_response", "id_conflict"]
         assert submit(provider, tmp_path, rows(2), retry_failed=True).lines == 1
-        assert collect(provider, tmp_path).results.labeled == 3
-
-
-def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
-    """A leased key is not handed in."""
-    with Provider() as provider, DiskStore(tmp_path) as other:
-        how = label_tasks(judge_of(provider), LabelOptions())
-        asked = how.task(next(iter(open_rows(rows(1)))).content)  # type: ignore[arg-type]  # an example
-        lease = other.lease(asked.key)
-        assert lease is not None
-        done = submit(provider, tmp_path, rows(2))
-        lease.release()
-    assert (done.lines, done.left_out) == (1, {"being labeled by another run": 1})
+        assert collect(provider, tmp_path).results.labeled == 4
 
 
 @pytest.mark.parametrize(("name", "limit", "parts"), [("LINES", 4, 3), ("BYTES", 15_000, 5)])
@@ -910,24 +910,15 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
-    """Answers that were paid for are stored."""
-    with Provider(batches=never(0.5)) as provider:
-        name = str(submit(provider, tmp_path, rows(4)).batch)
-        labeler.batch_status(tmp_path, service(provider))
-        labeler.batch_status(tmp_path, service(provider))
+    """Answers that were paid for are stored; one that would be asked again is let go too."""
+    with Provider(["ok", "unknown-key", "500", "ok"], batches=never(0.8)) as provider:
+        name = _ended(provider, tmp_path, 5)
         assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
-        done = collect(provider, tmp_path)
-        assert (done.results.labeled, done.results.released) == (2, {"cancelled": 2})
-        assert submit(provider, tmp_path, rows(4)).lines == 2
-
-
-def test_a_cancelled_batch_is_not_asked_again(tmp_path: Path) -> None:
-    """An answer that would be sent back to be mended is let go too."""
-    with Provider(["unknown-key", "500"], batches=never(1.0)) as provider:
-        name = _ended(provider, tmp_path, 2)
-        labeler.cancel_batch(service(provider), tmp_path, name)
-        assert collect(provider, tmp_path).results.released == {"contract": 1, "transport": 1}
+        results = collect(provider, tmp_path).results
+        assert results.labeled == 2
+        assert results.released == {"cancelled": 1, "contract": 1, "transport": 1}
         assert len(provider.batches.all) == 1
+        assert submit(provider, tmp_path, rows(5)).lines == 3
 
 
 def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
