@@ -64,24 +64,6 @@ class ContextLimit(NamedTuple):
     tokens: int
     source: str
 
-    def require(self, task: Task[Any]) -> None:
-        """Reject a task whose prompt is longer.
-
-        Raises:
-            BadRow: the message names both figures.
-        """
-        texts = [message["content"] for message in task.messages]
-        if _COUNTER.request_at_most(texts, task.sent_schema) <= self.tokens:
-            return  # without counting
-        tokens = prompt_tokens(task)
-        if tokens > self.tokens:
-            raise BadRow(
-                f"{task.example.id!r}: its prompt has about {tokens:,} tokens, and {self.source} "
-                f"allows {self.tokens:,}; the judge was not asked: give it fewer documents, or "
-                "choose a model with more context",
-                reason=TOO_LONG,
-            )
-
 
 def prompt_tokens(task: Task[Any]) -> int:
     """Return the approximate tokens of a task's prompt."""
@@ -197,14 +179,22 @@ class PromptTasks:
         """Reject a task that is too long to ask, unless its key has a record or is in a batch.
 
         Raises:
-            BadRow: its prompt is longer than the limit.
+            BadRow: its prompt is longer than the limit; the message names both figures.
         """
-        if self.limit is not None:
-            try:
-                self.limit.require(task)
-            except BadRow:
-                if not is_known(task.key):
-                    raise
+        if self.limit is None:
+            return
+        most, source = self.limit
+        texts = [message["content"] for message in task.messages]
+        if _COUNTER.request_at_most(texts, task.sent_schema) <= most:
+            return  # without counting
+        tokens = prompt_tokens(task)
+        if tokens > most and not is_known(task.key):
+            raise BadRow(
+                f"{task.example.id!r}: its prompt has about {tokens:,} tokens, and {source} "
+                f"allows {most:,}; the judge was not asked: give it fewer documents, or choose a "
+                "model with more context",
+                reason=TOO_LONG,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
