@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Iterable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.judges.judge import Judge, ModeRejected
@@ -44,18 +44,8 @@ class Closable(Protocol):
         ...
 
 
-class _Answer(NamedTuple):
-    """The outcome of a task, before it is known if a failure lasts.
-
-    Attributes:
-        outcome: the outcome, perhaps of another row with the same sentences.
-        origin: its source.
-        asked: what the jobs of such rows wait for; ``None`` if one of them has asked.
-    """
-
-    outcome: AnyOutcome
-    origin: Origin
-    asked: asyncio.Future[Settled] | None
+_Asked = asyncio.Future[Settled]
+"""The answer that rows with the same sentences wait for."""
 
 
 class Run:
@@ -97,7 +87,7 @@ class Run:
         self._engine = Engine(
             self._first, grace=GRACE_SECONDS, last=self._close_all, after=self.closing.close
         )
-        self._asked: dict[str, asyncio.Future[Settled]] = {}
+        self._asked: dict[str, _Asked] = {}
         """Tasks that a job asks now, by key."""
         self._judged = deque[AnyOutcome]()
         """New judgments, to be reported on the caller's thread."""
@@ -176,16 +166,20 @@ class Run:
         else:
             answers = await self._engine.all_of([partial(self._answer, *one) for one in tasks])
         pairs = zip(tasks, answers, strict=True)
-        return [await self._settled(task, answer) for (_, task), answer in pairs]
+        return [await self._settled(task, *answer) for (_, task), answer in pairs]
 
-    async def _answer(self, judge: Judge, task: Task[Any]) -> _Answer:
+    async def _answer(self, judge: Judge, task: Task[Any]) -> tuple[Settled, _Asked | None]:
         """Ask the judge, unless a row with the same sentences does so now.
 
         If the server rejects the output mode, the judge is asked again under another key.
+
+        Returns:
+            The outcome, before it is known if a failure lasts; what such rows wait for, or ``None``
+            if one of them has asked.
         """
         earlier = self._asked.get(task.key)
         if earlier is not None:
-            return _Answer(*await asyncio.shield(earlier), None)
+            return await asyncio.shield(earlier), None
         CURRENT.set(self.traffic_for(judge))
         asked = self._asked[task.key] = asyncio.get_running_loop().create_future()
         try:
@@ -200,11 +194,11 @@ class Run:
             asked.cancel()
             raise
         asked.set_result(found)
-        return _Answer(*found, asked)
+        return found, asked
 
-    async def _settled(self, task: Task[Any], answer: _Answer) -> Settled:
+    async def _settled(self, task: Task[Any], answer: Settled, asked: _Asked | None) -> Settled:
         """Wait until it is known if a failure lasts, and give the outcome the row's id."""
-        outcome, origin, asked = answer
+        outcome, origin = answer
         if isinstance(outcome, LabelFailure) and origin == "judge" and outcome.lasting:
             key = outcome.key or task.key
             await self._engine.until(partial(self.cache.is_decided, key))

@@ -50,12 +50,10 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
     "changed",
     [
         {"rows": [row(0, response="Item 0 is a lamp! It is blue.")]},
-        {"rows": [row(0, question="What is item 0")]},
         {"judge": CountingJudge(model="fake-2")},
-        {"splitter": "ragbench"},
         {"trial": 1},
     ],
-    ids=["response", "question", "model", "splitter", "trial"],
+    ids=["response", "model", "trial"],
 )
 def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
     changed: dict[str, Any],
