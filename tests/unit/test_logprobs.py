@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -23,9 +22,6 @@ from labeler.plugins.scores.records import (
     steps_key,
 )
 from labeler.store import MemoryStore
-from labeler.store.disk import DiskStore
-from labeler.store.maintenance import merge_stores
-from support.records import sample_record
 from support.scored import criterion, record
 
 FIVE, TEN = range(1, 6), range(1, 11)
@@ -170,24 +166,6 @@ def test_a_score_off_its_scale_is_not_stored() -> None:
     off = SCORE.model_copy(update={"answer": ScoreAnswer(reasoning="so", score=9)})
     for broken in (off, SCORE.model_copy(update={"key": "0" * 64})):
         assert isinstance(MemoryStore().put(broken).exception(), UnstorableRecord)
-
-
-def test_a_store_keeps_every_kind_and_merges_it(tmp_path: Path) -> None:
-    """In the order of keys; the first record of a key stays."""
-    every: list[AnyRecord] = [SCORE, steps_record(), sample_record()]
-    stored = sorted(every, key=lambda one: one.key)
-    with DiskStore(tmp_path / "s") as store:
-        for one in stored:
-            assert store.put(one).result()
-        other = SCORE.model_copy(update={"answer": ScoreAnswer(reasoning="no", score=1)})
-        assert not store.put(other).result()
-    with DiskStore(tmp_path / "s", create=False) as store:
-        assert list(store) == stored
-        assert store.get(SCORE.key) == SCORE
-        assert len(store) == 3
-    assert merge_stores([tmp_path / "s"], tmp_path / "new").new == 3
-    with DiskStore(tmp_path / "new") as rescued:
-        assert list(rescued) == stored
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file,
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
 SLOWER = "the server limits the rate: continuing with 8 requests"
-BUSY = nested(503, "The request queue is full.").behave()
+BUSY = nested(503, "The request queue is full.")
 WAITS = "another run is labeling some of these rows: waiting for its labels"
 
 

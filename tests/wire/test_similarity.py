@@ -146,25 +146,15 @@ BROKEN: dict[str, Json] = {
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_answer_is_sent_back_once(tmp_path: Path, broken: Json) -> None:
-    """Then it is a failure that lasts; mended, it counts."""
-    with Provider([says(json.dumps(broken)), says(json.dumps(answer()))]) as provider:
+    """Then it is a failure of its row that lasts; mended, it counts."""
+    again, mended = says(json.dumps(broken)), says(json.dumps(answer()))
+    with Provider([again, mended]) as provider:
         (record,) = records(compare(provider, tmp_path / "mended", rows(1)))
-        assert record.answer.noncommittal
-        assert record.reply.reasks == 1
-    again = says(json.dumps(broken))
+    assert (record.answer.noncommittal, record.reply.reasks) == (True, 1)
     with Provider(lambda call: again if "Item 0 " in call.raw.decode() else None) as provider:
-        assert reasons(compare(provider, tmp_path, rows(2)))[0] == "malformed"
+        assert reasons(compare(provider, tmp_path, rows(2))) == ["malformed", "questions"]
         assert reasons(compare(provider, tmp_path, rows(1))) == ["malformed"]
         assert provider.routes[ASKED] == 3
-        compare(provider, tmp_path, rows(1), retry_failed=True)
-        assert provider.routes[ASKED] == 5
-
-
-def test_a_refusal_is_a_failed_row(tmp_path: Path) -> None:
-    """The others are compared."""
-    with Provider(["refusal"]) as provider:
-        found = compare(provider, tmp_path, rows(3), concurrency=1)
-    assert sorted(reasons(found)) == ["questions", "questions", "refusal"]
 
 
 @pytest.mark.parametrize(
