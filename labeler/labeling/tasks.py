@@ -89,22 +89,14 @@ def context_limit(
         if given < 1:
             raise UsageError(f"max_input_tokens must be 1 or more, got {given}")
         return ContextLimit(given, "--max-input-tokens")
-    context = _context_of(judge, price or getattr(judge, "price", None))
-    if context is None:
+    known, address = price or getattr(judge, "price", None), getattr(judge.spec, "base_url", None)
+    has_looked = known is None and hasattr(judge, "price")
+    if not (known and known.context_window) and address is not None and not has_looked:
+        known = price_of(judge.spec.model, address)
+    if known is None or known.context_window is None:
         return None
-    left = context - (getattr(judge.spec, "max_output_tokens", None) or 0)
-    return ContextLimit(left if left > 0 else context, f"model {judge.spec.model!r}")
-
-
-def _context_of(judge: Judge, price: Price | None) -> int | None:
-    """Return the tokens that a hosted model takes at most, if the price table has them."""
-    if price is not None and price.context_window is not None:
-        return price.context_window
-    address = getattr(judge.spec, "base_url", None)
-    if address is None or (price is None and hasattr(judge, "price")):  # the judge has looked it up
-        return None
-    found = price_of(judge.spec.model, address)
-    return found.context_window if found else None
+    left = known.context_window - (getattr(judge.spec, "max_output_tokens", None) or 0)
+    return ContextLimit(left if left > 0 else known.context_window, f"model {judge.spec.model!r}")
 
 
 class TaskFactory(Protocol):

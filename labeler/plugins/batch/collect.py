@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -163,19 +164,17 @@ class _Collector:
             self._noticed.add(message)
             self.notice(message)
 
-    def _here(self) -> list[Batch]:
-        return batches(self.store.directory, self.name)
-
     async def _look(self) -> bool:
         """Look at every open batch once, and send what is unsent; return whether to look again."""
+        here = partial(batches, self.store.directory, self.name)
         self._stuck.clear()
         with locked(self.store.directory):
-            for batch in self._here():
+            for batch in here():
                 if batch.state == "created":
                     await self._try(batch, self._collect(batch))
-            for batch in unsent(self._here(), self._stuck):
+            for batch in unsent(here(), self._stuck):
                 await self._try(batch, send(batch, self.client))
-            still_open = [batch.name for batch in self._here() if batch.is_open]
+            still_open = [batch.name for batch in here() if batch.is_open]
         if self._fatal:
             raise self._fatal[0]
         self.done.still_open, self.done.stuck = len(still_open), len(self._stuck)
