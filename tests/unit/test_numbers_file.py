@@ -28,6 +28,8 @@ from support.labeled import failure, record, relabeled
 from support.registries import keep_entries
 
 FORMS = ("parquet", "csv", "jsonl")
+Files = tuple[Path, dict[str, Path]]
+"""A label file, and its numbers in each form."""
 
 
 def renewed(one: LabelRecord, other: LabelRecord | None = None, **signature: Any) -> LabelRecord:
@@ -59,7 +61,7 @@ def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) 
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path]]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """A label file, and its numbers in each form."""
     labels = tmp_path_factory.mktemp("numbers") / "labels.jsonl"
     profiles = ("trace", "claims", "reference")
@@ -92,7 +94,7 @@ def write_numbers(labels: Path, path: Path) -> None:
     ],
 )
 def test_a_numbers_file_gives_what_its_labels_give(
-    options: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    options: str, files: Files, labeler_command: Command
 ) -> None:
     """Means, intervals, gates, groups, copies and failures."""
     command, *rest = options.split()
@@ -142,7 +144,7 @@ def test_numbers_files_are_compared_as_their_labels_are(
         assert (found[0], json.loads(out), said) == (0, json.loads(want), err)
 
 
-def test_python_reads_numbers_as_labels(files: tuple[Path, dict[str, Path]]) -> None:
+def test_python_reads_numbers_as_labels(files: Files) -> None:
     """The same rows and summaries, with exact ratios, in every form of the file."""
 
     def read(path: Path) -> object:
@@ -158,7 +160,7 @@ def test_python_reads_numbers_as_labels(files: tuple[Path, dict[str, Path]]) -> 
         assert read(path) == want
 
 
-def test_columns_are_what_data_frames_need(files: tuple[Path, dict[str, Path]]) -> None:
+def test_columns_are_what_data_frames_need(files: Files) -> None:
     """One row a record, parts of ratios as numbers, facts of votes, texts of nobody."""
     table = pq.read_table(files[1]["parquet"])
     assert table.num_rows == 60 + 3
@@ -218,7 +220,7 @@ EDITS = {
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_an_edited_file_is_an_error(
-    edit: dict[str, str], files: tuple[Path, dict[str, Path]], labeler_command: Command
+    edit: dict[str, str], files: Files, labeler_command: Command
 ) -> None:
     """It names the file and the column, and nothing is computed."""
     rows = read_rows(files[1]["csv"])
@@ -230,7 +232,7 @@ def test_an_edited_file_is_an_error(
     "lost", ["ator", "relevance.numerator", "question_group", "answered", "documents"]
 )
 def test_a_file_without_some_columns_is_an_error(
-    lost: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    lost: str, files: Files, labeler_command: Command
 ) -> None:
     """Without exact parts no metric is left; without questions, ranges would be others.
 
@@ -245,7 +247,7 @@ def test_a_file_without_some_columns_is_an_error(
     ("column", "cell"), [("key", {}), ("versions", 2.5), ("copies", [1]), ("id", ["a"])]
 )
 def test_a_cell_of_another_type_is_an_error(
-    column: str, cell: object, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    column: str, cell: object, files: Files, labeler_command: Command
 ) -> None:
     """JSON can hold in a cell what no numbers file has."""
     first, *others = files[1]["jsonl"].read_text("utf-8").splitlines()
@@ -257,7 +259,7 @@ def test_a_cell_of_another_type_is_an_error(
 
 
 def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
-    files: tuple[Path, dict[str, Path]], labeler_command: Command
+    files: Files, labeler_command: Command
 ) -> None:
     """Nine digits of a value, and whole numbers with a point, as its parts are exact.
 
@@ -328,7 +330,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("command", REFUSED)
 def test_what_a_numbers_file_cannot_give_is_an_error(
-    command: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    command: str, files: Files, labeler_command: Command
 ) -> None:
     """Cut off, of other columns, without a metric, next to labels, or where texts are needed."""
     labels, numbers = files
