@@ -179,11 +179,7 @@ class Measurer:
     """
 
     def __init__(
-        self,
-        metrics: Sequence[Metric] | None = None,
-        *,
-        facts: bool = False,
-        aliases: bool = True,
+        self, metrics: Sequence[Metric] | None = None, *, facts: bool = False, aliases: bool = True
     ) -> None:
         self._asked, self._facts, self._aliases = metrics, facts, aliases
         self._known: dict[str, _Chosen] = {}

@@ -350,9 +350,7 @@ def check_unit(name: str | None, columns: Collection[str]) -> None:
 _PARTS = 4
 
 
-def observations(
-    units: Sequence[int | None],
-) -> tuple[int | None, Sequence[int | None] | None]:
+def observations(units: Sequence[int | None]) -> tuple[int | None, Sequence[int | None] | None]:
     """Return the number of groups of equal units, and the units that intervals are grouped by.
 
     Units are digests, such as those of questions. Both are ``None`` if all differ, or all are one.

@@ -102,10 +102,7 @@ IN_NONE = "context_utilization_claims no_reference_claim_in_documents"
         # The verdict decides: no document entails what the judge calls neutral.
         (PARTLY, "faithfulness:ragchecker 0/1"),
         # Documents that disagree: the claim is faithful, and one context is contradicted.
-        (
-            DISPUTED,
-            "faithfulness:claim 1/1, faithfulness:deepeval 1/1, hallucination_contexts 1/2",
-        ),
+        (DISPUTED, "faithfulness:claim 1/1, faithfulness:deepeval 1/1, hallucination_contexts 1/2"),
         # Nothing claimed contradicts no document; DeepEval takes silence for faithful, RAGChecker
         # does not.
         (SILENT, "hallucination_contexts 0/2, faithfulness:deepeval by-convention-1"),

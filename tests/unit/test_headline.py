@@ -61,10 +61,7 @@ FAILED = LabelFailure(id="x", reason="refusal", message="It refused.")
         ([FAILED], "No labels. 1 row failed."),
         (labels("S"), "1 of 1 answer fully supported (100 %)."),
         (labels("SN"), "1 of 2 answers fully supported (50 %). 1 is not: r1."),
-        (
-            labels("HSNH"),
-            "1 of 4 answers fully supported (25 %). 3 are not; worst: r2, r0.",
-        ),
+        (labels("HSNH"), "1 of 4 answers fully supported (25 %). 3 are not; worst: r2, r0."),
         (
             [*labels("HNH"), *labels("HN")[1:]],
             "0 of 3 answers fully supported (0 %). 3 are not; worst: r1, r0.",
