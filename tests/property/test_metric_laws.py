@@ -16,7 +16,7 @@ from labeler.calculators import METRICS, Ratio, measure, select_metrics, summari
 from labeler.labels.answers import PROFILES, ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelRecord
 from support.any_labels import ANY_LABEL, random_label, reference_labels, trace_labels, with_claims
-from support.labeled import record, right
+from support.labeled import right
 from support.measured import ratio
 
 OF_CLAIMS = [m for m in METRICS.values() if m.profile.name != "trace"]
@@ -121,24 +121,6 @@ def test_metrics_of_claims_are_in_their_proportion(label: LabelRecord) -> None:
     for law, holds in LAWS.items():
         with suppress(UnsatisfiedAssumption):
             assert holds(lambda metric: exact(ratio(label, metric))), law
-
-
-@given(reference_labels())
-def test_a_richer_label_leaves_the_metrics_of_the_leaner_as_they_are(label: LabelRecord) -> None:
-    """Claims and reference add metrics; those of sentences are read off the same fields."""
-    support = {
-        entry.response_sentence_key: entry.supporting_sentence_keys
-        for entry in label.label.sentence_support_information
-    }
-    lean = record(
-        documents=[len(document) for document in label.example.documents],
-        relevant=label.label.all_relevant_sentence_keys,
-        utilized=label.label.all_utilized_sentence_keys,
-        support=support,
-    )
-    lean = lean.model_copy(update={"example": label.example})  # markers are read from its texts
-    shared = [m for m in METRICS.values() if m.profile.name == "trace"]
-    assert measure(label, shared).metrics == measure(lean, shared).metrics
 
 
 @given(trace_labels())

@@ -151,6 +151,14 @@ PROBABLE = "adherence_score {0}, relevance:expected {0}, utilization:expected {0
         (FROM_0, "citation_precision 1/2, citation_recall 1/2"),
         # A well-known fact needs support; no document holds it, so it is never cited in full.
         (KNOWN, "citation_precision 1/2, citation_recall 1/2"),
+        # A list of sources counts nowhere, whatever the judge says of it.
+        *(
+            (
+                judged({"It is [1].": ["0a"], "It was [2].": ["0b"], "Sources: [1], [2]": listed}),
+                "citation_precision 1/2, citation_recall 1/2, citation_coverage 2/2, adherence 1/1",
+            )
+            for listed in ([], ["0a"], ["general"])
+        ),
         # Four decimal places of each probability, over the document sentences.
         (probable(), "adherence_score 5/8, relevance:expected 5617/15000"),
         (probable(), "utilization:expected 1/6"),
@@ -199,24 +207,6 @@ PROBABLE = "adherence_score {0}, relevance:expected {0}, utilization:expected {0
 def test_metrics_worked_by_hand(labeled: LabelRecord, expected: str) -> None:
     """Numerator and denominator, the value that a definition prescribes, or why there is none."""
     assert figures(labeled, expected) == expected
-
-
-@pytest.mark.parametrize("listed", [[], ["0a"], ["general"]])
-def test_a_list_of_sources_counts_nowhere(listed: list[str]) -> None:
-    """Whatever the judge says of it: all is as without the list."""
-    texts = ["The quay is long [1].", "It is of oak [2].", "Sources: [1], [2]"]
-    supports = [["0a"], ["1a"], listed]
-    bare, full = (
-        judged(
-            dict(zip(texts[:count], supports, strict=False)),
-            documents=[["It is."], ["So it is."]],
-            overall=count == 2 or bool(listed),
-        )
-        for count in (2, 3)
-    )
-    assert ratio(full, "citation_precision") == Ratio(2, 2)
-    for name in ("adherence", "adherence_fraction", "citation_recall", "citation_coverage"):
-        assert ratio(full, name) == ratio(bare, name)
 
 
 def test_a_convention_shows_its_empty_fraction() -> None:
