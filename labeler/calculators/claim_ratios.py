@@ -53,7 +53,7 @@ def _of_response(
     holds: Holds,
     *,
     summary: str,
-    counts: str,
+    counts: str = "",
     definition: str = "claim",
     convention: float | None = None,
     **facts: Any,  # noqa: ANN401 - checked by metric
@@ -78,7 +78,7 @@ def _of_response(
         conventions = (("no_claims", convention),)
     undefined = f"the label has no claims (``needs_claims``){empty}"
     register = metric(name, definition=definition, conventions=conventions, **facts)
-    register(_documented(compute, summary, counts, undefined))
+    register(_documented(compute, summary, counts or facts["formula"], undefined))
 
 
 _of_response(
@@ -182,7 +182,6 @@ _of_response(
     source="DeepEval answer relevancy; generator-metrics guide, response relevancy",
     formula="claims that help to answer the question / claims of the response",
     summary="Share of the response's claims that help to answer the question, true or not.",
-    counts="claims relevant to the question over claims.",
 )
 
 
@@ -199,7 +198,7 @@ def _compared(
     *,
     if_empty: str = "no_claims",
     summary: str,
-    counts: str,
+    counts: str = "",
     theirs: str,
     zero_if: Iterable[str] = (),
     needed: str = "",
@@ -226,7 +225,7 @@ def _compared(
 
     empty = tuple(dict.fromkeys(("no_reference_claims", if_empty)))
     undefined = f"{_NEEDS_REFERENCE}, or there is nothing to count ({_codes(empty)})."
-    _claim(name, **facts)(_documented(compute, summary, counts, undefined))
+    _claim(name, **facts)(_documented(compute, summary, counts or facts["formula"], undefined))
     _of_ragchecker(name, compute_ragchecker, theirs, tuple(zero_if) or empty, needed)
 
 
@@ -281,7 +280,6 @@ _compared(
     source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
     formula="reference claims that a document entails / claims of the reference",
     summary="Share of the reference answer's claims that the retrieved documents entail.",
-    counts="reference claims with a supporting document sentence over reference claims.",
     theirs="claim recall",
 )
 _compared(
@@ -303,8 +301,6 @@ _compared(
     source="RAGChecker context utilization",
     formula="reference claims in documents and response / reference claims in documents",
     summary="Share of the reference's claims in the documents that the response contains.",
-    counts="reference claims that a document and the response entail over those that a document "
-    "entails.",
     theirs="context utilization",
 )
 _compared(
@@ -314,7 +310,6 @@ _compared(
     source="RAGChecker precision",
     formula="correct claims / claims of the response",
     summary="Share of the response's claims that the reference answer entails.",
-    counts="correct claims over claims.",
     theirs="precision",
     zero_if=("no_claims",),
 )
@@ -326,7 +321,6 @@ _compared(
     source="RAGChecker recall",
     formula="reference claims that the response entails / claims of the reference",
     summary="Share of the reference answer's claims that the response entails.",
-    counts="reference claims found in the response over reference claims.",
     theirs="recall",
 )
 
@@ -366,7 +360,6 @@ _noise(
     _response(lambda claim, chunks: not claim.counterpart and claim.supporting & chunks),
     formula="incorrect claims that a relevant chunk entails / claims of the response",
     summary="Share of the response's claims that are incorrect and entailed by a relevant chunk.",
-    counts="claims that the reference does not entail and a relevant chunk does over claims.",
     theirs="noise sensitivity in relevant chunks",
 )
 _noise(
@@ -398,7 +391,6 @@ _of_no_document(
     source="RAGChecker hallucination",
     formula="incorrect claims that no document entails / claims of the response",
     summary="Share of the response's claims that are incorrect and entailed by no document.",
-    counts="claims that neither the reference nor a document entails over claims.",
     theirs="hallucination",
 )
 _of_no_document(
