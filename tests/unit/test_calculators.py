@@ -22,6 +22,9 @@ from labeler.comparing.gates import Gate
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelRecord, Outcome, SentenceScores
 from labeler.sentences.example import document_key
+from published_examples import Figure
+from published_examples import figures as published
+from published_examples import labels as worked_labels
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
 from support.measured import figures, ratio
@@ -404,3 +407,29 @@ def test_drops_and_gains_that_cancel_out_leave_nothing() -> None:
     found = MetricSum()
     found.add(Ratio(Fraction(-1, 10**60)), 0)
     assert found.mean == -1e-60
+
+
+def _name(figure: Figure) -> str:
+    return f"{figure.metric} of {figure.example}"
+
+
+@pytest.mark.parametrize("figure", published(), ids=_name)
+def test_a_worked_example_comes_out(figure: Figure) -> None:
+    """As it is printed; or, where the document slips, as it should have been."""
+    assert figure.verdict == ("slip" if figure.slip else "equal")
+
+
+@pytest.mark.parametrize("labeled", worked_labels().values(), ids=worked_labels().keys())
+def test_a_worked_label_keeps_the_contract(labeled: LabelRecord) -> None:
+    """It is one that a judge may return."""
+    assert labeled.violations == ()
+    assert labeled.normalised == {}
+
+
+def test_a_figure_that_differs_is_told() -> None:
+    """Equal to as many digits as are printed, or not; a slip is one only where we are right."""
+    assert Figure("d", "e", "m", "0.67", 2 / 3).verdict == "equal"
+    assert Figure("d", "e", "m", "0.66", 2 / 3).verdict == "differs"
+    assert Figure("d", "e", "m", "0.66", 2 / 3, slip="why", correct="0.67").verdict == "slip"
+    assert Figure("d", "e", "m", "0.66", 0.5, slip="why", correct="0.67").verdict == "differs"
+    assert Figure("d", "e", "m", "0.67", 2 / 3, slip="why", correct="0.67").verdict == "differs"
