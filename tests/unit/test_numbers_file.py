@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,13 +34,6 @@ from support.scored import record as score_record
 FORMS = ("parquet", "csv", "jsonl")
 Files = tuple[Path, dict[str, Path]]
 """A label file, and its numbers in each form."""
-
-
-def renewed(one: LabelRecord, other: LabelRecord | None = None, **signature: Any) -> LabelRecord:
-    """A label, or another one, under the id and columns of a label."""
-    shown = {name: getattr(one.example, name) for name in ("id", "metadata", "question")}
-    signature = {**vars(one.signature), **signature}
-    return relabeled(other or one, shown, **signature)
 
 
 def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) -> list[AnyOutcome]:
@@ -113,16 +105,14 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the labels and numbers of two sides."""
     folder, random = tmp_path_factory.mktemp("sides"), Random(7)  # noqa: S311 - no secret
     first = [
-        renewed(one, sampling={}) if isinstance(one, LabelRecord) else one
+        relabeled(one, sampling={}) if isinstance(one, LabelRecord) else one
         for one in labels_of(random, 40)
     ]
-    second = [
-        renewed(one, random_label(random, "trace"))
-        if isinstance(one, LabelRecord) and number % 3 == 0
-        else one
-        for number, one in enumerate(first[:40])
-        if number % 10
-    ]
+    second = [one for number, one in enumerate(first[:40]) if number % 10]
+    for place, one in enumerate(second):  # every third one is judged otherwise
+        if isinstance(one, LabelRecord) and place % 3 == 0:
+            shown = {name: getattr(one.example, name) for name in ("id", "metadata", "question")}
+            second[place] = relabeled(random_label(random, "trace"), shown, **vars(one.signature))
     for name, outcomes in (("a", first), ("b", second)):
         api.write_labels(outcomes, folder / f"{name}.jsonl")
         for form in FORMS:
