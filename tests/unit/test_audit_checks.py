@@ -239,29 +239,6 @@ def test_checks_of_claims_apply_to_labels_with_claims_alone() -> None:
     assert applies(Subject(record(answer=claims_output([says()]))))
 
 
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        (said("", overall=True), "Supported as a whole, but 1 of its 1 sentence is not."),
-        (
-            said("0a", relevant=["0b"], utilized=["0a"]),
-            "1 of 1 utilized sentence is not called relevant.",
-        ),
-        (
-            judged({"A b [3].": ["0a"]}, documents=[["A b."]]),
-            "Cites [3], but the record has 1 document.",
-        ),
-        (
-            said("0a", explained={"a": "Sentence 7a says so, sentence 8b too."}),
-            "The explanation names 7a, 8b, which are not sentences here.",
-        ),
-    ],
-)
-def test_a_message_agrees_with_its_number(record: LabelRecord, message: str) -> None:
-    """One sentence, one document, and two keys."""
-    assert message in [found.message for found in findings_of(record)]
-
-
 def test_a_sentence_that_is_judged_twice_counts_once() -> None:
     """Imported labels may do so: two verdicts are on the sentence without support."""
     made = said("0a", "0a", "")

@@ -245,13 +245,9 @@ def test_the_conclusion_is_one_sentence_of_plain_words(expected: str) -> None:
 
 
 def test_a_conclusion_names_why_nothing_is_compared() -> None:
-    """No value on both sides, or differences between judges' views of equal documents."""
+    """There is no value on both sides."""
     none = compare(first_bad(4, 0, relevant=()), first_bad(4, 0), "completeness").conclusion
     assert (none.kind, str(none).partition(":")[0]) == ("not compared", "Nothing to compare")
-    equal = compare(
-        first_bad(4, 0, relevant=["1a"]), first_bad(4, 0), "document_relevance"
-    ).conclusion
-    assert "both sides retrieved the same documents" in str(equal)
 
 
 def sides() -> tuple[list[LabelRecord], list[LabelRecord]]:

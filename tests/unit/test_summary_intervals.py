@@ -20,7 +20,6 @@ from labeler.calculators import (
     Ratio,
     SummaryRow,
     measure,
-    select_metrics,
     summarize,
 )
 from labeler.calculators.intervals import mean_interval
@@ -53,15 +52,6 @@ def refused(count: int) -> list[Outcome]:
     return [failure(f"f{n}") for n in range(count)]
 
 
-def summary(
-    outcomes: Sequence[Outcome], metric: str, intervals: Intervals | None = None
-) -> SummaryRow:
-    """The one summary of one metric."""
-    chosen = select_metrics([metric])
-    (row,) = summarize((measure(o, chosen) for o in outcomes), chosen, intervals=intervals)
-    return row
-
-
 UNANSWERED = record(id="u", relevant=[])
 
 
@@ -83,7 +73,7 @@ def test_bounds_give_rows_without_a_value_the_worst_and_the_best(
     outcomes: list[Outcome], metric: str, mean: float | None, bounds: tuple[float, float] | None
 ) -> None:
     """They cost nothing; intervals are found only where they are asked for."""
-    row = summary(outcomes, metric)
+    (row,) = labeler.summary(outcomes, metric)
     assert (row.mean, row.interval, row.bounds) == (mean, None, bounds)
 
 
