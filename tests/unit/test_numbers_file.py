@@ -20,15 +20,14 @@ from labeler import api
 from labeler.calculators import METRICS, Ratio, Tally
 from labeler.calculators.intervals import Intervals
 from labeler.calculators.numbers_file import NumbersFile
+from labeler.calculators.outcomes import stored_outcomes
 from labeler.cli import run
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.version import __version__
 from support.any_labels import random_label
 from support.command import Command
-from support.labeled import claims_output, failure, record, relabeled, says
-from support.records import sample_failure
+from support.labeled import failure, record, relabeled
 from support.registries import keep_entries
-from support.samples import signature
 from support.scored import record as score_record
 
 FORMS = ("parquet", "csv", "jsonl")
@@ -363,23 +362,6 @@ def test_any_id_is_read_back(tmp_path: Path, form: str) -> None:
     assert [row.id for row in labeler.metrics(numbers)] == ODD_IDS
 
 
-def stored() -> list[AnyOutcome]:
-    """Labels of two profiles, and failures of all kinds."""
-    found: list[AnyOutcome] = [
-        record(
-            id=f"r{n}",
-            documents=(2, 1, n),
-            relevant=["0a"] if n % 3 else [],
-            metadata={"half": n % 2},
-        )
-        for n in range(9)
-    ]
-    found.append(LabelFailure(id="f:1", reason="invalid_json", message="", metadata={"half": 1}))
-    found.append(sample_failure().model_copy(update={"signature": signature()}))
-    found.append(record(id="c", answer=claims_output([says("a", ["0a"])])))
-    return found
-
-
 def written(path: Path, outcomes: Iterable[AnyOutcome]) -> Path:
     """A label file."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -387,75 +369,62 @@ def written(path: Path, outcomes: Iterable[AnyOutcome]) -> Path:
     return path
 
 
-@pytest.fixture(params=["l.jsonl", "l.jsonl.gz", "l.parquet", "in", "in/*/*.parquet", "several"])
-def sources(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
-    """The labels in every form that the command reads, with copies in several files."""
-    made, folder = stored(), tmp_path / "in"
+@pytest.fixture(params=["l.jsonl.gz", "l.parquet", "in", "in/*/*.parquet", "several"])
+def sources(request: pytest.FixtureRequest, files: Files, tmp_path: Path) -> list[Path]:
+    """The labels in every form that the command reads."""
+    made, folder = list(stored_outcomes(files[0])), tmp_path / "in"
     if request.param.startswith("l."):
         return [written(tmp_path / request.param, made)]
-    first = written(folder / "day=1" / "a.parquet", made[:5])
-    second = written(folder / "day=2" / "a.parquet", made[3:8])
-    if request.param == "several":
-        return [first, second, written(tmp_path / "l.jsonl", made[8:])]
-    written(folder / "day=2" / "b.parquet", made[8:])
-    written(folder / "day=3" / "none.parquet", [])
-    return [tmp_path / request.param]
+    names = {"day=1/a": made[:20], "day=2/a": made[20:40], "day=2/b": made[40:], "day=3/none": []}
+    paths = [written(folder / f"{name}.parquet", part) for name, part in names.items()]
+    return paths[:3] if request.param == "several" else [tmp_path / request.param]
 
 
-@pytest.mark.parametrize(
-    "options", ["", "--by half --group question", "--group half --metrics all"]
-)
-def test_every_form_of_labels_has_the_numbers_of_the_records(
-    sources: list[Path], options: str, labeler_command: Command
+@pytest.mark.parametrize("options", ["", "--by topic --group question", "--metrics all"])
+def test_every_form_of_labels_has_the_same_numbers(
+    sources: list[Path], options: str, files: Files, labeler_command: Command
 ) -> None:
-    """Copies in several files count once."""
-    given = dict(zip(options.split()[::2], options.split()[1::2], strict=True))
-    intervals = Intervals(group=given.get("--group"))
-    rows = labeler.summary(
-        stored(), given.get("--metrics"), by=given.get("--by"), intervals=intervals
-    )
-    code, out, _ = labeler_command("metrics", *sources, "--json", *options.split())
-    expected = json.loads(json.dumps([row.as_json(__version__) for row in rows]))
-    assert code == 0
-    assert [{**row, "duplicates": 0} for row in json.loads(out)] == expected
+    """Compressed, as Parquet, in a folder, by a pattern, and in several files."""
+    want = labeler_command("metrics", files[0], "--json", *options.split())
+    assert want[0] == 0
+    assert labeler_command("metrics", *sources, "--json", *options.split()) == want
 
 
-def test_a_store_has_the_numbers_of_its_labels(labeler_command: Command) -> None:
-    """It keeps no failures."""
-    kept = [one for one in stored() if not isinstance(one, LabelFailure)]
+def test_a_store_has_the_numbers_of_its_labels(files: Files, labeler_command: Command) -> None:
+    """It keeps no failures, and no copies."""
+    kept = [one for one in stored_outcomes(files[0]) if not isinstance(one, LabelFailure)]
     labeler.store.import_labels(kept, "store")
     code, out, _ = labeler_command("metrics", "store", "--json")
-    rows = labeler.summary(kept, intervals=Intervals())
-    assert (code, json.loads(out)) == (0, [row.as_json(__version__) for row in rows])
+    rows = [row.as_json(__version__) for row in labeler.summary(kept, intervals=Intervals())]
+    assert (code, json.loads(out)) == (0, [{**row, "duplicates": 0} for row in rows])
 
 
 @pytest.mark.parametrize("option", ["--by", "--group"])
-def test_a_column_that_no_row_has_is_named(labeler_command: Command, option: str) -> None:
-    """With the existing columns."""
-    written(Path("l.jsonl"), stored())
-    code, _, err = labeler_command("metrics", "l.jsonl", option, "nothing")
-    assert (code, "no row has a column 'nothing'" in err) == (2, True)
-    assert "half" in err.partition("columns:")[2]
-
-
-@pytest.mark.parametrize("first", ["label", "score", "unread"])
-def test_scores_next_to_labels_are_printed_too(
-    labeler_command: Command, tmp_path: Path, first: str
+def test_a_column_that_no_row_has_is_named(
+    option: str, files: Files, labeler_command: Command
 ) -> None:
+    """With the existing columns."""
+    code, _, err = labeler_command("metrics", files[0], option, "nothing")
+    assert (code, "no row has a column 'nothing'" in err) == (2, True)
+    assert "topic" in err.partition("columns:")[2]
+
+
+@pytest.mark.parametrize(
+    "order", ["unread label score", "score unread label", "unread score label"]
+)
+def test_scores_next_to_labels_are_printed_too(labeler_command: Command, order: str) -> None:
     """An unreadable row counts as what the first readable one is."""
     unread = LabelFailure(id="f:1", reason="invalid_json", message="")
-    signed = [one for one in stored() if one.signature]
-    outcomes = {
-        "label": [unread, *signed, score_record()],
-        "score": [score_record(), unread, *signed],
-        "unread": [unread, score_record(), *signed],
-    }[first]
-    path = written(tmp_path / "l.jsonl", outcomes)
-    found = json.loads(labeler_command("metrics", path, "--json")[1])
-    unreadable = {
-        row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]
+    outcomes: dict[str, AnyOutcome] = {
+        "unread": unread,
+        "label": record(),
+        "score": score_record(),
     }
-    assert ("tone" in unreadable, "relevance" in unreadable) == (first != "label", first == "label")
+    path = written(Path("l.jsonl"), [outcomes[name] for name in order.split()])
+    found = json.loads(labeler_command("metrics", path, "--json")[1])
+    counted = {row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]}
+    is_score = order.removeprefix("unread ").startswith("score")
+    assert ("tone" in counted, "relevance" in counted) == (is_score, not is_score)
 
 
 def test_failed_rows_have_their_reasons(labeler_command: Command, tmp_path: Path) -> None:
