@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.registry import metric
+from labeler.calculators.registry import alias, metric
 from labeler.calculators.tally import Tally, unsupported_as_published
 
 RELEVANT = ("all_relevant_sentence_keys",)
@@ -239,19 +239,8 @@ def completeness_length(tally: Tally) -> Ratio:
     return Ratio.of(both, relevant, if_empty="no_relevant_sentences")
 
 
-@_by_length(
-    "adherence",
-    needs=SUPPORT,
-    formula="1 if every response sentence is fully supported, else 0",
-    same_as="adherence",
-)
-def adherence_length(tally: Tally) -> Ratio:
-    """Same as the ``set`` definition: adherence involves no lengths.
-
-    Counts: as ``adherence``.
-    Undefined when: as ``adherence``.
-    """
-    return adherence(tally)
+# It involves no lengths.
+alias("adherence", "adherence", definition="length", source="RAGBench, arXiv 2407.11005")
 
 
 @_by_guide("relevance", needs=RELEVANT, formula="min(1, |R| / 20); 0 if R is empty")
