@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.intervals import mean_interval
+from labeler.calculators.intervals import Interval, mean_interval
 from labeler.calculators.significance import Undefined, holm, paired_test
 from labeler.plugins.scores.length import Slope, fit_slope
 
