@@ -36,7 +36,8 @@ from labeler.plugins.ragbench import read_ragbench
 from labeler.sentences.example import KeyedExample, Piece, key_sentences
 from o200k import tokens, words
 from ragbench_data import ragbench_files
-from wire.decider import KEY, Asked, Decider, Json
+from wire.calls import Json
+from wire.decider import KEY, Asked, Decider
 from wire.test_decision_judge import given
 
 MODELS = ("gpt-5-mini", "gpt-5.6-luna")

@@ -36,7 +36,8 @@ from o200k import tokens, words
 from peers.environments import quiet, version
 from peers.records import made_up
 from real_litellm import PROXY_KEY, proxy
-from wire.decider import KEY, Decider, Json, oracle
+from wire.calls import Json
+from wire.decider import KEY, Decider, oracle
 from wire.test_decision_judge import given
 
 ROWS = 200

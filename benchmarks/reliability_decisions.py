@@ -17,7 +17,8 @@ from labeler.data.label_files import STORE_FILE as FILE
 from labeler.labels.record import LabelRecord
 from reliability_runs import Finding, Scale, at_most, complete, exactly, read
 from reliability_serving import Labeling, records, wait_until, write_rows
-from wire.decider import Decider, Json, overlap
+from wire.calls import Json
+from wire.decider import Decider, overlap
 
 SHARE = 0.2
 """Share of the requests that end with a fault."""

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.errors import BadRow, StoreError, UsageError
@@ -94,7 +95,7 @@ class Selection:
                 if Selection.why_not(self, retrieval.key) == FAILED_BEFORE:
                     self.left_out[FAILED_BEFORE] += 1  # its response would not be asked about
                     return
-                if not self._has_seen(retrieval.key):
+                if retrieval.key not in self:
                     yield from self._new(relevance, retrieval)
                 if self.defers():
                     return
@@ -103,14 +104,15 @@ class Selection:
     def _new(self, how: PromptTasks, task: Task[Any]) -> Iterator[Task[Any]]:
         """Yield a task if it has to be asked, else count it."""
         how.require_fit(task, self.cache.is_known)
-        why = ALIKE if self._has_seen(task.key) else self.why_not(task.key)
+        why = ALIKE if task.key in self else self.why_not(task.key)
         self._seen.add(bytes.fromhex(task.key))
         if why:
             self.left_out[why] += 1
         else:
             yield task
 
-    def _has_seen(self, key: str) -> bool:
+    def __contains__(self, key: str) -> bool:
+        """Return True if a task with a key was seen before."""
         return bytes.fromhex(key) in self._seen
 
 
@@ -171,24 +173,22 @@ def estimate(
         StoreError: labels cannot be read.
         UsageError: the rows cannot be read.
     """
-    model = how.judge.spec.model
     stream = RowStream(rows)
     first = first_tasks(how, stream.first)
     selection = Selection(how, store, retry_failed=options.retry_failed)
     choose_mode(how.judge, first, selection.cache)
-    past = _past(store, how)
-    tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
+    counter = counter or counter_for(how.judge.spec.model)
+    tally = _Tally(how, counter, price, options.max_output_tokens, _past(store, how))
     for task in selection.tasks(stream):
         tally.ask(task)
     return tally.result(options, selection)
 
 
-@dataclass(frozen=True)
-class _Past:
+class _Past(NamedTuple):
     """Statistics of stored labels of the same configuration."""
 
     labels: int = 0
-    """Labels with a token count."""
+    """Labels with a token count; 0 if there are too few of them."""
     factor: float = 1.0
     """Tokens of their answers divided by the expected tokens."""
     seconds: float | None = None
@@ -197,7 +197,7 @@ class _Past:
 
 def _past(store: LabelStore, how: LabelTasks) -> _Past:
     """Read stored labels of the same model and configuration."""
-    expected, written, labels, seconds = 0.0, 0, 0, []
+    expected, written, labels, seconds = 0.0, 0, 0, list[float]()
     asked = [_configuration(how.signature("", *kind)) for kind in how.asked]
     with suppress(StoreError):  # a damaged label of another row is reported when it is needed
         for record in islice(store, LABELS_READ):
@@ -212,23 +212,14 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
                 expected += kind.expected_tokens(record.example)
             if reply.seconds is not None and 0 < reply.seconds < _ABSURD:
                 seconds.append(reply.seconds)
-    mean = sum(seconds) / len(seconds) if seconds else None
-    if labels < ENOUGH_LABELS:
-        return _Past(seconds=mean)
-    return _Past(labels, written / expected, mean)
+    mean = fmean(seconds) if seconds else None
+    return (
+        _Past(labels, written / expected, mean) if labels >= ENOUGH_LABELS else _Past(seconds=mean)
+    )
 
 
 def _configuration(by: Signature) -> tuple[object, ...]:
     return by.judge, by.model, by.sampling, by.prompt, by.response_schema
-
-
-@dataclass
-class _Kind:
-    """Requests of one profile and the tokens of their common start."""
-
-    same: int
-    same_at_most: int
-    asked: int = 0
 
 
 class _Tally:
@@ -244,76 +235,80 @@ class _Tally:
     ) -> None:
         self._how, self._counter, self._price = how, counter, price
         self._cap, self._past = cap, past
-        self.asked = self._prompts = self._largest = 0
-        self._document_sentences = self._response_sentences = 0
+        self._prompts = self._largest = self._document_sentences = self._response_sentences = 0
         self._answers = 0.0
-        prices = [price, price.batched()] if price else []
-        self._costs = [(one, Cost(Decimal(0), Decimal(0))) for one in prices]
-        self._kinds: dict[str, _Kind] = {}
+        self._costs = [
+            (one, Cost(Decimal(0), Decimal(0)))
+            for one in ((price, price.batched()) if price else ())
+        ]
+        self._asked: Counter[str] = Counter()
+        """Requests by profile."""
+        self._starts: dict[str, tuple[int, int]] = {}
+        """Tokens of the common start of a profile's requests, and at most."""
 
     def ask(self, request: Task[Any]) -> None:
         """Add one request."""
-        asked, _ = request.sent()
-        own = "".join(m["content"] for m in asked if m["role"] != "system")
-        kind = self._kind(request)
-        prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
+        messages, schema = request.sent()
+        own = "".join(m["content"] for m in messages if m["role"] != "system")
+        profile = request.kind.name
+        if profile not in self._starts:
+            system = [] if request.prompt.decides else [request.prompt.system_text]
+            counter = self._counter
+            self._starts[profile] = (
+                counter.request(system, schema),
+                counter.request_at_most(system, schema),
+            )
+        same, same_at_most = self._starts[profile]
+        prompt = same + self._counter.count(own) + MESSAGE_FRAME
+        at_most = same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
-        at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
         cap = answer_cap(self._cap, request.expected_tokens)
-        self.asked += 1
+        self._asked[profile] += 1
         self._document_sentences += sum(map(len, request.example.documents))
         self._response_sentences += len(request.example.response)
         self._prompts += prompt
         self._largest = max(self._largest, prompt)
         self._answers += answer
         usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
-        for place, (price, cost) in enumerate(self._costs):
-            more = Cost(cost.expected + price.cost(usage), cost.at_most + price.worst(at_most, cap))
-            self._costs[place] = price, more
-        kind.asked += 1
-
-    def _kind(self, request: Task[Any]) -> _Kind:
-        """Count the common start of a profile's requests once."""
-        name = request.kind.name
-        if name not in self._kinds:
-            _, schema = request.sent()
-            system = [request.prompt.system_text] if not request.prompt.decides else []
-            same = self._counter.request(system, schema)
-            self._kinds[name] = _Kind(
-                same,
-                self._counter.request_at_most(system, schema),
-            )
-        return self._kinds[name]
+        self._costs = [
+            (one, Cost(cost.expected + one.cost(usage), cost.at_most + one.worst(at_most, cap)))
+            for one, cost in self._costs
+        ]
 
     def result(self, options: EstimateOptions, selection: Selection) -> Estimate:
         """Return the estimate."""
-        costs = [cost for _, cost in self._costs]
+        costs, judge, left_out = (
+            [cost for _, cost in self._costs],
+            self._how.judge,
+            selection.left_out,
+        )
         latency = self._past.seconds if options.latency is None else options.latency
-        rounds = max(1.0, self.asked / options.concurrency) if self.asked else 0.0
+        asked = self._asked.total()
+        rounds = max(1.0, asked / options.concurrency) if asked else 0.0
         return Estimate(
-            model=self._how.judge.spec.model,
-            profiles={name: kind.asked for name, kind in self._kinds.items()},
+            model=judge.spec.model,
+            profiles=dict(self._asked),
             rows=RowCounts(
                 read=selection.rows,
                 unusable=dict(selection.unusable),
-                shared=selection.left_out[ALIKE],
-                stored=selection.left_out[STORED],
-                failed=selection.left_out[FAILED_BEFORE],
-                pending=selection.left_out[PENDING],
-                asked=self.asked,
+                shared=left_out[ALIKE],
+                stored=left_out[STORED],
+                failed=left_out[FAILED_BEFORE],
+                pending=left_out[PENDING],
+                asked=asked,
             ),
             document_sentences=self._document_sentences,
             response_sentences=self._response_sentences,
             prompt=PromptTokens(
                 total=self._prompts,
                 largest=self._largest,
-                same=min((kind.same for kind in self._kinds.values()), default=0),
+                same=min((same for same, _ in self._starts.values()), default=0),
                 counted_by=self._counter.name,
             ),
             answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),
             price=self._price.source if self._price else None,
             online=costs[0] if costs else None,
-            batch=costs[1] if costs and self._how.judge.spec.judge == "openai" else None,
+            batch=costs[1] if costs and judge.spec.judge == "openai" else None,
             concurrency=options.concurrency,
             latency=latency,
             seconds=None if latency is None else rounds * latency,

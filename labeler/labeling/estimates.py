@@ -109,11 +109,7 @@ class Estimate(Displayed):
 
 def show_estimate(found: Estimate) -> Display:
     """Return the display of an estimate: requests, cost and their basis."""
-    asked = [
-        (name, f"{number:,}", remark)
-        for name, number, remark in [*_row_lines(found), *_token_lines(found)]
-        if number
-    ]
+    asked = [(name, f"{number:,}", remark) for name, number, remark in _lines(found) if number]
     lines = [*_aligned([("", "number", ""), *asked])]
     if found.online:
         lines += ["", *_aligned([*_costs(found, found.online, found.batch)])]
@@ -130,24 +126,23 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _conclusion(found: Estimate) -> str:
     """Return the number of requests, their cost and time in one sentence."""
-    rows = found.rows
+    rows, online = found.rows, found.online
     if not rows.asked:
         pending = f", and {rows.pending:,} are in open batches" if rows.pending else ""
         return f"Nothing to ask: {rows.stored:,} of {rows.read:,} rows are stored{pending}."
-    asked = f"{rows.asked:,} {'request' if rows.asked == 1 else 'requests'} to {found.model}"
     cost = "price unknown"
-    if found.online:
-        cost = (
-            f"about ${_dollars(found.online.expected)}, "
-            f"at most ${_dollars(found.online.at_most)} for one answer each"
-        )
-        cost += f", in a batch ${_dollars(found.batch.expected)}" if found.batch else ""
+    if online:
+        at_most = f"at most ${_dollars(online.at_most)} for one answer each"
+        cost = f"about ${_dollars(online.expected)}, {at_most}"
+    if found.batch:
+        cost += f", in a batch ${_dollars(found.batch.expected)}"
     time = f", {duration(found.seconds)}" if found.seconds is not None else ""
-    return f"{asked}: {cost}{time}."
+    return f"{rows.asked:,} request{'s' * (rows.asked != 1)} to {found.model}: {cost}{time}."
 
 
-def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
-    rows = found.rows
+def _lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
+    """Yield names, numbers and remarks about rows, requests and tokens."""
+    rows, prompt, answers = found.rows, found.prompt, found.answers
     yield "rows", rows.read, ""
     unusable = ", ".join(f"{reason} {number}" for reason, number in rows.unusable.items())
     yield "  cannot be labeled", sum(rows.unusable.values()), unusable
@@ -158,18 +153,13 @@ def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "requests", rows.asked, f"to {found.model}"
     for name, number in found.profiles.items():
         yield "  retrieval labels" if name == "retrieval" else f"  profile {name}", number, ""
-
-
-def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
-    asked, prompt, answers = found.rows.asked, found.prompt, found.answers
-    if not asked:
-        return
-    yield "document sentences", found.document_sentences, ""
-    yield "response sentences", found.response_sentences, ""
-    mean = round(prompt.total / asked)
-    yield "prompt tokens", prompt.total, f"{mean:,} each, {prompt.largest:,} the largest"
-    if answers.expected:  # else answers are probabilities
-        yield "answer tokens", answers.expected, f"{round(answers.expected / asked):,} each"
+    if rows.asked:
+        yield "document sentences", found.document_sentences, ""
+        yield "response sentences", found.response_sentences, ""
+        mean = round(prompt.total / rows.asked)
+        yield "prompt tokens", prompt.total, f"{mean:,} each, {prompt.largest:,} the largest"
+        # No tokens are expected where answers are probabilities.
+        yield "answer tokens", answers.expected, f"{round(answers.expected / rows.asked):,} each"
 
 
 def _costs(found: Estimate, online: Cost, batch: Cost | None) -> Iterator[Sequence[str]]:
@@ -191,21 +181,30 @@ def _dollars(amount: Decimal) -> str:
 
 
 def _notes(found: Estimate) -> Iterator[str]:
+    """Yield what the numbers rest on."""
     if not found.rows.asked:
         return
-    if found.answers.expected == 0:
-        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers are probabilities"
-    lengths = (
-        f"as in {found.answers.labels} stored labels"
-        if found.answers.labels
-        else "as in published labels of GPT-4, without reasoning tokens"
+    labels, same = found.answers.labels, found.prompt.same
+    counted = f"tokens: prompts counted by {found.prompt.counted_by}; answers"
+    if not found.answers.expected:
+        yield f"{counted} are probabilities"
+    else:
+        claims = not labels and set(found.profiles) - {"trace", "retrieval"}
+        yield (
+            f"{counted} as in {labels} stored labels"
+            if labels
+            else f"{counted} as in published labels of GPT-4, without reasoning tokens"
+        ) + (f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed" if claims else "")
+        yield f"caching: the first {same:,} tokens of each prompt are the same" + (
+            f", too few: providers cache {SHORTEST_CACHED:,} or more"
+            if same < SHORTEST_CACHED
+            else "; a provider that caches them charges less for them"
+        )
+    yield (
+        f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}"
+        if found.price is None
+        else f"price: {found.price}"
     )
-    if not found.answers.labels and set(found.profiles) - {"trace", "retrieval"}:
-        lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
-    if found.answers.expected:
-        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
-        yield _cache_note(found)
-    yield _price_note(found)
     if found.latency is None or found.seconds is None:
         yield "time: unknown; --latency SECONDS says how long one answer takes"
     else:
@@ -213,17 +212,3 @@ def _notes(found: Estimate) -> Iterator[str]:
             f"time: {duration(found.seconds)} with {found.concurrency} requests at once of "
             f"{found.latency:.3g} s each, if no rate limit slows them"
         )
-
-
-def _cache_note(found: Estimate) -> str:
-    """Return what a cache of prompts can hold."""
-    start = f"caching: the first {found.prompt.same:,} tokens of each prompt are the same"
-    if found.prompt.same < SHORTEST_CACHED:
-        return f"{start}, too few: providers cache {SHORTEST_CACHED:,} or more"
-    return f"{start}; a provider that caches them charges less for them"
-
-
-def _price_note(found: Estimate) -> str:
-    if found.price is None:
-        return f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}"
-    return f"price: {found.price}"

@@ -30,7 +30,10 @@ def large_report(path: Path, size: int) -> Path:
     """Very many rows; one in fifty is labeled, which takes the time."""
     kinds = [plain(n) for n in range(30)]
     rows = (
-        _numbered(kinds[n % len(kinds)], n) if n % 50 == 49 else _refused(n) for n in range(size)
+        _changed(kinds[n % 30], id=f"row-{n:05}", question=f"How high is tower {n}?")
+        if n % 50 == 49
+        else _refused(n)
+        for n in range(size)
     )
     [written] = write_report(rows, path, name="many.jsonl", metrics=METRICS, intervals=None)
     return written
@@ -48,9 +51,9 @@ def long_report(path: Path) -> Path:
 def _outcomes() -> Iterator[Outcome]:
     for n in range(SIZE):
         yield plain(n)
-    yield _asking(_contradicted(), "Does the label agree with itself?")
-    yield _asking(_compared(), "What does the reference answer say?")
-    yield _asking(_hidden_word(), "Which bird is it?")
+    yield _changed(_contradicted(), question="Does the label agree with itself?")
+    yield _changed(_compared(), question="What does the reference answer say?")
+    yield _changed(_hidden_word(), question="Which bird is it?")
     for n in range(FAILED):
         yield _refused(n)
 
@@ -74,7 +77,7 @@ def plain(n: int) -> LabelRecord:
     )
     domain = "clinic" if n % 3 else "harbour"
     row = record(id=f"row-{n:05}", documents=[2, 2], answer=label, metadata={"domain": domain})
-    return _asking(row, f"How high is tower {n}?")
+    return _changed(row, question=f"How high is tower {n}?")
 
 
 def _contradicted() -> LabelRecord:
@@ -106,12 +109,6 @@ def _hidden_word() -> LabelRecord:
     return record(id="hidden-word", documents=documents, metadata={"domain": "harbour"})
 
 
-def _numbered(row: LabelRecord, n: int) -> LabelRecord:
-    """The same under the id and with the question of another number."""
-    changes = {"id": f"row-{n:05}", "question": f"How high is tower {n}?"}
-    return row.model_copy(update={"example": row.example.model_copy(update=changes)})
-
-
-def _asking(row: LabelRecord, question: str) -> LabelRecord:
-    """The same with another question; no report asks whether its key is still right."""
-    return row.model_copy(update={"example": row.example.model_copy(update={"question": question})})
+def _changed(row: LabelRecord, **shown: str) -> LabelRecord:
+    """The same with other facts of its example; no report asks whether its key is still right."""
+    return row.model_copy(update={"example": row.example.model_copy(update=shown)})

@@ -58,7 +58,7 @@ def test_the_list_is_filtered_and_sorted(visits: Visits, address: str) -> None:
 
 
 def test_a_record_shows_both_labels_and_its_flips(visits: Visits, address: str) -> None:
-    """B's verdict stands beside the sentence; a flip leads to it; the address names both."""
+    """B's verdict stands beside the sentence; a flip or a link leads to it, and Back goes back."""
     page = visits.open(address)
     opened(page, "row-7")
     expect(page.locator("[data-part=response][data-key=b] .other")).to_contain_text("B: ")
@@ -70,10 +70,6 @@ def test_a_record_shows_both_labels_and_its_flips(visits: Visits, address: str) 
     assert page.url.endswith("#record=row-7&sentence=b")
     page.get_by_role("button", name="All records").click()
     expect(page.get_by_role("button", name="row-7", exact=True)).to_be_focused()
-
-
-def test_a_link_leads_to_a_sentence_of_a_record(visits: Visits, address: str) -> None:
-    """The record is opened, its sentence has the focus, and Back leads to the list."""
     page = visits.open(f"{address}#record=row-3&sentence=0b")
     expect(page.locator("[data-key='0b']")).to_be_focused()
     page.get_by_role("button", name="Next").click()
@@ -94,6 +90,14 @@ def test_everybody_can_read_it(visits: Visits, address: str, settings: dict[str,
     assert faults(page) == []
     width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert width[0] <= width[1]
+
+
+def test_records_beyond_the_first_ones_are_counted(visits: Visits, tmp_path: Path) -> None:
+    """Those that changed most are in the page; it says how many are not."""
+    a, b = ([record(id=f"row-{n}", relevant=keys) for n in range(5)] for keys in (["0a", "0b"], []))
+    assert write_diff(diff_labels(a, b), tmp_path / "few.html", records=2) == (2, 3)
+    page = visits.open((tmp_path / "few.html").as_uri())
+    expect(page.locator(".notice")).to_contain_text("3 are left out")
 
 
 def test_strangers_texts_are_inert(visits: Visits, tmp_path: Path) -> None:
@@ -122,14 +126,3 @@ def _doubted(one: LabelRecord) -> LabelRecord:
         "overall_supported": not one.label.overall_supported,
     }
     return one.model_copy(update={"label": one.label.model_copy(update=changes)})
-
-
-def test_records_beyond_the_first_ones_are_counted(visits: Visits, tmp_path: Path) -> None:
-    """Those that changed most are in the page; it says how many are not."""
-    path = tmp_path / "few.html"
-    a = [record(id=f"row-{n}", relevant=["0a", "0b"]) for n in range(5)]
-    b = [record(id=f"row-{n}", relevant=["0a"]) for n in range(5)]
-    written = write_diff(diff_labels(a, b), path, records=2)
-    assert written == (2, 3)
-    page = visits.open(path.as_uri())
-    expect(page.locator(".notice")).to_contain_text("3 are left out")

@@ -18,7 +18,7 @@ from support.labeled import record, with_question
 from support.payloads import PAYLOADS, hostile_column, hostile_records
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, FloatRect, Locator, Page
 
 need_browser()
 
@@ -108,6 +108,13 @@ def focused(page: Page, attribute: str) -> str | None:
     return value
 
 
+def box(part: Locator) -> FloatRect:
+    """Where a part of a page stands."""
+    found = part.bounding_box()
+    assert found is not None
+    return found
+
+
 def lit(page: Page) -> list[str]:
     """Keys of the sentences that are lit."""
     keys: list[str] = page.locator(".sentence.lit").evaluate_all(
@@ -146,8 +153,11 @@ def test_the_conclusion_comes_first_and_leads_to_the_worst_answers(
     expect(page.locator(".sentence[data-key=b]")).to_be_focused()
 
 
-def test_a_click_on_a_heading_sorts_with_the_worst_first_and_then_turns(page: Page) -> None:
-    """For a metric of which more is better the lowest comes first; none at all comes last."""
+def test_the_list_sorts_by_a_heading_or_by_what_is_no_metric(page: Page) -> None:
+    """A click on a metric's heading puts the worst first, a second turns; no value comes last.
+
+    The others are the id, the order of the file, the number of findings.
+    """
     heading = page.get_by_role("button", name="completeness", exact=True)
     heading.click()
     expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "ascending")
@@ -158,6 +168,14 @@ def test_a_click_on_a_heading_sorts_with_the_worst_first_and_then_turns(page: Pa
     expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
     assert page.locator(f"{LIST} td[data-name=completeness]").first.inner_text() == "1.00"
     assert address_after_rest(page, "sort=-") == "sort=-completeness"
+    for name, first, last in (
+        ("id", "compared", "row-00044"),
+        ("order", "row-00000", "row-00049"),
+        ("findings", "contradicted", ""),
+    ):
+        page.get_by_label("Sort by").select_option(name)
+        assert ids(page)[0] == first
+        assert ids(page)[-1].startswith(last)
 
 
 def address_after_rest(page: Page, part: str) -> str:
@@ -166,19 +184,8 @@ def address_after_rest(page: Page, part: str) -> str:
     return address(page)
 
 
-def test_the_list_sorts_by_what_is_no_metric(page: Page) -> None:
-    """By id, by the order of the file, by the number of findings."""
-    sort = page.get_by_label("Sort by")
-    sort.select_option("id")
-    assert (ids(page)[0], ids(page)[-1]) == ("compared", "row-00044")
-    sort.select_option("order")
-    assert (ids(page)[0], ids(page)[-1]) == ("row-00000", "row-00049")
-    sort.select_option("findings")
-    assert ids(page)[0] == "contradicted"
-
-
 def test_a_filter_shows_the_records_that_pass_it(page: Page) -> None:
-    """One of each kind; it stands as a chip, and goes with it."""
+    """One of each kind; it stands as a chip, and goes with it. Two narrow each other."""
     for label, option, count, first in (
         ("Finding", "Overall verdict against those on the sentences (1)", 1, "contradicted"),
         ("Pattern", "Ungrounded (14)", 14, "compared"),
@@ -194,6 +201,11 @@ def test_a_filter_shows_the_records_that_pass_it(page: Page) -> None:
         assert ids(page)[0] == first
         page.get_by_role("button", name="Remove filter").click()
         says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
+    page.get_by_label("domain", exact=True).select_option(label="clinic (82)")
+    page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (14)")
+    says(page, f"10 of {reports.TOTAL} records")
+    page.get_by_role("button", name="Clear all").click()
+    says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
 
 
 def test_a_range_of_a_metric_includes_both_ends(page: Page) -> None:
@@ -207,31 +219,18 @@ def test_a_range_of_a_metric_includes_both_ends(page: Page) -> None:
     expect(page.get_by_role("button", name="Remove filter: relevance 0.25 to 0.5")).to_be_visible()
 
 
-def test_filters_narrow_each_other_and_are_cleared_together(page: Page) -> None:
-    """Both chips are there, and one button for all."""
-    page.get_by_label("domain", exact=True).select_option(label="clinic (82)")
-    page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (14)")
-    says(page, f"10 of {reports.TOTAL} records")
-    page.get_by_role("button", name="Clear all").click()
-    says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
-
-
-def test_a_search_finds_words_of_ids_and_questions(page: Page) -> None:
-    """All words must be there, in small letters or large."""
-    page.get_by_role("searchbox").fill("TOWER 11")
+def test_a_search_finds_words_of_ids_and_questions_or_of_all_texts(page: Page) -> None:
+    """All words must be there, in small letters or large; all texts unpacks every chunk."""
+    search, every = page.get_by_role("searchbox"), page.get_by_role("checkbox", name="All texts")
+    search.fill("TOWER 11")
     says(page, f"11 of {reports.TOTAL} records")
-    page.get_by_role("searchbox").fill("bittern")
+    search.fill("bittern")
     says(page, f"0 of {reports.TOTAL} records")
     expect(page.get_by_text("No matching records.")).to_be_visible()
-
-
-def test_a_search_of_all_texts_finds_what_stands_in_a_document(page: Page) -> None:
-    """It unpacks every chunk, and can be taken back."""
-    page.get_by_role("searchbox").fill("bittern")
-    page.get_by_role("checkbox", name="All texts").check()
+    every.check()
     says(page, f"1 of {reports.TOTAL} records")
     assert ids(page) == ["hidden-word"]
-    page.get_by_role("checkbox", name="All texts").uncheck()
+    every.uncheck()
     says(page, f"0 of {reports.TOTAL} records")
 
 
@@ -251,8 +250,8 @@ def test_a_word_being_typed_is_not_lost_by_another_change(page: Page) -> None:
     assert page.get_by_role("searchbox").input_value() == "agree"
 
 
-def test_a_reload_keeps_filters_order_and_search(page: Page) -> None:
-    """They stand in the address."""
+def test_a_reload_and_the_way_back_keep_filters_order_and_search(page: Page) -> None:
+    """They stand in the address; a record is a step in the history, a filter is none."""
     page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
     page.get_by_role("searchbox").fill("tower")
     page.get_by_label("Sort by").select_option("id")
@@ -263,18 +262,18 @@ def test_a_reload_keeps_filters_order_and_search(page: Page) -> None:
     says(page, f"40 of {reports.TOTAL} records")
     assert ids(page) == before
     assert page.get_by_role("searchbox").input_value() == "tower"
+    page.get_by_role("link", name=before[0]).click()
+    expect(page.locator(".record-id code")).to_have_text(before[0])
+    page.go_back()
+    says(page, f"40 of {reports.TOTAL} records")
 
 
 def test_pages_of_the_list_follow_each_other(page: Page) -> None:
-    """The third holds the rest."""
+    """The third holds the rest; chosen columns are shown, and stand in the address."""
     page.get_by_role("button", name="Next").click()
     page.get_by_role("button", name="Next").click()
     expect(page.locator(LIST)).to_have_count(reports.TOTAL - 100)
     expect(page.get_by_role("button", name="Next")).to_be_disabled()
-
-
-def test_chosen_columns_are_shown(page: Page) -> None:
-    """And stand in the address."""
     page.get_by_text("Columns", exact=True).click()
     page.get_by_label("faithfulness", exact=True).check()
     expect(page.get_by_role("button", name="faithfulness", exact=True)).to_be_visible()
@@ -282,7 +281,7 @@ def test_chosen_columns_are_shown(page: Page) -> None:
 
 
 def test_every_part_of_the_charts_filters_to_as_many_records_as_it_says(page: Page) -> None:
-    """Whatever the bins: each is activated by the keyboard."""
+    """Whatever the bins: each is activated by the keyboard, and marked while it filters."""
     labels: list[str] = page.locator(".hit[data-filter]").evaluate_all(
         "hits => hits.map(hit => hit.getAttribute('aria-label'))"
     )
@@ -296,27 +295,12 @@ def test_every_part_of_the_charts_filters_to_as_many_records_as_it_says(page: Pa
     said = [re.findall(r"([\d,]+) record", label)[-1] for label in labels]
     assert len(said) > 10
     assert [count.partition(" ")[0] for count in counts] == said
-
-
-def test_what_the_list_is_filtered_by_is_marked_in_the_charts(page: Page) -> None:
-    """Until it is filtered by something else."""
-    bar = page.locator(".hit[data-filter]").first
-    bar.click()
-    expect(bar).to_have_attribute("aria-current", "true")
-    assert page.locator("[data-filter][aria-current]").evaluate_all(
-        "marked => new Set(marked.map(one => one.dataset.filter)).size === 1"
-    )
+    page.locator(".hit[data-filter]").first.click()
+    marked = page.locator("[data-filter][aria-current]")
+    expect(page.locator(".hit[data-filter]").first).to_have_attribute("aria-current", "true")
+    assert marked.evaluate_all("all => new Set(all.map(one => one.dataset.filter)).size === 1")
     page.get_by_role("button", name="Clear all").click()
-    expect(page.locator("[data-filter][aria-current]")).to_have_count(0)
-
-
-def test_the_contents_lead_to_the_records(page: Page) -> None:
-    """And leaves the filters as they are."""
-    page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
-    says(page, f"43 of {reports.TOTAL} records")
-    page.get_by_role("navigation", name="Contents").get_by_role("link", name="Records").click()
-    expect(page.locator("#browser > h2")).to_be_in_viewport()
-    says(page, f"43 of {reports.TOTAL} records")
+    expect(marked).to_have_count(0)
 
 
 def test_a_failed_row_says_why(page: Page) -> None:
@@ -348,16 +332,20 @@ def test_ten_thousand_records_open_and_filter(
 # An open record.
 
 
-def test_a_link_to_a_sentence_opens_its_record_and_lights_its_support(
-    visits: Visits, small: str
-) -> None:
-    """The sentence has the focus, and what is said of it is shown."""
-    page = visits.open(f"{small}#record=contradicted&sentence=a")
+def test_a_link_to_a_sentence_opens_its_record_and_is_copied(visits: Visits, small: str) -> None:
+    """The sentence has the focus, its support is lit, and what is said of it is shown."""
+    allowed = ["clipboard-write", "clipboard-read"]
+    page = visits.open(f"{small}#record=contradicted&sentence=a", permissions=allowed)
     expect(page.locator(".sentence[data-key=a]")).to_be_focused()
     assert lit(page) == ["0a", "1b"]
     expect(page.locator(".explanation")).to_contain_text("supported")
     page.reload()
     expect(page.locator(".sentence[data-key=a]")).to_be_focused()
+    page.locator(".sentence[data-key=b]").focus()
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator(".record-bar [role=status]")).to_have_text("Link copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"{small}#record=contradicted&sentence=b"
 
 
 @pytest.mark.parametrize(
@@ -384,7 +372,7 @@ def test_a_link_to_a_record_that_is_not_there_says_so(visits: Visits, small: str
     expect(page.locator(LIST)).to_have_count(50)
 
 
-def test_a_click_on_a_response_sentence_lights_exactly_its_support(opened: Page) -> None:
+def test_a_click_or_the_focus_lights_exactly_what_belongs_together(opened: Page) -> None:
     """Special strings light nothing, and what lies under the pointer changes nothing."""
     opened.locator(".sentence[data-key=c]").click()
     assert lit(opened) == ["0b"]
@@ -392,22 +380,11 @@ def test_a_click_on_a_response_sentence_lights_exactly_its_support(opened: Page)
     assert lit(opened) == ["0b"]
     opened.locator(".sentence[data-key=a]").click()
     assert lit(opened) == ["0a", "1b"]
-
-
-def test_a_record_opened_by_mouse_shows_its_unsupported_sentence(page: Page) -> None:
-    """Wherever the pointer stands afterwards."""
-    row = page.locator(LIST).filter(has_text="contradicted")
-    row.get_by_role("link").click()
-    expect(page.locator(".explanation-head")).to_have_text("b✗ not supported")
-    page.mouse.move(300, 500)
-    page.mouse.move(320, 520)
-    expect(page.locator(".explanation-head")).to_have_text("b✗ not supported")
-
-
-def test_focusing_a_document_sentence_lights_what_it_supports(opened: Page) -> None:
-    """In the response."""
     opened.locator('.sentence[data-key="1b"]').focus()
     assert lit(opened) == ["a"]
+    opened.locator(".finding").first.get_by_role("button", name="b", exact=True).click()
+    expect(opened.locator(".sentence[data-key=b]")).to_be_focused()
+    address_after_rest(opened, "sentence=b")
 
 
 def test_marks_tell_what_the_label_says(opened: Page) -> None:
@@ -420,11 +397,13 @@ def test_marks_tell_what_the_label_says(opened: Page) -> None:
     expect(opened.locator(".sentence[data-key=c] .chip.special")).to_have_text("well_known_fact")
 
 
-def test_a_finding_leads_to_its_sentences(opened: Page) -> None:
-    """By their keys."""
-    opened.locator(".finding").first.get_by_role("button", name="b", exact=True).click()
-    expect(opened.locator(".sentence[data-key=b]")).to_be_focused()
-    assert "sentence=b" in address_after_rest(opened, "sentence=")
+def test_a_record_opened_by_mouse_shows_its_unsupported_sentence(page: Page) -> None:
+    """Wherever the pointer stands afterwards."""
+    page.locator(LIST).filter(has_text="contradicted").get_by_role("link").click()
+    for place in (300, 320):
+        expect(page.locator(".explanation-head")).to_have_text("b✗ not supported")
+        page.mouse.move(place, 500)
+    expect(page.locator(".explanation-head")).to_have_text("b✗ not supported")
 
 
 def test_claims_and_the_reference_answer_are_shown(visits: Visits, small: str) -> None:
@@ -436,29 +415,6 @@ def test_claims_and_the_reference_answer_are_shown(visits: Visits, small: str) -
     expect(claims.nth(1)).to_contain_text("off the question")
     page.locator(".record-reference > summary").click()
     expect(page.locator(".record-reference .claims")).to_contain_text("Bread is for sale.")
-
-
-def test_a_link_to_the_record_is_copied(visits: Visits, small: str) -> None:
-    """As it stands in the address, with the sentence in focus."""
-    page = visits.open(
-        f"{small}#record=contradicted", permissions=["clipboard-write", "clipboard-read"]
-    )
-    page.locator(".sentence[data-key=b]").focus()
-    page.get_by_role("button", name="Copy link").click()
-    expect(page.locator(".record-bar [role=status]")).to_have_text("Link copied.")
-    assert (
-        page.evaluate("navigator.clipboard.readText()") == f"{small}#record=contradicted&sentence=b"
-    )
-
-
-def test_the_browser_goes_back_from_a_record_to_the_filtered_list(page: Page) -> None:
-    """A record is a step in its history; a filter is none."""
-    page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
-    says(page, f"43 of {reports.TOTAL} records")
-    page.get_by_role("link", name="hidden-word").click()
-    expect(page.locator(".question")).to_have_text("Which bird is it?")
-    page.go_back()
-    says(page, f"43 of {reports.TOTAL} records")
 
 
 def test_a_record_of_more_sentences_than_anybody_reads_is_drawn(
@@ -564,15 +520,17 @@ def test_help_opens_and_closes_by_keyboard(page: Page) -> None:
 # Looks.
 
 
-def test_contents_stay_in_sight(page: Page) -> None:
+def test_contents_stay_in_sight_and_keep_the_filters(page: Page) -> None:
     """Also at the end of the report, without covering what they lead to."""
     contents = page.get_by_role("navigation", name="Contents")
+    page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
+    contents.get_by_role("link", name="Records").click()
+    expect(page.locator("#browser > h2")).to_be_in_viewport()
+    says(page, f"43 of {reports.TOTAL} records")
     contents.get_by_role("link", name="Details").click()
     expect(contents).to_be_in_viewport()
-    heading = page.get_by_role("heading", name="Details").bounding_box()
-    above = contents.bounding_box()
-    assert heading is not None
-    assert above is not None
+    heading = box(page.get_by_role("heading", name="Details"))
+    above = box(contents)
     assert heading["y"] >= above["y"] + above["height"]
 
 
@@ -602,24 +560,40 @@ def test_nothing_in_a_record_shuts_people_out(
 
 
 def test_dark_and_light_follow_the_system(visits: Visits, small: str) -> None:
-    """By the ground's colour."""
-    grounds = {
-        scheme: visits.open(small, color_scheme=scheme).evaluate(
-            "getComputedStyle(document.body).backgroundColor"
-        )
-        for scheme in ("light", "dark")
-    }
-    assert grounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}
+    """By the ground's colour; paper is light whatever the screen is."""
+    dark = visits.open(small, color_scheme="dark")
+    grounds = [ground(visits.open(small, color_scheme="light")), ground(dark)]
+    dark.emulate_media(media="print")
+    assert [*grounds, ground(dark)] == [WHITE, "rgb(20, 23, 27)", WHITE]
+
+
+WHITE = "rgb(255, 255, 255)"
+
+
+def ground(page: Page) -> str:
+    """The colour behind the text."""
+    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
 
 
 def test_a_telephone_scrolls_up_and_down_alone(visits: Visits, small: str) -> None:
-    """At 360 pixels nothing sticks out, whatever is unfolded."""
+    """At 360 pixels nothing sticks out, whatever is unfolded.
+
+    The response comes before the documents, and what is said of a sentence has buttons that jump
+    to its support.
+    """
     page = visits.open(small, viewport=PHONE)
-    for where in ("", "record=contradicted&sentence=a", "record=compared"):
+    for where in ("", "record=compared", "record=contradicted&sentence=a"):
         page.evaluate("where => { location.hash = where; }", where)
         expect(page.locator("#browser :is(.records, .record):visible")).to_have_count(1)
         page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    response, documents = (
+        box(page.locator(part)) for part in (".record-response", ".record-documents")
+    )
+    assert response["y"] < documents["y"]
+    page.locator(".record-panel").get_by_role("button", name="1b").click()
+    expect(page.locator('.sentence[data-key="1b"]')).to_be_in_viewport()
 
 
 def test_texts_without_a_blank_stay_in_their_columns(visits: Visits, tmp_path: Path) -> None:
@@ -635,42 +609,16 @@ def test_texts_without_a_blank_stay_in_their_columns(visits: Visits, tmp_path: P
         assert width[0] <= width[1]
 
 
-def test_a_telephone_shows_the_response_before_the_documents(visits: Visits, small: str) -> None:
-    """And what is said of a sentence has buttons that jump to its support."""
-    page = visits.open(f"{small}#record=contradicted&sentence=a", viewport=PHONE)
-    places = [
-        page.locator(part).bounding_box() for part in (".record-response", ".record-documents")
-    ]
-    assert places[0] is not None
-    assert places[1] is not None
-    assert places[0]["y"] < places[1]["y"]
-    page.locator(".record-panel").get_by_role("button", name="1b").click()
-    expect(page.locator('.sentence[data-key="1b"]')).to_be_in_viewport()
-
-
 def test_print_leaves_out_controls_and_keeps_explanations(opened: Page) -> None:
-    """The open record goes to paper whole."""
+    """The open record goes to paper whole; the list keeps its headings, which are buttons."""
     opened.emulate_media(media="print")
     expect(opened.locator(".record-bar")).to_be_hidden()
     expect(opened.locator(".sentence[data-key=a] .print-only")).to_be_visible()
     expect(opened.locator(".tiles").first).to_be_visible()
-
-
-def test_the_list_keeps_its_headings_on_paper(visits: Visits, small: str) -> None:
-    """They are buttons on the screen."""
-    page = visits.open(small)
-    page.emulate_media(media="print")
+    opened.evaluate("location.hash = ''")
     for heading in ("Support", "Id", "relevance", "Findings"):
-        expect(page.get_by_role("columnheader", name=heading).last).to_have_text(heading)
-        expect(page.get_by_role("button", name=heading).last).to_be_visible()
-
-
-def test_paper_is_light_whatever_the_screen_is(opened: Page) -> None:
-    """Also where the system is dark."""
-    opened.emulate_media(media="print", color_scheme="dark")
-    ground = opened.evaluate("getComputedStyle(document.body).backgroundColor")
-    opened.emulate_media(media="screen", color_scheme="light")
-    assert ground == "rgb(255, 255, 255)"
+        expect(opened.get_by_role("columnheader", name=heading).last).to_have_text(heading)
+        expect(opened.get_by_role("button", name=heading).last).to_be_visible()
 
 
 def test_a_browser_that_cannot_unpack_is_told(visits: Visits, small: str) -> None:

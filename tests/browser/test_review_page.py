@@ -120,18 +120,25 @@ def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     """And what is stored is what the page shows."""
     page = open_page()
     sentence(page, "b").click()
+    expect(page.locator(".chosen")).to_have_attribute("data-key", "b")
     page.keyboard.press("s")
+    mark = sentence(page, "b").locator(".mark.verdict")
+    expect(mark).to_have_attribute("aria-label", "not supported (the judge: supported)")
+    expect(page.locator(".explanation")).to_contain_text("You✗ not supported")
     expect(page.locator(".overall-button")).to_contain_text("not supported")
-    sentence(page, "0b").get_by_role("button", name="relevant").click()
+    relevant = sentence(page, "0b").get_by_role("button", name="relevant")
+    expect(relevant).to_have_attribute("aria-pressed", "false")
+    relevant.click()
+    expect(relevant).to_have_attribute("aria-pressed", "true")
     sentence(page, "0a").click()
     page.keyboard.press("u")
+    expect(sentence(page, "0a")).to_be_focused()
     expect(page.locator("#differences")).to_contain_text("4 differences from the judge")
     page.locator("#comment").fill("b goes too far")
     page.keyboard.press("Control+Enter")
     place(page, 2)
     [event] = open_page.stored()
-    assert event.opinion == "disagree"
-    assert event.comment == "b goes too far"
+    assert (event.opinion, event.comment) == ("disagree", "b goes too far")
     assert event.judgment is not None
     assert event.judgment.model_dump() == {
         "relevant": ("0a", "0b"),
@@ -207,20 +214,29 @@ def test_saving_without_a_look_asks_first(open_page: Opener) -> None:
 
 
 def test_a_document_sentence_is_linked_to_the_chosen_one(open_page: Opener) -> None:
-    """By its button, and off again by Enter."""
+    """By its button, and off again by Enter; or by arrows and the space bar."""
     page = open_page()
     sentence(page, "a").click()
     sentence(page, "1a").get_by_role("button", name="supports a").click()
     sentence(page, "0a").press("Enter")
+    sentence(page, "b").focus()
+    for key in ("ArrowLeft", "ArrowDown", "ArrowDown", "Space"):
+        page.keyboard.press(key)
+    expect(sentence(page, "b").locator(".support")).to_have_text("0b 1a")
+    expect(sentence(page, "1a")).to_have_class("sentence lit")
+    sentence(page, "b").focus()
+    page.get_by_role("button", name="numerical_reasoning").click()
+    page.locator(".overall-button").click()
     page.keyboard.press("d")
     place(page, 2)
     judgment = open_page.stored()[0].judgment
     assert judgment is not None
-    assert judgment.support["a"] == ("1a",)
+    assert judgment.support == {"a": ("1a",), "b": ("0b", "1a", "numerical_reasoning")}
+    assert not judgment.overall_supported
 
 
-def test_what_was_saved_is_taken_back_by_one_key(open_page: Opener) -> None:
-    """The record comes back, not judged."""
+def test_undo_takes_back_the_last_answer_alone(open_page: Opener) -> None:
+    """The record comes back, not judged; or with the answer and comment that were replaced."""
     page = open_page()
     page.keyboard.press("n")
     status(page, "unsure")
@@ -229,11 +245,6 @@ def test_what_was_saved_is_taken_back_by_one_key(open_page: Opener) -> None:
     place(page, 1)
     status(page, "Undone")
     expect(page.locator("#counts")).to_contain_text("4 of 4 left")
-
-
-def test_undo_restores_the_answer_that_was_replaced(open_page: Opener) -> None:
-    """With its comment; it does not leave the record without an answer."""
-    page = open_page()
     sentence(page, "b").click()
     page.keyboard.press("s")
     page.locator("#comment").fill("not there")
@@ -246,13 +257,9 @@ def test_undo_restores_the_answer_that_was_replaced(open_page: Opener) -> None:
     place(page, 2)
     page.keyboard.press("z")
     status(page, "record 1 has your earlier answer")
-    first, unsure, restored = open_page.stored()
-    assert unsure.opinion == "unsure"
-    assert (restored.opinion, restored.judgment, restored.comment) == (
-        "disagree",
-        first.judgment,
-        "not there",
-    )
+    _, withdrawn, first, unsure, restored = open_page.stored()
+    assert (withdrawn.withdrawn, unsure.opinion, restored.opinion) == (True, "unsure", "disagree")
+    assert (restored.judgment, restored.comment) == (first.judgment, "not there")
 
 
 def test_a_name_that_is_rejected_is_not_kept(open_page: Opener, visits: Visits) -> None:
@@ -299,15 +306,18 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) 
     page = open_page(blind=True)
     assert "because" not in page.content()
     expect(page.get_by_role("button", name="Agree")).to_be_hidden()
-    expect(page.locator(".overall-button")).to_have_text("? not judged overall")
-    expect(page.locator(".record-head .chips")).to_contain_text("? 2 sentences not judged")
+    whole, chips = page.locator(".overall-button"), page.locator(".record-head .chips")
+    expect(whole).to_have_text("? not judged overall")
+    expect(whole).to_have_attribute("aria-pressed", "mixed")
+    expect(chips).to_contain_text("? 2 sentences not judged")
     page.keyboard.press("d")
     status(page, "Undecided response sentences: a, b")
     sentence(page, "a").press("s")
-    expect(page.locator(".overall-button")).to_have_text("? not judged overall")
+    expect(whole).to_have_text("? not judged overall")
+    expect(chips).to_contain_text("1 of 2 sentences supported, 1 not judged")
     sentence(page, "b").press("s")
     sentence(page, "b").press("s")
-    expect(page.locator(".overall-button")).to_contain_text("not supported")
+    expect(whole).to_contain_text("not supported")
     page.keyboard.press("d")
     status(page, "No sentence is relevant (R) or utilized (U). Press d again")
     assert open_page.stored() == ()
@@ -324,9 +334,8 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) 
 def test_a_blind_person_who_marked_a_sentence_is_not_asked_again(open_page: Opener) -> None:
     """One mark tells that the person knows of marks."""
     page = open_page(blind=True)
-    sentence(page, "a").press("s")
-    sentence(page, "b").press("s")
-    sentence(page, "0a").press("u")
+    for key, letter in (("a", "s"), ("b", "s"), ("0a", "u")):
+        sentence(page, key).press(letter)
     page.keyboard.press("d")
     expect(page.locator("#differences")).to_contain_text("not relevant")
     (stored,) = open_page.stored()
@@ -384,23 +393,16 @@ def test_axe_finds_no_serious_fault(open_page: Opener, view: dict[str, Any]) -> 
 
 
 def test_a_phone_shows_all_without_scrolling_sideways(open_page: Opener) -> None:
-    """And one can judge there by tapping."""
-    page = open_page({"viewport": PHONE, "has_touch": True})
-    sentence(page, "b").locator(".mark.verdict").tap()
-    page.get_by_role("button", name="Save").tap()
-    place(page, 2)
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= PHONE["width"]
-    assert [event.opinion for event in open_page.stored()] == ["disagree"]
-
-
-def test_a_phone_has_targets_for_thumbs(open_page: Opener) -> None:
-    """Of 44 pixels at least in both directions, while a sentence is chosen."""
+    """With targets of 44 pixels at least in both directions, and one can judge by tapping."""
     page = open_page({"viewport": PHONE, "has_touch": True})
     sentence(page, "b").tap()
     page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
-    small = page.locator("button, input, select, summary, a[href]").evaluate_all(_SMALL)
-    assert small == []
+    assert page.locator("button, input, select, summary, a[href]").evaluate_all(_SMALL) == []
+    sentence(page, "b").locator(".mark.verdict").tap()
+    page.get_by_role("button", name="Save").tap()
+    place(page, 2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert [event.opinion for event in open_page.stored()] == ["disagree"]
 
 
 _SMALL = """nodes => nodes.filter(node => node.checkVisibility()).map(node => {

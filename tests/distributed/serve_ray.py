@@ -13,12 +13,7 @@ def main() -> None:
     """Print its address, and wait."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-    )
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     sys.stdout.write(f"{ray.get_runtime_context().gcs_address}\n")
     sys.stdout.flush()
     ended.wait()

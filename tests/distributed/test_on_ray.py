@@ -120,7 +120,7 @@ def test_workers_keep_to_one_budget(tmp_path: Path, rows: Path, ray_cluster: Clu
         ) as run:
             code, said = run.end()
         assert code == 4, said
-        prompt, completion = provider.tokens
+        prompt, completion, _ = provider.tokens
     spent = (prompt * 10 + completion * 100) / Decimal(1_000_000)
     assert Decimal("0.45") < spent <= Decimal("0.90")
     assert f"${spent:.4f}" in said

@@ -80,13 +80,6 @@ def test_the_workflow_to_copy_runs(workplace: Path, warm: list[str]) -> None:
     assert "adherence drop" in written
 
 
-def test_the_set_up_commands_are_one_line_each() -> None:
-    """Two commands do all the set-up; .ci/run runs them as they stand."""
-    for mark in ("ci: main-job", "ci: tests"):
-        assert block(mark).count("\n") == 1
-        assert block(mark).startswith("python3 -m venv")
-
-
 @pytest.mark.parametrize("page", GENERATED, ids=lambda page: page.name)
 def test_generated_parts_are_up_to_date(page: Path) -> None:
     """Python scripts/update_pages.py writes them."""

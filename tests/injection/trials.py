@@ -105,14 +105,13 @@ def read(messages: Sequence[Message]) -> Reading:
 
 def _sentence(block: str, line: str) -> tuple[str, str] | None:
     """Read one line of a block: a key and a JSON string, or that alone."""
-    keyed = None if block == "QUESTION" else _KEYED.fullmatch(line)
-    if keyed is None and block != "QUESTION":
-        return None
+    keyed = _KEYED.fullmatch(line if block != "QUESTION" else f"a {line}")
     try:
-        text = json.loads(keyed[2] if keyed else line)
+        text = json.loads(keyed[2]) if keyed else None
     except ValueError:
         return None
-    return (keyed[1] if keyed else "", text) if isinstance(text, str) else None
+    key = keyed[1] if keyed and block != "QUESTION" else ""
+    return (key, text) if isinstance(text, str) else None
 
 
 def escaped(example: KeyedExample, render: Render) -> list[str]:
@@ -136,32 +135,28 @@ def escaped(example: KeyedExample, render: Render) -> list[str]:
 
 
 def plant(texts: tuple[str, ...], part: Part, position: Position) -> KeyedExample:
-    """Write the texts into a part of the clean record."""
-    lists, question = [[*sentences] for sentences in (*DOCUMENTS, RESPONSE)], QUESTION
-    if part == "question":
-        question = _mixed(QUESTION, " ".join(texts), position)
-    elif part == "document":
-        _insert_in_documents(lists, texts, position)
+    """Write the texts into a part of the clean record.
+
+    A middle position among documents is the border of the two.
+    """
+    place, text = POSITIONS.index(position), " ".join(texts)
+    first, second, response, reference = map(list, (*DOCUMENTS, RESPONSE, REFERENCE))
+    question = _mixed(QUESTION, text, position) if part == "question" else QUESTION
+    if part == "document":
+        first[:0], first[len(first) :] = ((texts, ()), ((), texts[:1]), ((), ()))[place]
+        second[:0], second[len(second) :] = (((), ()), (texts[1:], ()), ((), texts))[place]
     elif part == "response":
-        at = {"first": 0, "middle": 2, "last": 4}[position]
-        lists[-1][at:at] = texts
-    elif part in {"inside document", "inside response"}:
-        number = 0 if part == "inside document" else 2
-        lists[number][1] = _mixed(lists[number][1], " ".join(texts), position)
-    example = keyed_example(question=question, documents=lists[:-1], response=lists[-1])
-    if "reference" in part:
-        return referenced(example, _planted_reference(texts, part, position))
-    return example
-
-
-def _planted_reference(texts: tuple[str, ...], part: Part, position: Position) -> list[str]:
-    """The reference answer with the texts as sentences, or inside one."""
-    at = POSITIONS.index(position)
-    if part == "reference":
-        return [*REFERENCE[:at], *texts, *REFERENCE[at:]]
-    inside = at // 2
-    host = f"{REFERENCE[inside]}\n{' '.join(texts)}"
-    return [*REFERENCE[:inside], host, *REFERENCE[inside + 1 :]]
+        response[2 * place : 2 * place] = texts
+    elif part == "reference":
+        reference[place:place] = texts
+    elif part == "inside document":
+        first[1] = _mixed(first[1], text, position)
+    elif part == "inside response":
+        response[1] = _mixed(response[1], text, position)
+    elif part == "inside reference":
+        reference[place // 2] += f"\n{text}"
+    example = keyed_example(question=question, documents=[first, second], response=response)
+    return referenced(example, reference) if "reference" in part else example
 
 
 def _mixed(host: str, text: str, position: Position) -> str:
@@ -171,14 +166,3 @@ def _mixed(host: str, text: str, position: Position) -> str:
         "middle": f"{host[:half]} {text}{host[half:]}",
         "last": f"{host}\n{text}",
     }[position]
-
-
-def _insert_in_documents(lists: list[list[str]], new: tuple[str, ...], position: Position) -> None:
-    """At the start, at the end, or across the border of the two documents."""
-    if position == "first":
-        lists[0][:0] = new
-    elif position == "last":
-        lists[1].extend(new)
-    else:
-        lists[0].extend(new[:1])
-        lists[1][:0] = new[1:]

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import jsonschema
 import pytest
@@ -29,6 +26,7 @@ import pytest
 import labeler
 from labeler.api import open_rows
 from labeler.judges.openai.request import response_format
+from labeler.judges.openai.sender import LentResponse, Sender
 from labeler.labeling import run as running
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import run_tasks
@@ -39,14 +37,14 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, rec
 from labeler.labels.signature import ResponseSchema, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.store.disk import DiskStore
-from model.relay import Call, Relay
-from model.server import REQUESTED, SERVED, need_packages
+from model.server import REQUESTED, SERVED, Server, checked_weights, need_packages, serving
 
 need_packages()
 
-LABELER = [sys.executable, "-m", "labeler"]
+
 PATIENCE = 240.0
 """Seconds that an answer may take; the step that runs these tests has a limit of its own."""
+
 
 TINY: list[dict[str, Any]] = [
     {
@@ -57,6 +55,7 @@ TINY: list[dict[str, Any]] = [
     },
 ]
 """A row for the published schema."""
+
 
 SHAPED: list[dict[str, Any]] = [
     {
@@ -101,7 +100,8 @@ def bounded_schema() -> ResponseSchema:
     """The published schema with limits on lengths, numbers and keys."""
     schema: dict[str, Any] = copy.deepcopy(dict(load_schema().json_schema))
     fields = schema["properties"]
-    entry = fields["sentence_support_information"]["items"]["properties"]
+    sentences = fields["sentence_support_information"]
+    entry = sentences["items"]["properties"]
     supported = entry["decision"]["anyOf"][0]["properties"]
     for explanation in (
         fields["relevance_explanation"],
@@ -116,22 +116,23 @@ def bounded_schema() -> ResponseSchema:
     ):
         keys.update(minItems=1, maxItems=1, items={"type": "string", "enum": ["0a", "1a"]})
     entry["response_sentence_key"] = {"type": "string", "enum": ["a"]}
-    fields["sentence_support_information"].update(minItems=1, maxItems=1)
+    sentences.update(minItems=1, maxItems=1)
     return ResponseSchema("label-trace/v1-bounded", json.dumps(schema))
 
 
-def judge_at(url: str, **settings: Any) -> labeler.OpenAIJudge:
-    """The judge that ships."""
-    settings = {"timeout": PATIENCE, "max_output_tokens": 400, **settings}
-    return labeler.OpenAIJudge(REQUESTED, api_key="none", base_url=url, **settings)
+def recipe(url: str, **settings: Any) -> LabelTasks:
+    """How the judge that ships is asked."""
+    settings = {"timeout": PATIENCE, "temperature": 0.8, "seed": 1, **settings}
+    judge = labeler.OpenAIJudge(REQUESTED, api_key="none", base_url=url, **settings)
+    return label_tasks(judge, LabelOptions())
 
 
-def bounded_recipe(relay: Relay, folder: Path) -> LabelTasks:
+def bounded_recipe(url: str, folder: Path) -> LabelTasks:
     """What is asked with the bounded schema, which enters the labels' keys like any other."""
     (folder / "prompt.md").write_text(PROMPT)
-    options = LabelOptions(prompt=str(folder / "prompt.md"))
-    judge = judge_at(relay.url, temperature=0.8, seed=1)
-    return replace(label_tasks(judge, options), schema=bounded_schema())
+    judge = recipe(url, max_output_tokens=400).judge
+    how = label_tasks(judge, LabelOptions(prompt=str(folder / "prompt.md")))
+    return replace(how, schema=bounded_schema())
 
 
 def labeled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
@@ -142,8 +143,7 @@ def labeled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) ->
 
 def keyed(row: Mapping[str, Any]) -> KeyedExample:
     """A row with the keys that the judge was shown."""
-    how = label_tasks(judge_at("http://127.0.0.1:9/v1"), LabelOptions())
-    return how.task(labeler.Example.model_validate(row)).example
+    return recipe("http://127.0.0.1:9/v1").task(labeler.Example.model_validate(row)).example
 
 
 def written(content: str) -> GPTLabelingOutput:
@@ -152,6 +152,23 @@ def written(content: str) -> GPTLabelingOutput:
     for entry in answer["sentence_support_information"]:
         entry.update({"supporting_sentence_keys": [], **entry.pop("decision")})
     return GPTLabelingOutput.model_validate(answer)
+
+
+class Call(NamedTuple):
+    """One request and its answer."""
+
+    body: dict[str, Any]
+    answer: dict[str, Any]
+
+    @property
+    def finish(self) -> str:
+        """Why the model stopped."""
+        return str(self.answer["choices"][0]["finish_reason"])
+
+    @property
+    def content(self) -> str:
+        """What the model wrote."""
+        return str(self.answer["choices"][0]["message"]["content"])
 
 
 def deserved(call: Call, example: KeyedExample) -> str:
@@ -189,112 +206,74 @@ def spent(outcome: Outcome) -> tuple[int, Usage | None]:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run."""
+    """A finished run, with the completions that were asked for by row id."""
 
     folder: Path
     rows: list[dict[str, Any]]
     outcomes: list[Outcome]
     calls: dict[str, list[Call]]
-    """Completions that were asked for, by row id."""
-
-    @property
-    def records(self) -> list[LabelRecord]:
-        """The labels."""
-        return [outcome for outcome in self.outcomes if isinstance(outcome, LabelRecord)]
-
-    def lines(self, title: str) -> list[str]:
-        """What the model did, for people."""
-        every = [call for calls in self.calls.values() for call in calls]
-        broken: Counter[str] = Counter()
-        for row in self.rows:
-            for call in self.calls[row["id"]]:
-                if deserved(call, keyed(row)) == "contract":
-                    checked = check_label(written(call.content), keyed(row))
-                    broken.update(v.kind for v in checked.violations)
-        usage, seconds = charged(every), sum(call.seconds for call in every)
-        return [
-            f"{title}: {len(self.rows)} rows, {len(every)} requests of {seconds:.0f} s in all",
-            f"  rows ended as: {_counted(Counter(map(ending, self.outcomes)))}",
-            f"  answers ended by: {_counted(Counter(call.finish for call in every))}",
-            f"  violations in answers: {_counted(broken)}",
-            f"  prompt tokens: {usage.prompt_tokens}, of these {usage.cached_tokens} cached",
-            f"  completion tokens: {usage.completion_tokens}",
-        ]
-
-
-def _counted(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
-
-
-def finished(
-    folder: Path, rows: list[dict[str, Any]], outcomes: list[Outcome], relay: Relay
-) -> Run:
-    """A run and what passed through the relay for each of its rows."""
-    calls = {row["id"]: relay.completions(about=row["question"]) for row in rows}
-    return Run(folder, rows, outcomes, calls)
 
 
 @pytest.fixture(scope="module")
-def published(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: list[str]) -> Run:
-    """`labeler label` with the published schema, in a process of its own."""
-    folder = tmp_path_factory.mktemp("published")
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TINY))
-    command = [
-        *[*LABELER, "label", "rows.jsonl", "-o", "labels.jsonl", "--store", "store"],
-        *["--model", REQUESTED, "--base-url", relay.url, "--concurrency", "1"],
-        *["--temperature", "0.8", "--seed", "1"],
-        *["--max-output-tokens", "20", "--timeout", f"{PATIENCE:g}"],
-    ]
-    done = subprocess.run(
-        command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode in {0, 1}, done.stderr
-    outcomes = list(labeler.api.read_labels(folder / "labels.jsonl"))
-    failed = any(isinstance(outcome, LabelFailure) for outcome in outcomes)
-    assert done.returncode == failed, done.stderr
-    run = finished(folder, TINY, outcomes, relay)
-    report += run.lines("labeler label, published schema")
-    return run
+def server() -> Iterator[Server]:
+    """The model server."""
+    with serving(checked_weights()) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def bounded(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: list[str]) -> Run:
-    """The same way with the bounded schema, in this process."""
-    folder = tmp_path_factory.mktemp("bounded")
-    outcomes = labeled(bounded_recipe(relay, folder), SHAPED, folder / "store")
-    labeler.api.write_labels(outcomes, folder / "labels.jsonl")
-    run = finished(folder, SHAPED, outcomes, relay)
-    report += run.lines("the pipeline, bounded schema")
-    return run
+def heard() -> Iterator[list[Call]]:
+    """Every request of this process and its answer: what a model writes is not known beforehand."""
+    calls, send = list[Call](), Sender.send
+
+    async def keep(self: Sender, method: str, url: str, content: bytes = b"{}") -> LentResponse:
+        response = await send(self, method, url, content if method == "POST" else None)
+        calls.append(Call(json.loads(content), json.loads(response.whole)))
+        return response
+
+    with mock.patch.object(Sender, "send", keep):
+        yield calls
 
 
 @pytest.fixture(scope="module", params=["published", "bounded"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """Either run."""
-    found: Run = request.getfixturevalue(request.param)
-    return found
+def run(
+    request: pytest.FixtureRequest,
+    server: Server,
+    heard: list[Call],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
+    """A run with the published schema, or with the bounded one."""
+    folder = tmp_path_factory.mktemp(request.param)
+    rows, how = {
+        "published": (TINY, recipe(server.url, max_output_tokens=20)),
+        "bounded": (SHAPED, bounded_recipe(server.url, folder)),
+    }[request.param]
+    outcomes = labeled(how, rows, folder / "store")
+    asked = {row["id"]: [c for c in heard if row["question"] in json.dumps(c.body)] for row in rows}
+    return Run(folder, rows, outcomes, asked)
 
 
-def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+published = pytest.mark.parametrize("run", ["published"], indirect=True)
+bounded = pytest.mark.parametrize("run", ["bounded"], indirect=True)
 
 
 # What is sent, and what the server makes of it
 
 
-def test_the_server_takes_the_published_schema(published: Run) -> None:
+@published
+def test_the_server_takes_the_published_schema(run: Run) -> None:
     """It goes out strict as published, and every answer, cut off or not, begins as it says."""
-    calls = [call for calls in published.calls.values() for call in calls]
+    calls = [call for calls in run.calls.values() for call in calls]
     assert len(calls) >= len(TINY)
     for call in calls:
-        assert call.status == 200
         assert call.body["response_format"] == response_format(load_schema("label-trace/v1"))
         assert re.match(r'\s*\{\s*"relevance_explanation"\s*:\s*"', call.content)
 
 
-def test_finished_answers_fit_the_published_schema(bounded: Run) -> None:
+@bounded
+def test_finished_answers_fit_the_published_schema(run: Run) -> None:
     """The bounded schema only narrows it: what fits the one fits the other."""
-    answers = [call.content for calls in bounded.calls.values() for call in calls]
+    answers = [call.content for calls in run.calls.values() for call in calls]
     for answer in map(json.loads, answers):
         jsonschema.validate(answer, bounded_schema().json_schema)
         jsonschema.validate(answer, load_schema().json_schema)
@@ -317,46 +296,43 @@ def test_every_request_and_token_is_accounted_for(run: Run) -> None:
         assert spent(outcome) == (len(calls), charged(calls))
 
 
-def test_a_cut_answer_is_asked_for_once_more_with_twice_the_room(published: Run) -> None:
+@published
+def test_a_cut_answer_is_asked_for_once_more_with_twice_the_room(run: Run) -> None:
     """Forty tokens hold no label at all: the row says that it was cut off."""
-    [outcome], [calls] = published.outcomes, published.calls.values()
+    [outcome], [calls] = run.outcomes, run.calls.values()
     assert [call.body["max_completion_tokens"] for call in calls] == [20, 40]
     assert [call.finish for call in calls] == ["length", "length"]
     assert ending(outcome) == "truncated"
 
 
-def test_a_sentence_without_a_verdict_breaks_the_contract(bounded: Run) -> None:
+@bounded
+def test_a_sentence_without_a_verdict_breaks_the_contract(run: Run) -> None:
     """The schema has no room for the second sentence; the re-ask says that it is missing."""
-    outcome = bounded.outcomes[-1]
+    outcome = run.outcomes[-1]
     assert isinstance(outcome, LabelFailure)
     assert outcome.reason == "contract"
     missing = [v.keys for v in outcome.violations if v.kind == "missing_response_sentence"]
     assert missing == [("b",)]
-    first, second = bounded.calls[outcome.id]
+    first, second = run.calls[outcome.id]
     assert "missing_response_sentence" not in json.dumps(first.body["messages"])
     assert "missing_response_sentence" in second.body["messages"][-1]["content"]
 
 
-def test_labels_are_what_the_model_wrote(bounded: Run) -> None:
-    """At least one comes through, from the model that the server says it served."""
-    assert bounded.records
-    for record in bounded.records:
-        answer = written(bounded.calls[record.id][-1].content)
+@bounded
+def test_labels_are_what_the_model_wrote_and_are_not_asked_again(
+    run: Run, server: Server, heard: list[Call]
+) -> None:
+    """At least one comes through; a second run over what is settled makes no request."""
+    records = [outcome for outcome in run.outcomes if isinstance(outcome, LabelRecord)]
+    assert records
+    for record in records:
+        answer = written(run.calls[record.id][-1].content)
         assert record.label == check_label(answer, record.example).answer
         assert record.reply.served_model == SERVED
         assert record.signature.model == REQUESTED
-
-
-# What is stored
-
-
-def test_what_is_settled_is_not_asked_again(bounded: Run, relay: Relay) -> None:
-    """A second run over it makes no request of any kind and ends the same."""
-    settled = {o.id: o for o in bounded.outcomes if isinstance(o, LabelRecord) or o.lasting}
-    assert settled
-    before = len(relay.calls)
-    rows = [row for row in SHAPED if row["id"] in settled]
-    again = labeled(bounded_recipe(relay, bounded.folder), rows, bounded.folder / "store")
-    assert len(relay.calls) == before
+    settled = {o.id: o for o in run.outcomes if isinstance(o, LabelRecord) or o.lasting}
+    rows, before = [row for row in SHAPED if row["id"] in settled], len(heard)
+    again = labeled(bounded_recipe(server.url, run.folder), rows, run.folder / "store")
+    assert len(heard) == before
     assert [ending(outcome) for outcome in again] == [ending(settled[o.id]) for o in again]
-    assert [o for o in again if isinstance(o, LabelRecord)] == bounded.records
+    assert [o for o in again if isinstance(o, LabelRecord)] == records

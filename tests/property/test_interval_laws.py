@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.intervals import mean_interval
+from labeler.calculators.intervals import Interval, mean_interval
 from labeler.calculators.significance import Undefined, holm, paired_test
+from labeler.plugins.scores.length import Slope, fit_slope
 
 shares = st.integers(0, 6).map(lambda part: part / 6)
 anything = st.floats(-100, 100)
@@ -89,3 +90,23 @@ def test_holm_lies_between_each_test_alone_and_bonferroni(p_values: list[float])
         assert p <= q <= min(1.0, len(p_values) * p) + 1e-12
     by_p = sorted(zip(p_values, adjusted, strict=True))
     assert [q for _, q in by_p] == sorted(adjusted)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), EIGHTHS), min_size=2, max_size=30), st.integers(-5, 5)
+)
+def test_adding_a_line_adds_its_slope(points: list[tuple[int, float]], rise: int) -> None:
+    """And nothing to the width of the interval; nothing is ever NaN."""
+    x = [float(length) for length, _ in points]
+    y = [score for _, score in points]
+    plain = fit_slope(x, y)
+    steeper = fit_slope(x, [b + rise * a for a, b in zip(x, y, strict=True)])
+    if plain.slope is None:
+        assert plain == steeper == Slope(None, Undefined("constant_x"))
+        return
+    assert math.isfinite(plain.slope)
+    assert steeper.slope == pytest.approx(plain.slope + rise, abs=1e-9)
+    if isinstance(plain.interval, Interval) and isinstance(steeper.interval, Interval):
+        assert plain.interval.low <= plain.slope <= plain.interval.high
+        width = plain.interval.high - plain.interval.low
+        assert steeper.interval.high - steeper.interval.low == pytest.approx(width, abs=1e-6)

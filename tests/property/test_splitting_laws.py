@@ -14,7 +14,6 @@ from labeler.errors import BadRow
 from labeler.labels.signature import canonical_json, texts_json
 from labeler.sentences import characters
 from labeler.sentences.characters import inert_json, plain_json
-from labeler.sentences.example import Piece
 from labeler.sentences.splitting import SPLITTERS, align
 from labeler.sentences.splitting.general import LONGEST, flatten
 
@@ -89,17 +88,14 @@ def test_general_repeats_invisible_characters_after_a_line_break() -> None:
 
 @unhurried
 @given(text=TEXTS)
-def test_a_general_piece_is_its_span(text: str) -> None:
-    """The general splitter shows the judge the source as it stands, without outer space."""
+def test_a_piece_is_its_span(text: str) -> None:
+    """The general splitter shows the judge the source as it stands, without outer space.
+
+    Joining by the splitter of RAGBench changes nothing but white space between the joined parts.
+    """
     for piece in SPLITTERS["general"].split(text):
         assert piece.text == text[piece.start : piece.end] == piece.text.strip()
         assert len(piece.text) <= LONGEST
-
-
-@unhurried
-@given(text=TEXTS)
-def test_a_ragbench_piece_is_its_span_up_to_white_space(text: str) -> None:
-    """Joining changes nothing but the white space between the joined parts."""
     for piece in SPLITTERS["ragbench"].split(text):
         assert visible(piece.text) == visible(text[piece.start : piece.end])
 
@@ -112,8 +108,11 @@ def test_a_splitters_sentences_align_with_their_text(name: str, text: str) -> No
     pieces = SPLITTERS[name].split(text)
     assume(all(one.end <= other.start for one, other in pairwise(pieces)))
     aligned = align(text, [piece.text for piece in pieces])
-    assert [piece.text for piece in aligned] == [piece.text for piece in pieces]
-    assert [_spanned(text, piece) for piece in aligned] == [_spanned(text, p) for p in pieces]
+    found, given = (
+        [(one.text, text[one.start : one.end].strip()) for one in some]
+        for some in (aligned, pieces)
+    )
+    assert found == given
 
 
 @unhurried
@@ -127,10 +126,6 @@ def test_given_sentences_with_one_more_character_are_refused(
         align(text, [text[:at] + char + text[at:]])
 
 
-def _spanned(text: str, piece: Piece) -> str:
-    return text[piece.start : piece.end].strip()
-
-
 NESTED = st.recursive(
     st.text() | st.integers(-(2**40), 2**40),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -140,12 +135,8 @@ ODD = st.text(alphabet="ab<>[]|/~!e\u200c\u200d\u00ad\ufe0e\uff5c\u202e \n\x7f\U
 
 @given(NESTED)
 def test_texts_are_encoded_as_canonical_json(value: object) -> None:
-    """Keys of labels do not depend on the encoder."""
+    """Keys of labels do not depend on the encoder; a lone surrogate is an error of either."""
     assert texts_json(value) == canonical_json(value)
-
-
-def test_a_lone_surrogate_is_an_error() -> None:
-    """As in canonical JSON."""
     for encode in (texts_json, canonical_json):
         with pytest.raises(ValueError, match="surrogates"):
             encode(["\ud800"])

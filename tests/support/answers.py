@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from labeler.judges.task import Task
 from support.labeled import output
 
 
@@ -25,3 +26,10 @@ def answer(
     """
     found = output(relevant=relevant, utilized=used, support=support, explanation=said)
     return found.model_dump(mode="json")
+
+
+def trusting(task: Task, said: str = "It is so.", **changes: Any) -> dict[str, Any]:
+    """The label of a judge that trusts everything, with other values of some fields."""
+    keys = task.example.document_keys()
+    support = dict.fromkeys(task.example.response_keys(), keys)
+    return answer(support, relevant=keys, used=keys, said=said) | changes

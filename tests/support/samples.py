@@ -32,6 +32,7 @@ def keyed_example(
         ("Lyon is in the south.",),
     ),
     response: Sequence[str] = ("Paris is the capital.", "It lies on the Seine."),
+    reference: Sequence[str] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> KeyedExample:
     """An example whose sentences are given: documents ``0a 0b``, ``1a``; response ``a b``."""
@@ -40,6 +41,7 @@ def keyed_example(
         question=question,
         documents=tuple(key_sentences(str(d), pieces(one)) for d, one in enumerate(documents)),
         response=key_sentences("", pieces(response)),
+        reference=None if reference is None else key_sentences("ref.", pieces(reference)),
         splitter=SPLITTER,
         metadata=dict(metadata or {}),
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -36,13 +39,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in virtual time."""
-    loop = VirtualLoop()
-    try:
-        return loop.run_until_complete(work)
-    finally:
-        loop.close()
+def in_virtual_time(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Make an async function an ordinary one that runs in virtual time, with chance seeded."""
+
+    @wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        random.seed(7)
+        loop = VirtualLoop()
+        try:
+            return loop.run_until_complete(work(*args, **kwargs))
+        finally:
+            loop.close()
+
+    return run
 
 
 def now() -> float:

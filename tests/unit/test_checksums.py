@@ -44,14 +44,6 @@ def test_an_unchanged_file_is_not_checked_again(
     assert list(read_labels(path)) == [one]
 
 
-def _changed(path: Path, old: str, new: str) -> Path:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert old in lines[1]
-    lines[1] = lines[1].replace(old, new, 1)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Two labels in a file."""
@@ -64,11 +56,11 @@ def test_a_changed_label_that_keeps_the_rules_counts_and_is_reported(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The notice names the line, once for each file."""
-    _changed(path, '"overall_supported":true', '"overall_supported":false')
-    verdicts = [
-        one.label.overall_supported for one in read_labels(path) if isinstance(one, LabelRecord)
-    ]
-    assert verdicts == [True, False]
+    first, second = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    old, new = '"overall_supported":true', '"overall_supported":false'
+    path.write_text(first + second.replace(old, new), encoding="utf-8")
+    labels = [one.label for one in read_labels(path) if isinstance(one, LabelRecord)]
+    assert [one.overall_supported for one in labels] == [True, False]
     assert f"{path}:2" in caplog.text
     caplog.clear()
     list(read_labels(path))
@@ -84,12 +76,9 @@ def test_lines_of_other_programs_are_read(
     labels = list(read_labels(path))
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for kept in (True, False):
-        for fields in lines:
-            if not kept:
-                del fields["checksum"]
-        path.write_text(
-            "".join(json.dumps(one, separators=spaces, sort_keys=is_sorted) + "\n" for one in lines)
-        )
+        rows = [{n: v for n, v in one.items() if kept or n != "checksum"} for one in lines]
+        written = (json.dumps(one, separators=spaces, sort_keys=is_sorted) for one in rows)
+        path.write_text("\n".join(written))
         caplog.clear()
         assert list(read_labels(path)) == labels
     assert not caplog.text

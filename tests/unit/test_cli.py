@@ -16,7 +16,8 @@ from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from labeler.cli import LazyCommand, app
+from labeler.api import write_labels
+from labeler.cli import app
 from labeler.labels.signature import read_resource
 from support.command import Command
 from support.labeled import record
@@ -37,44 +38,27 @@ def json_lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_help_and_version_load_nothing_heavy() -> None:
-    """Neither pydantic nor any judge's library is imported for --help."""
+def test_help_loads_nothing_heavy() -> None:
+    """Neither pydantic nor any judge's library."""
     heavy = "pydantic openai instructor diskcache tenacity sentencex nltk numpy asyncio"
     program = (
         "import sys; sys.argv = ['labeler', '--help']\n"
         "from labeler.cli import run; code = run()\n"
         f"print('LOADED', [name for name in {heavy.split()!r} if name in sys.modules], code)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
-    assert "metrics" in done.stdout
-
-
-def test_a_program_without_sources_lists_commands_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that is frozen into one file."""
-    listed = LazyCommand("store.merge").help
-
-    def missing(package: str, resource: str) -> bytes:
-        raise FileNotFoundError(package, resource)
-
-    monkeypatch.setattr("pkgutil.get_data", missing)
-    assert LazyCommand("store.merge").help == listed != ""
+    shown = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert shown.splitlines()[-1] == "LOADED [] 0"
+    assert "metrics" in shown
 
 
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:
     """One JSON object a row on stdout; the conclusion and the counts on stderr."""
     code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
-    assert code == 0
-    assert len(json_lines(out)) == 14
-    assert err.splitlines() == [
-        (
-            "9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; "
-            "worst: tide-gate-wrong-year, iron-tablets-reversed."
-        ),
-        "14 labeled by embedded/lexical/1, 0 from the store, 0 failed",
-    ]
+    assert (code, len(json_lines(out))) == (0, 14)
+    assert err == (
+        "9 of 14 answers fully supported (64 %, 38 to 86). 5 are not; worst: tide-gate-wrong-year, "
+        "iron-tablets-reversed.\n14 labeled by embedded/lexical/1, 0 from the store, 0 failed\n"
+    )
 
 
 def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) -> None:
@@ -89,25 +73,11 @@ def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) 
     assert [row["id"] for row in rows] == [row["id"] for row in json_lines(EXAMPLES.read_text())]
     first = rows[0]["metrics"]
     assert list(first) == ids.split(",")
-    assert first["relevance:ragbench"] == {
-        "value": 0.5,
-        "numerator": 2,
-        "denominator": 4,
-        "undefined": None,
-    }
-    undefined = [
-        row["metrics"]["context_precision"]
-        for row in rows
-        if row["metrics"]["context_precision"]["undefined"]
-    ]
-    assert undefined == [
-        {
-            "value": None,
-            "numerator": None,
-            "denominator": None,
-            "undefined": "no_relevant_sentences",
-        }
-    ]
+    half = {"value": 0.5, "numerator": 2, "denominator": 4, "undefined": None}
+    assert first["relevance:ragbench"] == half
+    found = [row["metrics"]["context_precision"] for row in rows]
+    undefined = dict.fromkeys(half) | {"undefined": "no_relevant_sentences"}
+    assert [one for one in found if one["undefined"]] == [undefined]
 
 
 def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) -> None:
@@ -153,15 +123,27 @@ BY_DEFAULT = (
 )
 
 
-def test_the_embedded_judge_is_named_where_nobody_chose_it(
+def test_a_key_in_the_environment_chooses_the_judge(
     labeler_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its labels are no model's; not where somebody chose it by name. An empty key is no key."""
+    """An empty key is none: the embedded judge is named, unless somebody chose it by name.
+
+    Without a model nothing is sent, and an address in the environment is neither followed nor
+    ignored: documents go only where the command line says.
+    """
     monkeypatch.setenv("OPENAI_API_KEY", "")
     for chosen in ((), ("--judge", "embedded")):
         code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", *chosen)
-        assert (code, BY_DEFAULT in err) == (0, not chosen)
-        assert (err.splitlines()[0] == BY_DEFAULT) == (not chosen)
+        assert (code, err.splitlines()[0] == BY_DEFAULT) == (0, not chosen)
+        assert err.count(BY_DEFAULT) == (not chosen)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-sentinel-key-000")
+    code, _, err = labeler_command("label", EXAMPLES)
+    assert (code, "sentinel" in err) == (2, False)
+    assert "--judge embedded works without one" in err
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    for key in ([], ["--api-key-command", "echo key"]):
+        code, _, err = labeler_command("label", EXAMPLES, "--model", "m", *key)
+        assert (code, "give --base-url" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -176,23 +158,6 @@ def test_a_file_without_rows_is_wrong_use(
     code, _, err = labeler_command("label", name, "--judge", "embedded", "-o", "x.jsonl")
     assert (code, f"{name} has no rows" in err) == (2, True)
     assert not (tmp_path / "x.jsonl").exists()
-
-
-def test_a_key_in_the_environment_chooses_the_model(
-    labeler_command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a model nothing is sent, and documents go only where the command line says.
-
-    An address in the environment is pointed out, not followed and not ignored.
-    """
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-sentinel-key-000")
-    code, _, err = labeler_command("label", EXAMPLES)
-    assert (code, "sentinel" in err) == (2, False)
-    assert "--judge embedded works without one" in err
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    for key in ([], ["--api-key-command", "echo key"]):
-        code, _, err = labeler_command("label", EXAMPLES, "--model", "m", *key)
-        assert (code, "give --base-url" in err) == (2, True)
 
 
 def test_recorded_answers_are_replayed(labeler_command: Command, labels: Path) -> None:
@@ -222,19 +187,10 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     """All names, one file, or the messages for a row."""
     schemas = labeler_command("prompt", "--schema")[1].split()
     assert schemas == sorted(schemas)
-    assert set(schemas) >= {
-        "failure/v1",
-        "label-claims/v1",
-        "label-reference/v1",
-        "label-trace/v1",
-        "metrics-row/v1",
-        "record/v1",
-        "summary-row/v1",
-    }
+    assert {"failure/v1", "label-trace/v1", "metrics-row/v1", "summary-row/v1"} < set(schemas)
     schema = json.loads(labeler_command("prompt", "--schema", "label-trace/v1")[1])
     assert "sentence_support_information" in schema["properties"]
-    prompts = labeler_command("prompt")[1].split()
-    assert set(prompts) >= {"claims/v1", "reference/v1", "trace/v1"}
+    assert {"claims/v1", "trace/v1"} < set(labeler_command("prompt")[1].split())
     _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
     assert '\n0a "Log files are rotated every midnight and kept for 30 days."\n' in out
 
@@ -242,24 +198,16 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe [red]x[/red] :smile: \x00"
 
 
-def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> None:
+def test_strangers_text_stays_text(labeler_command: Command) -> None:
     """Control sequences, direction overrides and markup are shown, never obeyed."""
-    labeled = record(documents=[[HOSTILE, "x"], [HOSTILE]], metadata={"domain": HOSTILE})
-    path = tmp_path / "labels.jsonl"
-    path.write_text(
-        labeled.model_copy(
-            update={"label": labeled.label.model_copy(update={"relevance_explanation": HOSTILE})}
-        ).model_dump_json()
-    )
-    for arguments in (
-        ["show", path, "r1"],
-        ["show", path, HOSTILE],
-        ["metrics", path, "--by", "domain"],
-    ):
-        _, out, err = labeler_command(*arguments)
+    made = record(documents=[[HOSTILE, "x"], [HOSTILE]], metadata={"domain": HOSTILE})
+    label = made.label.model_copy(update={"relevance_explanation": HOSTILE})
+    write_labels([made.model_copy(update={"label": label})], "labels.jsonl")
+    for command in (["show", "r1"], ["show", HOSTILE], ["metrics", "--by", "domain"]):
+        _, out, err = labeler_command(command[0], "labels.jsonl", *command[1:])
         assert not set(out + err) & {"\x1b", "\x07", "\u202e", "\x00"}
-    _, out, _ = labeler_command("show", path, "r1")
-    assert "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:" in out
+        shown = "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:"
+        assert (shown in out) == (command == ["show", "r1"])
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -293,16 +241,6 @@ def test_a_terminal_shows_a_summary(
     assert "stored in .labeler; -o FILE" in err
     assert err.endswith("\nNext: labeler report .labeler\n")
     assert labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "-")[1].count("{")
-
-
-def test_labels_do_not_replace_their_rows(labeler_command: Command, tmp_path: Path) -> None:
-    """An input is no output."""
-    rows = tmp_path / "rows.jsonl"
-    rows.write_bytes(EXAMPLES.read_bytes())
-    code, _, err = labeler_command("label", rows, "-o", "rows.jsonl")
-    assert code == 2
-    assert "is an input" in err
-    assert rows.read_bytes() == EXAMPLES.read_bytes()
 
 
 @pytest.mark.parametrize("option", ["--junit", "--config", "--by"])

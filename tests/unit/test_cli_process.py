@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -10,51 +9,49 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
 from labeler import label
-from labeler.api import write_labels
 from labeler.store.disk import DiskStore
 from support.command import Command
 from wire.behaviors import Behavior
 from wire.calls import Call
 from wire.clients import comes_true
 from wire.provider import Provider, late
-from wire.runs import labeling, process, settings
+from wire.runs import labeling, process, row_file, settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 EMBEDDED = ["label", str(EXAMPLES), "--judge", "embedded"]
 
 
+FEW_AT_ONCE = ("--concurrency", 4)
+
+
 def many_rows(folder: Path, count: int) -> Path:
     """A row file."""
-    path = folder / "rows.jsonl"
     rows = [
         {"id": str(n), "question": f"Q {n}?", "documents": [f"Fact {n}."], "response": f"Fact {n}."}
         for n in range(count)
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return row_file(folder, rows)
 
 
-FEW_AT_ONCE = ("--concurrency", 4)
-
-
-def asking(
-    provider: Provider, rows: Path, *more: object, output: str = "labels.jsonl"
-) -> list[str]:
+def asking(provider: Provider, rows: Path, *more: object, **output: str) -> list[str]:
     """The process that has a provider label rows."""
-    return process(labeling(provider, rows, *FEW_AT_ONCE, *more, output=output))
+    return process(labeling(provider, rows, *FEW_AT_ONCE, *more, **output))
 
 
 def started(
-    command: list[str], folder: Path, provider: Provider, calls: int
+    command: list[str], folder: Path, provider: Provider, calls: int, terminal: int | None = None
 ) -> subprocess.Popen[str]:
-    """Start a run and wait until the provider has been asked that often."""
+    """Start a run, perhaps on a terminal, and wait until the provider has been asked that often."""
+    err = subprocess.PIPE if terminal is None else terminal
     running = subprocess.Popen(
-        command, cwd=folder, env=settings(), stderr=subprocess.PIPE, text=True
+        command, cwd=folder, env=settings(), stdout=terminal, stderr=err, text=True
     )
     assert comes_true(lambda: len(provider.calls) >= calls, 60)
     return running
@@ -96,15 +93,9 @@ def test_a_closed_terminal_lets_paid_requests_finish(
 ) -> None:
     """Messages have nowhere to go, and answers on their way are stored all the same."""
     screen, terminal = pty.openpty()
-    running = subprocess.Popen(
-        asking(slow_provider, many_rows(tmp_path, 60)),
-        cwd=tmp_path,
-        env=settings(),
-        stdout=terminal,
-        stderr=terminal,
-    )
+    command = asking(slow_provider, many_rows(tmp_path, 60))
+    running = started(command, tmp_path, slow_provider, 6, terminal)
     os.close(terminal)
-    assert comes_true(lambda: len(slow_provider.calls) >= 6, 60)
     os.close(screen)
     running.send_signal(signal.SIGHUP)
     assert running.wait(60) == 128 + signal.SIGHUP
@@ -114,9 +105,8 @@ def test_a_closed_terminal_lets_paid_requests_finish(
 
 def test_nohup_outlives_the_terminal(tmp_path: Path, slow_provider: Provider) -> None:
     """A hangup that was ignored at the start stays ignored."""
-    running = started(
-        ["nohup", *asking(slow_provider, many_rows(tmp_path, 8))], tmp_path, slow_provider, 2
-    )
+    command = ["nohup", *asking(slow_provider, many_rows(tmp_path, 8))]
+    running = started(command, tmp_path, slow_provider, 2)
     running.send_signal(signal.SIGHUP)
     running.communicate(timeout=60)
     assert running.returncode == 0
@@ -132,8 +122,7 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert "Traceback" not in said
-    assert "destroyed" not in said
+    assert not re.search("Traceback|destroyed", said)
 
 
 def unread(command: list[str], folder: Path, *, both: bool = False) -> tuple[int, str]:
@@ -146,51 +135,43 @@ def unread(command: list[str], folder: Path, *, both: bool = False) -> tuple[int
     """
     reader, pipe = os.pipe()
     os.close(reader)
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=settings(),
-            stdout=pipe,
-            stderr=pipe if both else subprocess.PIPE,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    finally:
-        os.close(pipe)
+    with os.fdopen(pipe, "w") as closed:
+        return printing_to(closed, command, folder, closed if both else subprocess.PIPE)
+
+
+def printing_to(
+    out: TextIO, command: list[str], folder: Path, err: TextIO | int = subprocess.PIPE
+) -> tuple[int, str]:
+    """Run a command with another standard output; its exit code and what it said."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=settings(),
+        stdout=out,
+        stderr=err,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     return done.returncode, done.stderr
-
-
-@pytest.fixture(scope="module")
-def labeled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store and a label file, for commands that change neither."""
-    folder = tmp_path_factory.mktemp("labeled")
-    labels = label(EXAMPLES, judge="embedded", store=folder / ".labeler")
-    write_labels(labels, folder / "labels.jsonl")
-    return folder
 
 
 def test_labels_that_nobody_reads_to_the_end_are_no_success(
     tmp_path: Path, labeler_command: Command
 ) -> None:
     """`labeler label … | head -1` says where it stopped, and the next run goes on there."""
-    rows = many_rows(tmp_path, 30)
-    command = ["label", str(rows), "--judge", "embedded"]
+    command = ["label", str(many_rows(tmp_path, 30)), "--judge", "embedded"]
     code, err = unread(process(command), tmp_path)
     said = re.fullmatch(
         r"labeler: the reader left after (\d+) rows?; run it again to go on: what is stored "
         r"costs nothing\n",
         err,
     )
-    assert code == 141
-    assert said
-    assert 1 <= int(said[1]) <= 29
+    assert (code, said and 1 <= int(said[1]) <= 29) == (141, True)
     code, _, err = labeler_command(*command, "-o", "x.jsonl")
     stored = re.search(r"(\d+) from the store, 0 failed", err)
-    assert code == 0
-    assert stored
-    assert int(stored[1]) >= int(said[1])
+    assert said
+    assert (code, stored and int(stored[1]) >= int(said[1])) == (0, True)
 
 
 def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -> None:
@@ -204,52 +185,34 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
     assert "1 request; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err
 
 
-def test_who_leaves_a_pipe_is_told_what_is_missing(labeled: Path) -> None:
+def test_who_leaves_a_pipe_is_told_what_is_missing(tmp_path: Path) -> None:
     """With both streams closed nobody hears; half a store is a failure; a view may be left."""
-    assert unread(process(EMBEDDED), labeled, both=True)[0] == 141
-    code, err = unread(process(["store", "export"]), labeled)
-    assert (code, err) == (141, "labeler: the reader left before all was written\n")
+    label(EXAMPLES, judge="embedded", store=tmp_path / ".labeler").save(tmp_path / "labels.jsonl")
+    assert unread(process(EMBEDDED), tmp_path, both=True)[0] == 141
+    told = unread(process(["store", "export"]), tmp_path)
+    assert told == (141, "labeler: the reader left before all was written\n")
     # `labeler metrics … | head -1` ends with 0 and says nothing of pipes.
-    assert unread(process(["metrics", "labels.jsonl"]), labeled) == (0, "")
+    assert unread(process(["metrics", "labels.jsonl"]), tmp_path) == (0, "")
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     """And the program ends."""
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            process(EMBEDDED),
-            cwd=tmp_path,
-            env=settings(),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert (
-        done.stderr.splitlines()[-1] == "labeler: cannot write the output: No space left on device"
-    )
-    assert "Traceback" not in done.stderr
+        code, err = printing_to(full, process(EMBEDDED), tmp_path)
+    said = "labeler: cannot write the output: No space left on device"
+    assert (code, err.splitlines()[-1], "Traceback" in err) == (2, said, False)
 
 
 def on_a_terminal(command: str, folder: Path) -> tuple[int, str]:
     """Run a shell command with standard error on a terminal; its exit code and what was shown."""
     screen, terminal = pty.openpty()
-    running = subprocess.Popen(
-        ["/bin/bash", "-c", command],
-        cwd=folder,
-        env=settings() | {"TERM": "xterm"},
-        stderr=terminal,
-        stdout=terminal,
-    )
+    bash, env = ["/bin/bash", "-c", command], settings() | {"TERM": "xterm"}
+    running = subprocess.Popen(bash, cwd=folder, env=env, stderr=terminal, stdout=terminal)
     os.close(terminal)
     shown = b""
-    try:
+    with suppress(OSError):  # Linux says so when the other side is closed
         while part := os.read(screen, 65536):
             shown += part
-    except OSError:  # Linux says so when the other side is closed
-        pass
     os.close(screen)
     return running.wait(timeout=60), shown.decode()
 
@@ -257,31 +220,22 @@ def on_a_terminal(command: str, folder: Path) -> tuple[int, str]:
 def test_a_progress_bar_keeps_its_hands_off_standard_output(tmp_path: Path) -> None:
     """With the bar on a terminal, labels go where they are sent."""
     code, shown = on_a_terminal(f"{shlex.join(process(EMBEDDED))} | cat > out.jsonl", tmp_path)
-    assert code == 0
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 14
-    assert '"kind"' not in shown
-    assert "labeling" in shown
-    assert "14 of 14" in shown
+    assert (code, len((tmp_path / "out.jsonl").read_text().splitlines())) == (0, 14)
+    assert ("labeling" in shown, "14 of 14" in shown, '"kind"' in shown) == (True, True, False)
 
 
 def test_a_terminal_shows_labels_without_obeying_them(tmp_path: Path) -> None:
     """Direction overrides in a label are escaped on their way to a screen."""
     row = {"id": "1", "question": "Q\u202e\x9b?", "documents": ["Fact."], "response": "Fact."}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row, ensure_ascii=False))
-    _, shown = on_a_terminal(
-        shlex.join(process(["label", "rows.jsonl", "--judge", "embedded", "-o", "-"])), tmp_path
-    )
+    rows = row_file(tmp_path, [row])
+    command = process(["label", str(rows), "--judge", "embedded", "-o", "-"])
+    _, shown = on_a_terminal(shlex.join(command), tmp_path)
     assert "\\u202e\\u009b" in shown
     assert not {"\u202e", "\x9b"} & set(shown)
 
 
 def test_any_encoding_gets_utf_8(tmp_path: Path) -> None:
     """Tables and JSON are written in UTF-8 whatever the locale says."""
-    done = subprocess.run(
-        process(["metrics", "--list"]),
-        cwd=tmp_path,
-        env=settings() | {"PYTHONIOENCODING": "latin-1"},
-        capture_output=True,
-        check=True,
-    )
-    assert "↑" in done.stdout.decode("utf-8")
+    told = settings() | {"PYTHONIOENCODING": "latin-1"}
+    shown = subprocess.check_output(process(["metrics", "--list"]), cwd=tmp_path, env=told)
+    assert "↑" in shown.decode("utf-8")

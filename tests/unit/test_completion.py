@@ -16,30 +16,22 @@ from labeler.calculators.registry import HEADLINES, headline_metrics
 from labeler.judges.openai.address import MaskedBytes, remember_key
 from labeler.judges.openai.attempts import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.judges.openai.completion import counts_of, parse_completion, read_completion
-from labeler.judges.openai.reading import json_of
+from labeler.judges.openai.reading import in_utf8, json_of
 from labeler.judges.task import Token
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import LONGEST_TEXT, Violation
-from labeler.labels.record import Usage
-from labeler.sentences.example import key_sentences
+from labeler.labels.record import ReplyFacts
 from support import samples
 from wire.behaviors import answers, changes, completion
 from wire.provider import Behavior, Provider
 from wire.runs import KEY, reasons, rows, run
 
 FIELDS = (
-    *("type", "text", "content", "value", "function", "arguments", "index", "message", "error"),
-    *("token", "logprob", "bytes", "top_logprobs", "code", "metadata", "raw", "details"),
-    *(
-        "tool_calls",
-        "function_call",
-        "retryDelay",
-        "status",
-        "param",
-        "reasoning_content",
-        "cached_tokens",
-    ),
-)
+    "type", "text", "content", "value", "function", "arguments", "index", "message", "error",
+    "token", "logprob", "bytes", "top_logprobs", "code", "metadata", "raw", "details", "tool_calls",
+    "function_call", "retryDelay", "status", "param", "reasoning_content", "cached_tokens",
+)  # fmt: skip
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
@@ -48,45 +40,37 @@ VALUES = st.recursive(
     ),
     max_leaves=8,
 )
-PLACES: list[tuple[str | int, ...]] = [
-    ("choices",),
-    ("choices", 0),
-    ("choices", 0, "message"),
-    ("choices", 0, "message", "content"),
-    ("choices", 0, "message", "refusal"),
-    ("choices", 0, "message", "tool_calls"),
-    ("choices", 0, "message", "function_call"),
-    ("choices", 0, "finish_reason"),
-    ("choices", 0, "logprobs"),
-    ("choices", 0, "logprobs", "content"),
-    ("choices", 0, "error"),
-    ("error",),
-    ("base_resp",),
-    ("usage",),
-    ("usage", "prompt_tokens"),
-    ("usage", "prompt_tokens_details"),
-    ("model",),
-    ("system_fingerprint",),
-]
 
 
-def changed(place: tuple[str | int, ...], value: object) -> dict[str, Any]:
+PLACES = (
+    "choices", "choices.0", "choices.0.message", "choices.0.message.content",
+    "choices.0.message.refusal", "choices.0.message.tool_calls", "choices.0.message.function_call",
+    "choices.0.finish_reason", "choices.0.logprobs", "choices.0.logprobs.content",
+    "choices.0.error", "error", "base_resp", "usage", "usage.prompt_tokens",
+    "usage.prompt_tokens_details", "model", "system_fingerprint",
+)  # fmt: skip
+
+
+def changed(place: str, value: object) -> dict[str, Any]:
     """A completion with another value in one place."""
     made = completion("{}")
     made["choices"][0]["logprobs"] = {"content": []}
     at: Any = made
-    for step in place[:-1]:
+    *steps, last = (int(step) if step.isdigit() else step for step in place.split("."))
+    for step in steps:
         at = at[step]
-    at[place[-1]] = value
+    at[last] = value
     return made
 
 
+@example("model", "m\ud800")
 @given(st.sampled_from(PLACES), VALUES)
-def test_a_completion_of_any_shape_is_read(place: tuple[str | int, ...], value: object) -> None:
-    """No value in any place raises, and tokens are counted whatever the answer is."""
+def test_a_completion_of_any_shape_is_read(place: str, value: object) -> None:
+    """No value in any place raises, tokens are counted, and what is kept can be stored."""
     read = read_completion(changed(place, value))
     assert isinstance(read.content, str)
-    if place[0] != "usage":
+    assert ReplyFacts(served_model=read.model, usage=read.usage).model_dump_json()
+    if not place.startswith("usage"):
         assert read.usage is not None
 
 
@@ -116,6 +100,9 @@ def test_the_words_of_an_error_have_a_limit() -> None:
 
 
 TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+OBJECT = {"content": {"a": 1}}
+PARSED_CALL = {"tool_calls": [{"function": {"arguments": {"a": 1}}}]}
+
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[2]"}}
 
 
@@ -128,17 +115,20 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[
         ({"content": [*TEXTS, {"type": "image_url"}]}, ""),
         ({"content": [{"type": "text", "text": {"value": "a"}}, "b", {"text": "c"}]}, "abc"),
         ({"content": {"type": "output_text", "text": "a"}}, "a"),
-        ({"content": {"a": 1}}, '{"a": 1}'),
+        (OBJECT, '{"a": 1}'),
         ({"content": None, "tool_calls": [CALL, CALL]}, "[2]"),
         ({"content": None, "tool_calls": [CALL, {"function": {"arguments": '{"a": 1}'}}]}, ""),
-        ({"content": None, "tool_calls": [{"function": {"arguments": {"a": 1}}}]}, '{"a": 1}'),
+        (PARSED_CALL, '{"a": 1}'),
         ({"content": None, "tool_calls": [CALL, {"function": {"arguments": "[2\n]"}}]}, "[2\n]"),
         ({"content": None, "tool_calls": [{"name": "f", "arguments": "[2]"}]}, "[2]"),
         ({"content": [{"type": "text", "content": "a"}, {"content": "b"}]}, "ab"),
         ({"content": None, "function_call": {"arguments": "[2]"}}, "[2]"),
         ({"content": "", "reasoning_content": 'I think. {"a": 1}'}, '{"a": 1}'),
         ({"content": None, "reasoning": 'Perhaps {"a": 1}, or {"a": 2}?'}, ""),
-        ({"content": 7}, ""),
+        *(({"content": odd}, "") for odd in (7, 1.5, True)),
+        ({"content": [[]]}, ""),
+        ({"content": [{"type": "text"}]}, ""),
+        ({"content": [7]}, ""),
         ({"content": "text", "tool_calls": [{"function": {"arguments": "{}"}}]}, "text"),
         ({}, ""),
     ],
@@ -149,9 +139,7 @@ def test_an_answer_is_found_where_servers_put_it(message: dict[str, Any], conten
     assert (read.content, read.error) == (content, None)
 
 
-@pytest.mark.parametrize(
-    "message", [{"content": {"a": 1}}, {"tool_calls": [{"function": {"arguments": {"a": 1}}}]}]
-)
+@pytest.mark.parametrize("message", [OBJECT, PARSED_CALL])
 def test_a_parsed_answer_that_was_cut_off_is_truncated(message: dict[str, Any]) -> None:
     """Its server has closed the object, which looks complete."""
     error = read_completion({"choices": [{"message": message, "finish_reason": "length"}]}).error
@@ -159,52 +147,43 @@ def test_a_parsed_answer_that_was_cut_off_is_truncated(message: dict[str, Any]) 
     assert error.kind == "truncated"
 
 
-@pytest.mark.parametrize(
-    ("counted", "usage"),
-    [
-        ({"prompt_tokens_details": {"cached_tokens": 80}}, (100, 9, 80, 0)),
-        ({"prompt_tokens_details": None, "cached_tokens": 80}, (100, 9, 80, 0)),  # Moonshot
-        ({"prompt_cache_hit_tokens": 80, "prompt_cache_miss_tokens": 20}, (100, 9, 80, 0)),
-        ({"prompt_tokens_details": {"cached_tokens": True}}, (100, 9, 0, 0)),
-        ({"prompt_tokens": True}, None),
-        ({"prompt_tokens": "100"}, None),
-        ({"completion_tokens": None}, None),
-        ({"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
-    ],
-)
-def test_tokens_are_counted_where_servers_count_them(
-    counted: dict[str, Any], usage: tuple[int, ...] | None
-) -> None:
-    """A count of another type is none; without both counts the usage is unknown."""
-    found, _ = counts_of({"prompt_tokens": 100, "completion_tokens": 9, **counted})
-    assert (found and tuple(found.model_dump().values())) == usage
-
-
-CACHED = {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}
+_OPENAI, _ANTHROPIC = ("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")
+_GEMINI = ("promptTokenCount", "candidatesTokenCount")
+_CACHED = {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}
 
 
 @pytest.mark.parametrize(
     ("names", "counted", "usage"),
     [
-        ("input_tokens output_tokens", {}, (3, 4, 0, 0)),
-        (
-            "input_tokens output_tokens",
-            {"input_tokens_details": {"cached_tokens": 2}},
-            (3, 4, 2, 0),
-        ),
-        ("input_tokens output_tokens", CACHED, (9, 4, 2, 4)),
-        ("inputTokens outputTokens", {"cacheReadInputTokens": 2}, (5, 4, 2, 0)),
-        ("promptTokenCount candidatesTokenCount", {"thoughtsTokenCount": 5}, (3, 9, 0, 0)),
-        ("promptTokenCount candidatesTokenCount", {"cachedContentTokenCount": 2}, (3, 4, 2, 0)),
+        (_OPENAI, {"prompt_tokens_details": {"cached_tokens": 2}}, (3, 4, 2, 0)),
+        (_OPENAI, {"prompt_tokens_details": None, "cached_tokens": 2}, (3, 4, 2, 0)),  # Moonshot
+        (_OPENAI, {"prompt_cache_hit_tokens": 2, "prompt_cache_miss_tokens": 1}, (3, 4, 2, 0)),
+        (_OPENAI, {"prompt_tokens_details": {"cached_tokens": True}}, (3, 4, 0, 0)),
+        (_OPENAI, {"prompt_tokens": True}, None),
+        (_OPENAI, {"prompt_tokens": "100"}, None),
+        (_OPENAI, {"prompt_tokens": -5}, None),
+        (_OPENAI, {"completion_tokens": None}, None),
+        (_OPENAI, {"prompt_tokens": 3.0, "completion_tokens": 9.0}, (3, 9, 0, 0)),
+        (_OPENAI, {"total_tokens": 60}, (3, 57, 0, 0)),  # xAI: thoughts in the total alone
+        (_OPENAI, {"total_tokens": 60, "cache_read_input_tokens": 30}, (3, 27, 0, 0)),
+        (_OPENAI, {"total_tokens": 2}, (3, 4, 0, 0)),
+        (_ANTHROPIC, {}, (3, 4, 0, 0)),
+        (_ANTHROPIC, {"input_tokens_details": {"cached_tokens": 2}}, (3, 4, 2, 0)),
+        (_ANTHROPIC, _CACHED, (9, 4, 2, 4)),
+        (("inputTokens", "outputTokens"), {"cacheReadInputTokens": 2}, (5, 4, 2, 0)),
+        (_GEMINI, {"thoughtsTokenCount": 5}, (3, 9, 0, 0)),
+        (_GEMINI, {"cachedContentTokenCount": 2}, (3, 4, 2, 0)),
     ],
 )
-def test_tokens_are_counted_under_the_names_of_other_apis(
-    names: str, counted: dict[str, Any], usage: tuple[int, ...]
+def test_tokens_are_counted_where_servers_count_them(
+    names: tuple[str, str], counted: dict[str, Any], usage: tuple[int, ...] | None
 ) -> None:
-    """Tokens of the prompt and the answer, of them cached, and written to the cache."""
-    found, _ = counts_of(dict(zip(names.split(), (3, 4), strict=True)) | counted)
-    assert found is not None
-    assert tuple(found.model_dump().values()) == usage
+    """Of the prompt and the answer, cached, and written to the cache.
+
+    A count of another type is none; without both counts the usage is unknown.
+    """
+    found, _ = counts_of(dict(zip(names, (3, 4), strict=True)) | counted)
+    assert (found and tuple(found.model_dump().values())) == usage
 
 
 def place(score: str, other: str, logprob: float = -0.5) -> dict[str, Any]:
@@ -213,51 +192,30 @@ def place(score: str, other: str, logprob: float = -0.5) -> dict[str, Any]:
     return {"token": score, "logprob": logprob, "bytes": [], "top_logprobs": listed}
 
 
-@pytest.mark.parametrize(
-    "logprobs",
-    [
-        {"content": [place("4", "5")]},
-        {"tokens": ["4"], "token_logprobs": [-0.5], "top_logprobs": [{"4": -0.51, "5": -1.0}]},
-    ],
-)
-def test_tokens_are_read_in_both_forms(logprobs: dict[str, Any]) -> None:
-    """The chosen token is no alternative to itself, although it is rounded otherwise there."""
-    made = completion("4")
-    made["choices"][0]["logprobs"] = logprobs
-    (token,) = read_completion(made).tokens
-    assert token == Token(b"4", -0.5, ((b"5", -1.0),))
+_FOUR = Token(b"4", -0.5, ((b"5", -1.0),))
 
 
 @pytest.mark.parametrize(
-    "logprobs",
+    ("logprobs", "tokens"),
     [
-        {"tokens": ["4"], "token_logprobs": [None]},
-        {"tokens": ["4", "}"], "token_logprobs": [-0.5]},
-        {"tokens": "4", "token_logprobs": [-0.5]},
-        {"content": [place("4", "5", math.nan)]},
-        {"content": [place("4", "5", 0.9)]},
+        ({"content": [place("4", "5")]}, (_FOUR,)),
+        (
+            {"tokens": ["4"], "token_logprobs": [-0.5], "top_logprobs": [{"4": -0.51, "5": -1.0}]},
+            (_FOUR,),
+        ),
+        ({"tokens": ["4"], "token_logprobs": [None]}, ()),
+        ({"tokens": ["4", "}"], "token_logprobs": [-0.5]}, ()),
+        ({"tokens": "4", "token_logprobs": [-0.5]}, ()),
+        ({"content": [place("4", "5", math.nan)]}, ()),
+        ({"content": [place("4", "5", 0.9)]}, ()),
     ],
 )
-def test_tokens_without_a_logarithm_each_are_none(logprobs: dict[str, Any]) -> None:
-    """A place that is unknown would shift the others."""
-    made = completion("4")
-    made["choices"][0]["logprobs"] = logprobs
-    assert read_completion(made).tokens == ()
+def test_tokens_are_read_in_both_forms(logprobs: dict[str, Any], tokens: tuple[Token, ...]) -> None:
+    """The chosen token is no alternative to itself, although it is rounded otherwise there.
 
-
-@pytest.mark.parametrize("content", [7, 1.5, True, {"a": 1}, [[]], [{"type": "text"}], [7]])
-def test_an_answer_of_another_shape_is_malformed_and_paid_for(content: object) -> None:
-    """It is asked for once more, then stored as a failure with the tokens of both answers."""
-
-    def change(value: dict[str, Any]) -> None:
-        value["choices"][0]["message"]["content"] = content
-
-    with Provider(lambda _: changes(change)) as provider:
-        (failure,) = run(provider, rows(1))
-    assert reasons([failure]) == ["malformed"]
-    assert getattr(failure, "usage", None) == Usage(
-        prompt_tokens=20_000, completion_tokens=20, cached_tokens=80
-    )
+    A place without a logarithm would shift the others, so there are none.
+    """
+    assert read_completion(changed("choices.0.logprobs", logprobs)).tokens == tokens
 
 
 @pytest.mark.parametrize(
@@ -291,17 +249,16 @@ def test_an_endless_explanation_is_no_label() -> None:
 def test_a_key_that_an_answer_repeats_is_masked() -> None:
     """In explanations, and in what the server says of itself."""
 
-    def change(value: dict[str, Any]) -> None:
-        message = value["choices"][0]["message"]
-        label = json.loads(message["content"])
+    def repeat(label: dict[str, Any]) -> None:
         label["relevance_explanation"] = f"The key is {KEY}."
-        message["content"] = json.dumps(label)
-        value["model"] = value["system_fingerprint"] = KEY
 
-    with Provider([changes(change)]) as provider:
-        (labeled,) = run(provider, rows(1))
-    assert KEY not in labeled.model_dump_json()
-    assert "The key is [key]." in labeled.model_dump_json()
+    named = changes(lambda value: value.update(model=KEY, system_fingerprint=KEY))
+    with Provider([answers(repeat), named]) as provider:
+        outcomes = run(provider, rows(2), concurrency=1)
+    written = "".join(outcome.model_dump_json() for outcome in outcomes)
+    assert KEY not in written
+    assert "The key is [key]." in written
+    assert '"served_model":"[key]"' in written
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
@@ -399,8 +356,7 @@ def test_a_reask_for_claims_names_the_rules_for_claims(
     output: type[GPTLabelingOutput], rules: str
 ) -> None:
     """Golden texts too: they stand before the last sentence, and nothing else changes."""
-    reference = key_sentences("ref.", samples.pieces(["Paris.", "It is up north."]))
-    example = samples.keyed_example().model_copy(update={"reference": reference})
+    example = samples.keyed_example(reference=["Paris.", "It is up north."])
     found = [Violation(kind="claims_and_none", field="f", keys=("ref.a",))]
     plain = complaint(found, samples.keyed_example())
     last = "Write the whole label again, as JSON alone."
@@ -415,6 +371,21 @@ def test_the_richest_profile_decides_what_is_shown_first() -> None:
     assert [m.id for m in headline_metrics(few)] == ["answer_relevancy", "relevance"]
     assert [m.id for m in headline_metrics(select_metrics("citation_f1"))] == ["citation_f1"]
     assert max(map(len, HEADLINES.values())) == 6
+
+
+@pytest.mark.parametrize(
+    ("encoding", "charset"),
+    [
+        *(("latin-1", "ISO-8859-1"), ("gbk", "gbk"), ("utf-8", "iso-8859-1")),
+        ("utf-8", "a'b; charset*0*="),
+    ],
+)
+def test_the_charset_of_the_headers_counts_where_a_body_is_no_utf_8(
+    encoding: str, charset: str
+) -> None:
+    """The letters of the answer are those that the model wrote."""
+    body = in_utf8('{"a": "caf\xe9"}'.encode(encoding), f"application/json; charset={charset}")
+    assert json_of(body) == {"a": "caf\xe9"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,23 +101,21 @@ def test_a_limit_that_only_the_server_knows_ends_the_same_way() -> None:
 
 
 def test_the_limit_of_a_known_model_is_its_context_less_the_answer() -> None:
-    """A cap that leaves nothing is ignored: the server reports it."""
-    known = price_of("gpt-4o-mini")
+    """A cap that leaves nothing is ignored: the server reports it; unknown models have no limit.
+
+    Neither the user's price nor an estimate changes the limit.
+    """
+    judge = partial(OpenAIJudge, "gpt-4o-mini", api_key=KEY)
+    unasked, known = Unasked(spec_of("gpt-4o-mini", {})), price_of("gpt-4o-mini")
     assert known is not None
     assert known.context_window is not None
-    for cap, left in ((8_000, known.context_window - 8_000), (10**9, known.context_window)):
-        limit = context_limit(OpenAIJudge("gpt-4o-mini", api_key=KEY, max_output_tokens=cap), None)
-        assert limit == (left, "model 'gpt-4o-mini'")
-
-
-def test_the_table_of_prices_gives_the_limit() -> None:
-    """The user's price and an estimate change none; unknown models have none."""
-    limit = context_limit(OpenAIJudge("gpt-4o-mini", api_key=KEY), None)
-    priced = OpenAIJudge("gpt-4o-mini", api_key=KEY, price=given_price("1,2"))
-    unasked = Unasked(spec_of("gpt-4o-mini", {}))
+    limit = context_limit(judge(), None)
     assert limit is not None
-    assert limit == context_limit(priced, None) == context_limit(unasked, None)
-    assert limit == context_limit(unasked, None, price_of("gpt-4o-mini"))
+    assert limit == context_limit(judge(price=given_price("1,2")), None)
+    assert limit == context_limit(unasked, None) == context_limit(unasked, None, known)
+    for cap, left in ((8_000, known.context_window - 8_000), (10**9, known.context_window)):
+        limit = context_limit(judge(max_output_tokens=cap), None)
+        assert limit == (left, "model 'gpt-4o-mini'")
     own = OpenAIJudge("m", api_key=KEY, base_url="http://127.0.0.1:1/v1")
     assert context_limit(EmbeddedJudge(), None) is context_limit(own, None) is None
 

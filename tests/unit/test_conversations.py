@@ -20,8 +20,9 @@ from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.retrieval_record import RetrievalRecord
 from labeler.plugins.scores.records import ScoreRecord
-from labeler.sentences.example import Example, Frozen
+from labeler.sentences.example import Frozen
 from labeler.store import MemoryStore
+from support import rows as read
 from support.fakes import CountingJudge, agreeable, peeking, scoring
 from support.labeled import record
 
@@ -80,21 +81,19 @@ def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:
     """With keys of their own, outside the document sentences that metrics count."""
     judge = Asked("h1a", "t0a")
     made = label(judge)
-    lines = judge.tasks[0].messages[1]["content"].splitlines()
-    assert 'h0a user "Tell me about the Aria lamp."' in lines
-    assert 'h1b assistant "It weighs 2 kg."' in lines
-    assert 't0a "30 euros are 33 dollars."' in lines
+    shown = judge.tasks[0].messages[1]["content"].splitlines()
+    assert {
+        'h0a user "Tell me about the Aria lamp."',
+        'h1b assistant "It weighs 2 kg."',
+        't0a "30 euros are 33 dollars."',
+    } <= {*shown}
     assert [output.name for output in made.example.tool_outputs] == ["rates", None]
     assert "history" not in made.example.metadata
     assert made.fault() is None
     numbers = measure(made).metrics
     assert numbers["supported_by_history"].value == numbers["adherence"].value == 1
-    assert numbers["citation_coverage"].value == 0
-    assert numbers["relevance"].denominator == 2
-
-
-def test_scores_keep_them_as_metadata() -> None:
-    """A criterion shows neither."""
+    assert (numbers["citation_coverage"].value, numbers["relevance"].denominator) == (0, 2)
+    # A criterion shows neither.
     asked: dict[str, Any] = {"criteria": "rubric_faithfulness", "store": MemoryStore()}
     [score] = labeler.score([ROW], judge=CountingJudge(scoring()), **asked)
     assert isinstance(score, ScoreRecord)
@@ -117,19 +116,13 @@ def test_scores_keep_them_as_metadata() -> None:
 def test_the_key_follows_from_speakers_and_texts_alone(
     change: dict[str, Any], differs: bool
 ) -> None:
-    """Whatever a row calls its fields; names of tools are for people."""
+    """Whatever a row calls its fields; names of tools are for people. Empty history is none."""
     judge = Asked()
     assert (label(judge).key != label(judge, {**ROW, **change}).key) is differs
-
-
-@pytest.mark.parametrize("empty", [None, [], [{"role": "user", "content": " "}]])
-def test_empty_history_is_no_history(empty: object) -> None:
-    """The key and the request are those of a row without one."""
-    judge = Asked()
     plain = {name: ROW[name] for name in ("id", "question", "documents", "response")}
-    found = [label(judge, {**plain, **more}).key for more in ({}, {"history": empty})]
-    assert found[0] == found[1]
-    assert judge.tasks[0].messages == judge.tasks[1].messages
+    for empty in (None, [], [{"role": "user", "content": " "}]):
+        assert label(judge, {**plain, "history": empty}).key == label(judge, plain).key
+        assert judge.tasks[-1].messages == judge.tasks[-2].messages
 
 
 @pytest.mark.parametrize(
@@ -140,44 +133,34 @@ def test_empty_history_is_no_history(empty: object) -> None:
         ([*TURNS, {"role": "narrator", "text": "x"}], "history[2] has the role 'narrator'"),
         ([{"role": "user", "text": 7}], "history[0] has no text"),
         ([TURNS[0]] * 1_001, "'history' has 1,001 parts; allowed are 1,000"),
+        ([{"role": "user", "text": "\ud800"}], "'history' has a lone surrogate"),
     ],
 )
 def test_history_of_another_form_fails_its_row_where_it_would_be_shown(
     history: object, said: str
 ) -> None:
-    """With the place and what a turn is."""
-    row = {**ROW, "history": history}
-    failed = label(Asked(), row)
-    assert isinstance(failed, LabelFailure)
-    assert said in failed.message
-
-
-def test_a_surrogate_in_a_turn_is_found_in_its_column() -> None:
-    """Before anything is sent."""
-    row = {**ROW, "history": [{"role": "user", "text": "\ud800"}]}
-    assert "'history' has a lone surrogate" in label(Asked(), row).message
+    """With the place and what a turn is; a surrogate is found before anything is sent."""
+    found = label(Asked(), {**ROW, "history": history})
+    assert isinstance(found, LabelFailure)
+    assert said in found.message
 
 
 def test_only_support_may_name_the_conversation() -> None:
     """A relevant turn is a violation, and a re-ask lists what may support."""
     made = label(Asked("h0a"))
-    wrong = made.label.model_copy(
-        update={
-            "all_relevant_sentence_keys": ("h0a",),
-            "all_utilized_sentence_keys": ("t0a",),
-            "sentence_support_information": tuple(
-                entry.model_copy(update={"supporting_sentence_keys": ("h9a", "[H1B]")})
-                for entry in made.label.sentence_support_information
-            ),
-        }
-    )
-    checked = check_label(wrong, made.example)
+    odd = {"supporting_sentence_keys": ("h9a", "[H1B]")}
+    judged = made.label.sentence_support_information
+    wrong = {
+        "all_relevant_sentence_keys": ("h0a",),
+        "all_utilized_sentence_keys": ("t0a",),
+        "sentence_support_information": tuple(one.model_copy(update=odd) for one in judged),
+    }
+    checked = check_label(made.label.model_copy(update=wrong), made.example)
     named = {(one.kind, one.keys) for one in checked.violations}
     assert named == {("unknown_key", (key,)) for key in ("h0a", "t0a", "h9a")}
     assert checked.answer.sentence_support_information[0].supporting_sentence_keys == ("h1b",)
-    assert "as support only are t0a, t1a, h0a, h1a-h1b." in complaint(
-        checked.violations, made.example
-    )
+    says = complaint(checked.violations, made.example)
+    assert "as support only are t0a, t1a, h0a, h1a-h1b." in says
 
 
 def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() -> None:
@@ -187,50 +170,33 @@ def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() ->
     rows = [{**ROW, "id": f"{n}", "response": f"{n}.", **more} for n, more in enumerate(changes)]
     labels = list(labeler.label(rows, judge=judge, store=store, relevance="blind"))
     retrievals = [task for task in judge.tasks if task.kind.name == "retrieval"]
-    assert len(retrievals) == 2
-    assert all("h0a user" in task.messages[1]["content"] for task in retrievals)
-    assert not any("t0a" in task.messages[1]["content"] for task in retrievals)
+    shown = [task.messages[1]["content"] for task in retrievals]
+    assert [("h0a user" in one, "t0a" in one) for one in shown] == [(True, False)] * 2
     assert all(isinstance(one, LabelRecord) and one.fault() is None for one in labels)
     stored = store.get(retrievals[0].key)
     assert isinstance(stored, RetrievalRecord)
-    assert stored.fault() is None
-    assert stored.example.tool_outputs == ()
+    assert (stored.fault(), stored.example.tool_outputs) == (None, ())
 
 
 def test_only_supported_sentences_rest_on_the_conversation() -> None:
     """Neither one that documents alone support, nor an unsupported one that names a turn."""
     made = record(turns=1, support={"a": ["h0a", "0a"], "b": ["0b"], "c": ["h0b"]})
-    judged = list(made.label.sentence_support_information)
-    judged[2] = judged[2].model_copy(update={"fully_supported": False})
-    label = made.label.model_copy(update={"sentence_support_information": tuple(judged)})
-    made = made.model_copy(update={"label": label})
-    found = measure(made).metrics["supported_by_history"]
+    *judged, last = made.label.sentence_support_information
+    judged.append(last.model_copy(update={"fully_supported": False}))
+    changed = made.label.model_copy(update={"sentence_support_information": tuple(judged)})
+    found = measure(made.model_copy(update={"label": changed})).metrics["supported_by_history"]
     assert (found.numerator, found.denominator) == (1, 3)
-
-
-def test_labels_with_a_conversation_are_read_back_as_written(tmp_path: Path) -> None:
-    """From a file."""
-    path = tmp_path / "labels.jsonl"
-    made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
-    labeler.api.write_labels(made, path)
-    assert list(labeler.api.read_labels(path)) == made
-
-
-def cells(form: Callable[[object], str]) -> dict[str, str]:
-    """The row as texts, with lists in a form."""
-    return {name: value if isinstance(value, str) else form(value) for name, value in ROW.items()}
 
 
 @pytest.mark.parametrize("form", [json.dumps, str], ids=["json", "python"])
 def test_cells_of_text_formats_hold_turns(form: Callable[[object], str], tmp_path: Path) -> None:
-    """As JSON, or as Python writes a list; another text of that name stays one."""
-    row = cells(form)
-    path = tmp_path / "rows.csv"
-    quoted = ('"' + value.replace('"', '""') + '"' for value in row.values())
-    path.write_text(f"{','.join(row)}\n{','.join(quoted)}\n")
-    [read] = [each.content for each in open_rows(path)]
-    assert isinstance(read, Example)
-    assert read.history == TURNS
+    """As JSON, or as Python writes a list; labels with them are read back as written."""
+    cells = {name: value if isinstance(value, str) else form(value) for name, value in ROW.items()}
+    found = read.only(read.write_csv(tmp_path / "rows.csv", [cells]))
+    assert found.history == TURNS
+    made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
+    labeler.api.write_labels(made, tmp_path / "labels.jsonl")
+    assert list(labeler.api.read_labels(tmp_path / "labels.jsonl")) == made
 
 
 ASKED = {"role": "user", "content": "And how much is it?"}
@@ -239,6 +205,8 @@ CALLED = [
     {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
     {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "33 dollars"}]},
 ]
+TEXTS = [TURNS[0]["text"], TURNS[1]["content"], ASKED["content"], "33 dollars", ANSWERED["content"]]
+SHOWN = {"context": {"citations": [{"content": text} for text in ROW["documents"]]}}
 SHAPES: dict[str, dict[str, Any]] = {
     "openai_messages": {
         "messages": [{"role": "system", "content": "Be kind."}, *TURNS, ASKED, *CALLED, ANSWERED],
@@ -246,18 +214,15 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "ragas_multi_turn": {
         "user_input": [
-            {"type": "human", "content": TURNS[0]["text"]},
-            {"type": "ai", "content": TURNS[1]["content"]},
-            {"type": "human", "content": ASKED["content"]},
-            {"type": "tool", "content": "33 dollars"},
-            {"type": "ai", "content": ANSWERED["content"]},
+            {"type": role, "content": text}
+            for role, text in zip(("human", "ai", "human", "tool", "ai"), TEXTS, strict=True)
         ],
         "retrieved_contexts": ROW["documents"],
     },
     "deepeval_conversation": {
         "turns": [
-            {"role": "user", "content": TURNS[0]["text"]},
-            {**ANSWERED, "content": TURNS[1]["content"], "retrieval_context": ["Another."]},
+            {"role": "user", "content": TEXTS[0]},
+            {**ANSWERED, "content": TEXTS[1], "retrieval_context": ["Another."]},
             ASKED,
             {
                 **ANSWERED,
@@ -269,12 +234,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     },
     "azure": {
         "conversation": {
-            "messages": [
-                *TURNS,
-                ASKED,
-                {"role": "tool", "content": "33 dollars"},
-                {**ANSWERED, "context": {"citations": [{"content": t} for t in ROW["documents"]]}},
-            ]
+            "messages": [*TURNS, ASKED, {"role": "tool", "content": TEXTS[3]}, ANSWERED | SHOWN]
         }
     },
     "mtrag": {
@@ -290,12 +250,11 @@ SHAPES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("preset", SHAPES)
 def test_a_list_of_messages_is_question_response_and_history(preset: str) -> None:
     """The last turns are the row's; the only preset that fits is used and named."""
-    rows = labeler.open_rows([{"id": "r1", **SHAPES[preset]}])
-    [read] = [row.content for row in rows]
-    assert isinstance(read, Example), read.message
-    assert [read.question, read.response] == [ASKED["content"], ANSWERED["content"]]
-    assert list(read.documents) == ROW["documents"]
-    keyed = label(Asked(), read.model_dump()).example
+    rows = open_rows([{"id": "r1", **SHAPES[preset]}])
+    found = read.only(rows)
+    assert [found.question, found.response] == [ASKED["content"], ANSWERED["content"]]
+    assert list(found.documents) == ROW["documents"]
+    keyed = label(Asked(), found.model_dump()).example
     assert [turn.role for turn in keyed.history] == ["user", "assistant"]
     shown = [s.text for output in keyed.tool_outputs for s in output.sentences]
     assert shown == ([] if preset == "mtrag" else ["33 dollars"])
@@ -304,25 +263,17 @@ def test_a_list_of_messages_is_question_response_and_history(preset: str) -> Non
 
 
 def test_an_answer_of_a_model_next_to_its_messages_is_the_response() -> None:
-    """As logs of requests have it."""
+    """As logs of requests have it; columns that messages replace stay metadata."""
     answer = {"choices": [{"index": 0, "message": ANSWERED}]}
     row = {"messages": [*TURNS, ASKED], "context": ROW["documents"], "response": answer}
     whole = {"messages": [*TURNS, ASKED, ANSWERED]}
-    rows = [row, row | whole | {"response": {"seconds": 3}}, row | whole]
-    read = [one.content for one in labeler.open_rows(rows)]
-    for one in read:
-        assert isinstance(one, Example), one.message
-        assert [one.question, one.response] == [ASKED["content"], ANSWERED["content"]]
-    assert len({str(one.history) for one in read}) == 1  # type: ignore[union-attr]
-
-
-def test_columns_that_messages_replace_stay_metadata() -> None:
-    """A question and a history of the row's own, next to its messages."""
+    found = read.examples([row, row | whole | {"response": {"seconds": 3}}, row | whole])
+    texts = {(one.question, one.response, str(one.history)) for one in found}
+    assert [one[:2] for one in texts] == [(ASKED["content"], ANSWERED["content"])]
     own = {"question": "Rewritten?", "history": "none", "documents": ["x"]}
-    [read] = [one.content for one in labeler.open_rows([{**SHAPES["openai_messages"], **own}])]
-    assert isinstance(read, Example)
-    assert read.question == ASKED["content"]
-    assert read.metadata == {"question": "Rewritten?", "history": "none"}
+    one = read.only([{**SHAPES["openai_messages"], **own}])
+    assert one.question == ASKED["content"]
+    assert one.metadata == {"question": "Rewritten?", "history": "none"}
 
 
 def test_tool_outputs_alone_are_enough_to_judge_a_response() -> None:
@@ -343,9 +294,7 @@ def test_tools_without_an_output_show_nothing() -> None:
     calls: list[Any] = [{"name": "rates"}, {"name": "rates", "output": None}, None]
     for called in (calls, 7, "rates"):
         row = {"id": "r1", "turns": [ASKED, {**ANSWERED, "tools_called": called}]}
-        [read] = [one.content for one in labeler.open_rows([{**row, "documents": ["x"]}])]
-        assert isinstance(read, Example)
-        assert read.tool_outputs is None
+        assert read.only([{**row, "documents": ["x"]}]).tool_outputs is None
     made = label(Asked(), {**ROW, "tool_outputs": [*calls[1:], "33 dollars"]})
     assert len(made.example.tool_outputs) == 1
 
@@ -354,9 +303,8 @@ def test_turns_without_a_question_or_an_answer_are_bad_rows() -> None:
     """Each error names what is missing."""
     for turns, field in (([ANSWERED], "question"), ([ASKED], "response")):
         row = {"id": "r1", "messages": turns, "documents": ["x"]}
-        [failed] = [one.content for one in labeler.open_rows([row], preset="openai_messages")]
-        assert isinstance(failed, LabelFailure)
-        assert (failed.reason, f"which is the {field}" in failed.message) == ("missing_field", True)
+        found = read.failed([row], preset="openai_messages")
+        assert (found.reason, f"which is the {field}" in found.message) == ("missing_field", True)
 
 
 def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
@@ -364,29 +312,23 @@ def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:
     task = SHAPES["mtrag"]
     told = {"task_id": task["task_id"], "contexts": [{"document_id": "1"}]}
     alone = {"input": task["input"], "contexts": [{"text": "Its own.", "document_id": None}]}
-    path = tmp_path / "evaluations.json"
-    path.write_text(
-        json.dumps(
-            {
-                "name": "made up",
-                "documents": [*task["contexts"], {"text": "Of none.", "page": 3}],
-                "tasks": [{"task_id": ["odd"]}, {**task, **told}, {"targets": [{"text": "31."}]}],
-                "evaluations": [
-                    {"task_id": task["task_id"], "model_id": "one", "model_response": "one"},
-                    {"task_id": task["task_id"], "model_id": "two", "model_response": "two"},
-                    {**alone, "model_id": "three", "model_response": "three"},
-                ],
-            }
-        )
-    )
-    read = [row.content for row in open_rows(path)]
-    rows = [one for one in read if isinstance(one, Example)]
+    answers = [{"task_id": task["task_id"]}] * 2 + [alone]
+    file = {
+        "name": "made up",
+        "documents": [*task["contexts"], {"text": "Of none.", "page": 3}],
+        "tasks": [{"task_id": ["odd"]}, {**task, **told}, {"targets": [{"text": "31."}]}],
+        "evaluations": [
+            {**answer, "model_id": name, "model_response": name}
+            for name, answer in zip(("one", "two", "three"), answers, strict=True)
+        ],
+    }
+    rows = read.examples(read.write(tmp_path / "evaluations.json", json.dumps(file)))
     assert [(one.id.split("/")[-1][:6], one.documents, one.reference) for one in rows] == [
         ("one", (ROW["documents"][1],), "30."),
         ("two", (ROW["documents"][1],), "30."),
         ("sha256", ("Its own.",), None),
     ]
-    assert [one.metadata.get("conversation_id") for one in read] == ["conversation"] * 2 + [None]
+    assert [one.metadata.get("conversation_id") for one in rows] == ["conversation"] * 2 + [None]
 
 
 def test_the_embedded_judge_finds_support_in_turns_and_tool_outputs() -> None:

@@ -44,16 +44,11 @@ def supported(found: GPTLabelingOutput) -> dict[str, tuple[str, ...]]:
     }
 
 
-# -- differences ----------------------------------------------------------------------------------
-
-
-# -- one person -----------------------------------------------------------------------------------
-
-
 def test_the_explanations_say_what_changed_and_why() -> None:
     """Before the judge's words; those of unchanged decisions stay as they are."""
     said = judgment(relevant=["0a", "1a"], support={"a": ["0a"]}, overall=False)
-    made = label(correction(RECORD, said, comment="Lyon is no river."))
+    ann = correction(RECORD, said, comment="Lyon is no river.")
+    made = label(ann)
     assert made.relevance_explanation == "[corrected by ann: relevant +1a] because"
     assert made.overall_supported_explanation == (
         "[corrected by ann: not supported, say 1 of 1; ann: Lyon is no river.] because"
@@ -61,26 +56,10 @@ def test_the_explanations_say_what_changed_and_why() -> None:
     first, second = made.sentence_support_information
     assert first.explanation == "because"
     assert second.explanation == "[corrected by ann: not supported, say 1 of 1] because"
-
-
-def test_who_agrees_and_says_why_is_quoted_as_a_reviewer() -> None:
-    """Nothing was corrected."""
-    made = label(correction(RECORD, judgment(), opinion="agree", comment="All fine."))
-    assert made.overall_supported_explanation == "[reviewed by ann: ann: All fine.] because"
-
-
-# -- several people -------------------------------------------------------------------------------
-
-
-def test_the_majority_decides_and_a_tie_keeps_the_judges_verdict() -> None:
-    """Two of three; nobody votes twice."""
-    no = judgment(relevant=["1a"], support={"a": ["0a"]}, overall=False)
-    ann, bob = correction(RECORD, no), correction(RECORD, no, by="bob")
-    zoe = correction(RECORD, judgment(), by="zoe")
-    made = label(ann, bob, zoe)
-    assert judgment_of(made) == judgment(relevant=["1a"], support={"a": ["0a"]}, overall=False)
-    assert "say 2 of 3" in made.overall_supported_explanation
-    assert judgment_of(label(ann, ann, zoe)) == judgment()
+    zoe = correction(RECORD, judgment(), by="zoe", opinion="agree", comment="All fine.")
+    assert label(zoe).overall_supported_explanation == "[reviewed by zoe: zoe: All fine.] because"
+    several = label(ann, ann, correction(RECORD, said, by="bob"), zoe)  # nobody votes twice
+    assert "say 2 of 3" in several.overall_supported_explanation
 
 
 def test_the_whole_answer_follows_from_its_sentences_if_only_majorities_contradict() -> None:
@@ -107,25 +86,6 @@ def test_keys_that_support_are_those_that_most_name() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "silent",
-    [
-        correction(RECORD, judgment(overall=False), opinion="unsure"),
-        correction(RECORD, None, opinion="disagree"),
-        correction(RECORD, withdrawn=True, said=judgment(overall=False)),
-        correction(RECORD, judgment(relevant=["9z"], overall=False)),
-        correction(record(documents=[3]), judgment(overall=False)),
-    ],
-    ids=["unsure", "no judgment", "withdrawn", "does not fit", "another label"],
-)
-def test_what_is_no_judgment_of_the_label_counts_for_nothing(silent: Correction) -> None:
-    """The label says what the judge says."""
-    assert label(silent) == RECORD.label
-
-
-# -- labels of every kind -------------------------------------------------------------------------
-
-
 def test_a_corrected_label_has_no_claims() -> None:
     """They were not corrected; this holds of all labels of a file."""
     judged = record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])], relevant=["0a"]))
@@ -137,12 +97,23 @@ def test_a_corrected_label_has_no_claims() -> None:
 
 
 def test_a_sentence_that_the_judge_left_out_is_decided_by_people() -> None:
-    """As imported labels leave some out; a tie leaves it so."""
+    """As imported labels leave some out; a tie leaves it so, and who agrees leaves it open.
+
+    So adherence stays undefined; who disagrees says no to it.
+    """
     judged = record(support={"a": ["0a"]}, response=2)
     yes, no = judgment(), judgment(support={"a": ["0a"]})
     assert supported(label(correction(judged, yes), of=judged))["b"] == ("0b",)
     tied = corrected(judged, [correction(judged, yes), correction(judged, no, by="bob")])
     assert [v.kind for v in tied.violations] == ["missing_response_sentence"]
+    said = judgment_of(judged.label)
+    agreed = corrected(judged, [correction(judged, said, opinion="agree")])
+    assert (agreed.label, agreed.fault()) == (judged.label, None)
+    (both,) = select_metrics("adherence")
+    assert measure(agreed, [both]).metrics["adherence"].value is None
+    found, (made,) = applied([judged], correction(judged, said))
+    assert measure(made, [both]).metrics["adherence"].value == 0
+    assert found.changed[0].differences == Differences(supported=("b",))
 
 
 def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
@@ -151,9 +122,6 @@ def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
     assert judged.verbatim is not None
     assert corrected(judged, []).verbatim == judged.verbatim
     assert corrected(judged, [correction(judged, judgment(support={}))]).verbatim is None
-
-
-# -- a whole file ---------------------------------------------------------------------------------
 
 
 def test_other_corrections_are_another_way_of_labeling() -> None:
@@ -174,23 +142,22 @@ def test_it_is_told_what_was_changed() -> None:
         correction(second, judgment(), opinion="agree"),
     )
     assert (found.records, found.used, found.confirmed) == (3, 2, 1)
-    assert +found.by_field == {"relevant": 2}
+    assert (+found.by_field, found.annotators) == ({"relevant": 2}, ("ann",))
     (change,) = found.changed
     assert (change.id, change.key, change.annotators) == ("r0", first.key, ("ann",))
     assert change.reasons == ("ann: The second is it.",)
-    assert found.annotators == ("ann",)
 
 
 def test_it_is_told_what_does_not_count_and_why() -> None:
-    """Each with its reason."""
-    found, _ = applied(
-        [RECORD],
-        correction(record(documents=[3]), judgment()),
-        correction(RECORD, None, opinion="unsure", by="bob"),
+    """Each with its reason; the label says what the judge says."""
+    silent = [
+        correction(record(documents=[3]), judgment(overall=False)),
+        correction(RECORD, judgment(overall=False), opinion="unsure", by="bob"),
         correction(RECORD, None, opinion="agree", by="cyd"),
-        correction(RECORD, judgment(relevant=["9z"]), by="dee"),
-        correction(RECORD, withdrawn=True, by="eve"),
-    )
+        correction(RECORD, judgment(relevant=["9z"], overall=False), by="dee"),
+        correction(RECORD, withdrawn=True, said=judgment(overall=False), by="eve"),
+    ]
+    found, _ = applied([RECORD], *silent)
     assert [(each.correction.annotator, each.why) for each in found.ignored] == [
         ("ann", "no_label"),
         ("bob", "unsure"),
@@ -199,6 +166,7 @@ def test_it_is_told_what_does_not_count_and_why() -> None:
     ]
     assert found.ignored[-1].detail == "relevant names '9z' which the record does not have"
     assert found.used == 0
+    assert all(label(each) == RECORD.label for each in silent)
 
 
 def test_a_failure_stays_among_the_labels_that_it_belongs_to() -> None:
@@ -230,31 +198,11 @@ def test_labels_stay_one_population_whoever_answered() -> None:
     no = judgment(support={"a": ["0a"]}, overall=False)
     said = [correction(records[0], no), correction(records[1], judgment(), opinion="agree")]
     _, made = applied(records, *said)
-    replies = [each.reply for each in made if isinstance(each, LabelRecord)]
-    assert replies == [each.reply for each in records]
+    assert [getattr(each, "reply", None) for each in made] == [each.reply for each in records]
     metrics = select_metrics("adherence")
     rows = summarize([measure(outcome, metrics) for outcome in made], metrics)
-    assert [(row.answered, row.defined, row.mean) for row in rows] == [
-        ("one", 3, 1.0),
-        ("two", 3, pytest.approx(2 / 3)),
-    ]
-
-
-# -- confirmed labels -----------------------------------------------------------------------------
-
-
-def test_to_agree_leaves_open_what_the_judge_left_out() -> None:
-    """So adherence stays undefined; who disagrees says no to it."""
-    judged = record(support={"a": ["0a"]}, response=2)
-    said = judgment_of(judged.label)
-    agreed = corrected(judged, [correction(judged, said, opinion="agree")])
-    assert agreed.label == judged.label
-    assert agreed.fault() is None
-    (both,) = select_metrics("adherence")
-    assert measure(agreed, [both]).metrics["adherence"].value is None
-    found, (made,) = applied([judged], correction(judged, said))
-    assert measure(made, [both]).metrics["adherence"].value == 0
-    assert found.changed[0].differences == Differences(supported=("b",))
+    found = [(row.answered, row.defined, row.mean) for row in rows]
+    assert found == [("one", 3, 1.0), ("two", 3, pytest.approx(2 / 3))]
 
 
 def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
@@ -272,12 +220,14 @@ def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
 
 def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
     """Imported labels do so: one no makes it unsupported, and two yeses name keys of both."""
-    yes, no = (("b", ("0b",), True), ("b", ("1a",), False))
-    for support, expected in (((yes, no), None), ((no, yes), None)):
-        judged = record(stored=verbatim(support=support), support={"b": ["0b"]}, response=2)
-        assert judgment_of(judged.label).support.get("b") == expected
-    twice = record(stored=verbatim(support=(yes, ("b", ("1a",), True))), support={}, response=2)
-    assert judgment_of(twice.label).support == {"b": ("0b", "1a")}
+    yes, no, other = ("b", ("0b",), True), ("b", ("1a",), False), ("b", ("1a",), True)
+    for support, expected in (
+        ((yes, no), {}),
+        ((no, yes), {}),
+        ((yes, other), {"b": ("0b", "1a")}),
+    ):
+        judged = record(stored=verbatim(support=support), support={}, response=2)
+        assert judgment_of(judged.label).support == expected
 
 
 def test_two_labels_under_one_key_are_not_corrected() -> None:

@@ -103,31 +103,31 @@ def test_answers_to_other_labels_are_refused(labeler: Command) -> None:
     write_labels([record(id="x", documents=[9])], "others.jsonl")
     judged_in_tool(labeler, "others.jsonl")
     code, _, err = labeler("corrections", "import", "labels.jsonl", "done.json")
-    assert code == 2
-    assert "done.json: none of its 1 tasks speaks of a label of labels.jsonl" in err
+    told = "done.json: none of its 1 tasks speaks of a label of labels.jsonl"
+    assert (code, told in err) == (2, True)
     assert not Path("labels.corrections.jsonl").exists()
 
 
-def test_apply_tells_of_a_line_that_was_cut_off(labeler: Command) -> None:
-    """The rest is applied, and what is called standard output is not a file of that name."""
+def test_apply_tells_what_does_not_count(labeler: Command) -> None:
+    """By reason, with ids and people; what a terminal would obey is written out.
+
+    A line that was cut off is named, and the rest applied; what is called standard output is not a
+    file of that name.
+    """
+    stray = correction(record(documents=[9]), judgment(), id="x\x1b[31m")
+    corrections(stray, correction(RECORDS[0], None, opinion="unsure", by="bob"))
+    apply = ("corrections", "apply", "labels.jsonl")
+    code, _, err = labeler(*apply, "-o", "corrected.jsonl")
+    assert (code, "corrections that counted: 0; that did not: 2" in err) == (0, True)
+    assert "1 of labels that are not there: 'x\\x1b[31m' by ann" in err
+    assert "1 unsure: 'r0' by bob" in err
     corrections(correction(RECORDS[0], judgment(relevant=[])))
     with Path("labels.corrections.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"kind":"correction","ver')
-    code, _, err = labeler("corrections", "apply", "labels.jsonl")
+    code, _, err = labeler(*apply)
     assert (code, "4 rows written to standard output" in err) == (0, True)
-    assert "labels.corrections.jsonl:2: cut off, as by a crash, and left out" in err
+    assert "labels.corrections.jsonl:4: cut off, as by a crash, and left out" in err
     assert "1 of 4 labels changed by people" in err
-
-
-def test_apply_tells_what_does_not_count(labeler: Command) -> None:
-    """By reason, with ids and people; what a terminal would obey is written out."""
-    stray = correction(record(documents=[9]), judgment(), id="x\x1b[31m")
-    corrections(stray, correction(RECORDS[0], None, opinion="unsure", by="bob"))
-    code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
-    assert code == 0
-    assert "corrections that counted: 0; that did not: 2" in err
-    assert "1 of labels that are not there: 'x\\x1b[31m' by ann" in err
-    assert "1 unsure: 'r0' by bob" in err
 
 
 OUT = ("export", "labels.jsonl", "-o")

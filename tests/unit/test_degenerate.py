@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 
 import labeler
-from labeler.api import open_rows
 from labeler.calculators import select_metrics
 from labeler.calculators.tally import tally
 from labeler.judges.task import JudgeReply, Task
-from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import SUPPORT, USE, check_label
 from labeler.labels.non_answers import HEADINGS, OPENERS, is_without_content, overrule
 from labeler.labels.record import LabelRecord, ReplyFacts
 from labeler.sentences.citations import code_spans, is_indented_code
 from labeler.sentences.conversation import without_thoughts
-from labeler.sentences.example import Example
 from support.command import Command
 from support.fakes import CountingJudge
+from support.labeled import output
+from support.rows import examples, write_lines
 from support.samples import keyed_example
 
 NOTHING = (
@@ -29,14 +28,8 @@ NOTHING = (
     *("\u200b", "\u00a0", "\ufeff", "\x00", "\ufffd", "\u3164", "\u2800", "\u0301", "\u202e\u202c"),
     "\U000e0041\U000e0042",
     *("Thought process:", "thought process", "**Thought process:**", "Thought process: :"),
-    *(
-        "Solution",
-        "Solution:",
-        "SOLUTION.",
-        "\uff33\uff2f\uff2c\uff35\uff34\uff29\uff2f\uff2e",
-        "# Solution",
-        "So\u200blution",
-    ),
+    *("Solution", "Solution:", "SOLUTION.", "# Solution", "So\u200blution"),
+    "\uff33\uff2f\uff2c\uff35\uff34\uff29\uff2f\uff2e",
     *("解", "かいせつ", "解\uff1a", "「解答」", "Lösung:", "Respuesta:", "الحل", "풀이", "उत्तर:"),
     *("Let's solve this problem step by step.", "Let\u2019s  solve this problem\nstep by step"),
     *("Answer:", "Answer\uff1a", "**Answer**:", "Step 1:"),
@@ -53,16 +46,13 @@ SOMETHING = (
 """Answers, however short: letters, numbers, symbols and emoji say something."""
 
 
-@pytest.mark.parametrize("text", NOTHING)
-def test_what_says_nothing_is_known(text: str) -> None:
-    """Punctuation, space, invisible characters, openers in whatever dress."""
-    assert is_without_content(keyed_example(response=[text]))
-
-
-@pytest.mark.parametrize("text", SOMETHING)
-def test_a_short_answer_is_an_answer(text: str) -> None:
-    """It is judged as ever."""
-    assert not is_without_content(keyed_example(response=[text]))
+@pytest.mark.parametrize(
+    ("text", "is_empty"),
+    [*((text, True) for text in NOTHING), *((text, False) for text in SOMETHING)],
+)
+def test_what_says_nothing_is_known(text: str, is_empty: bool) -> None:
+    """Punctuation, space, invisible characters, openers in whatever dress; not a short answer."""
+    assert is_without_content(keyed_example(response=[text])) is is_empty
 
 
 def test_a_response_without_content_has_no_sentence_with_any() -> None:
@@ -78,42 +68,20 @@ def test_a_response_without_content_has_no_sentence_with_any() -> None:
 
 def generous(request: Task) -> JudgeReply:
     """Find everything supported, in each way that the contract knows, and badly spelled."""
-    keys = request.example.document_keys()
-    answer = {
-        "relevance_explanation": "the first one answers it",
-        "all_relevant_sentence_keys": [keys[0].upper()],
-        "overall_supported_explanation": "well said",
-        "overall_supported": True,
-        "sentence_support_information": [
-            {
-                "response_sentence_key": key,
-                "explanation": "well said",
-                "supporting_sentence_keys": [keys[0], "general"],
-                "fully_supported": True,
-            }
-            for key in request.example.response_keys()
-        ],
-        "all_utilized_sentence_keys": keys[:2],
-    }
-    return JudgeReply(GPTLabelingOutput.model_validate(answer), ReplyFacts(attempts=1))
+    first, second, _ = request.example.document_keys()
+    support = {key: [first, "general"] for key in request.example.response_keys()}
+    relevant, utilized = [first.upper()], [first, second]
+    answer = output(relevant=relevant, utilized=utilized, support=support, explanation="well said")
+    return JudgeReply(answer, ReplyFacts(attempts=1))
 
 
 def labeled(*responses: str) -> Iterator[LabelRecord]:
     """Label one row for each response with the generous judge."""
+    documents = ["The gate was built in 1820.", "It leans.", "Ducks pass."]
+    given = {"documents": documents, "documents_sentences": [[one] for one in documents]}
     rows = [
-        {
-            "id": str(number),
-            "question": "When was the gate built?",
-            "documents": ["The gate was built in 1820.", "It leans.", "Ducks pass."],
-            "documents_sentences": [
-                ["The gate was built in 1820."],
-                ["It leans."],
-                ["Ducks pass."],
-            ],
-            "response": response,
-            "response_sentences": [response],
-        }
-        for number, response in enumerate(responses)
+        {"question": "When was it built?", **given, "response": text, "response_sentences": [text]}
+        for text in responses
     ]
     store = labeler.MemoryStore()
     for outcome in labeler.label(rows, judge=CountingJudge(generous), store=store):
@@ -132,15 +100,12 @@ def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
         label = record.label
         assert not label.overall_supported
         assert label.all_utilized_sentence_keys == ()
-        assert [e.fully_supported for e in label.sentence_support_information] == [False]
-        assert [e.supporting_sentence_keys for e in label.sentence_support_information] == [()]
+        judged = label.sentence_support_information
+        assert [(e.fully_supported, e.supporting_sentence_keys) for e in judged] == [(False, ())]
         counted = tally(record)
         values = {m.id: m.compute(counted).value for m in select_metrics("all")}
-        earned = {
-            name: value
-            for name, value in values.items()
-            if name.split(":")[0] in (*EARNED, "adherence", "completeness")
-        }
+        names = (*EARNED, "adherence", "completeness")
+        earned = {name: v for name, v in values.items() if name.split(":")[0] in names}
         assert set(earned.values()) <= {0.0, None}, earned
         assert values["adherence"] == values["adherence:ragbench"] == 0.0
         assert values["relevance"] == values["relevance:ragbench"] == pytest.approx(1 / 3)
@@ -148,8 +113,11 @@ def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
 
 
 def test_what_was_overruled_is_counted_kept_and_sound() -> None:
-    """The answer stands beside the label as it was given; overruling again changes nothing."""
-    (record,) = labeled(":")
+    """The answer stands beside the label as it was given; overruling again changes nothing.
+
+    No verdict on a response that says something is touched, nor one of a judge that gave nothing.
+    """
+    record, *others = labeled(":", "42", "No.", "はい", "1820")
     assert record.normalised == {"spelling": 1, SUPPORT: 2, USE: 2}
     assert record.verbatim is not None
     assert record.verbatim.overall_supported
@@ -157,27 +125,15 @@ def test_what_was_overruled_is_counted_kept_and_sound() -> None:
     assert record.verbatim.all_relevant_sentence_keys == ("0A",)
     assert check_label(record.label, record.example).violations == ()
     assert record.fault() is None
-    (record,) = labeled(".")
-    again = overrule(record.label, record.example)
-    assert again == (record.label, {})
-
-
-def test_an_answer_keeps_what_a_judge_gave_it() -> None:
-    """No verdict on a response that says something is touched."""
-    for record in labeled("42", "No.", "はい", "1820"):
-        assert record.label.overall_supported
-        assert record.normalised == {"spelling": 1}
-
-
-def test_a_judge_that_gave_nothing_is_not_corrected() -> None:
-    """The embedded judge gives the well-known ones nothing, so nothing is counted."""
+    assert overrule(record.label, record.example) == (record.label, {})
+    for one in others:
+        assert (one.label.overall_supported, one.normalised) == (True, {"spelling": 1})
     rows = [
-        {"id": text, "question": "Why?", "documents": ["Fact."], "response": text}
-        for text in ("Thought process:", "Solution", "Let's solve this problem step by step.")
+        {"question": "Why?", "documents": ["Fact."], "response": text} for text in MASTER_KEYS[2:4]
     ]
-    for outcome in labeler.label(rows, judge="embedded", store=labeler.MemoryStore()):
-        assert outcome.kind == "label"
-        assert (outcome.normalised, outcome.verbatim) == ({}, None)
+    for made in labeler.label(rows, judge="embedded", store=labeler.MemoryStore()):
+        assert isinstance(made, LabelRecord)
+        assert (made.normalised, made.verbatim) == ({}, None)
 
 
 ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
@@ -218,10 +174,12 @@ def test_thoughts_are_left_out(text: str, answer: str | None) -> None:
 
 
 def test_responses_with_thoughts_are_counted(tmp_path: Path, labeler_command: Command) -> None:
-    """By one notice, also on a rerun; an option keeps them."""
+    """By one notice, also on a rerun; an option keeps them.
+
+    Given sentences and other fields keep their tags: they have to match their text.
+    """
     responses = ["<think>80 m?</think>It is 90 m.", "It is 90 m.", "Hm. 8 m.</think> It is 90 m."]
-    lines = [json.dumps({**ROW, "response": text}) for text in responses]
-    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    write_lines(tmp_path / "rows.jsonl", [{**ROW, "response": text} for text in responses])
     run = ("label", "rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl")
     for _ in range(2):
         _, _, err = labeler_command(*run)
@@ -231,16 +189,11 @@ def test_responses_with_thoughts_are_counted(tmp_path: Path, labeler_command: Co
     _, _, err = labeler_command(*run, "--keep-thinking")
     assert "thoughts" not in err
     assert "80 m?" in (tmp_path / "labels.jsonl").read_text()
-
-
-def test_given_sentences_and_other_fields_keep_their_tags() -> None:
-    """They have to match their text."""
     row = {**ROW, "response": "<think>a</think>b", "documents": ["<think>D</think>"]}
     sentences = {"documents_sentences": [["x"]], "response_sentences": ["x"]}
-    one, other = (each.content for each in open_rows([row, {**row, **sentences}]))
-    assert isinstance(one, Example)
+    one, other = examples([row, {**row, **sentences}])
     assert (one.response, one.documents) == ("b", ("<think>D</think>",))
-    assert other.response == row["response"]  # type: ignore[union-attr]
+    assert other.response == row["response"]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Sequence
 from typing import cast
 
 import pytest
@@ -15,6 +15,7 @@ import labeler
 from labeler.judges.embedded import EmbeddedJudge, support
 from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
 from labeler.judges.embedded.support import PlainText
+from labeler.judges.task import JudgeReply
 from labeler.labels.answers import (
     PROFILES,
     ClaimsLabelingOutput,
@@ -26,8 +27,8 @@ from labeler.labels.answers import (
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import overrule
 from labeler.labels.record import LabelRecord
-from labeler.sentences.example import KeyedExample, Sentence, key_sentences
-from support.samples import keyed_example, pieces, request
+from labeler.sentences.example import KeyedExample, Sentence
+from support.samples import keyed_example, request
 
 TOWER = (
     (
@@ -40,38 +41,23 @@ TOWER = (
 QUESTION = "How tall is the Kestrel Tower?"
 
 
-def tower(response: Sequence[str], reference: Sequence[str] | None = None) -> KeyedExample:
-    """A record about the tower."""
-    example = keyed_example(question=QUESTION, documents=TOWER, response=response)
-    keyed = None if reference is None else key_sentences("ref.", pieces(reference))
-    return example.model_copy(update={"reference": keyed})
-
-
-def judged(example: KeyedExample, profile: str) -> GPTLabelingOutput:
-    """The label of an example."""
+def judged(example: KeyedExample, profile: str = "claims") -> JudgeReply[GPTLabelingOutput]:
+    """The reply about an example."""
     chosen = PROFILES[profile]
     asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)
-    return asyncio.run(EmbeddedJudge().label(asked)).answer
+    return asyncio.run(EmbeddedJudge().label(asked))
 
 
 def claims_of(*response: str) -> ClaimsLabelingOutput:
     """The label of a response about the tower."""
-    label = judged(tower(response), "claims")
-    assert isinstance(label, ClaimsLabelingOutput)
-    return label
+    example = keyed_example(question=QUESTION, documents=TOWER, response=response)
+    return cast("ClaimsLabelingOutput", judged(example).answer)
 
 
 def claim_of(sentence: str) -> ResponseClaim:
     """The only claim of a response of one sentence."""
     (claim,) = claims_of(sentence).response_claims
     return claim
-
-
-def compared(response: Sequence[str], reference: Sequence[str]) -> ReferenceLabelingOutput:
-    """The label of a response about the tower, held against a reference answer."""
-    label = judged(tower(response, reference), "reference")
-    assert isinstance(label, ReferenceLabelingOutput)
-    return label
 
 
 def parts(text: str) -> list[str]:
@@ -115,68 +101,55 @@ def test_a_sentence_has_only_so_many_clauses() -> None:
 
 # Verdicts
 
+SILENT, NOTHING = "The documents do not say", "supported_without_sentence"
+
 
 @pytest.mark.parametrize(
-    ("sentence", "verdict", "keys", "on_topic"),
+    ("sentence", "verdict", "key", "on_topic"),
     [
-        ("The tower is 300 metres tall.", "entailment", ("0b",), True),
-        ("Penguins migrate across Antarctica under moonlight.", "neutral", (), False),
+        ("The tower is 300 metres tall.", "entailment", "0b", True),
+        ("Penguins migrate across Antarctica under moonlight.", "neutral", None, False),
         # A number about something else may be right all the same.
-        ("Penguins walk 70 kilometres across Antarctica.", "neutral", (), False),
+        ("Penguins walk 70 kilometres across Antarctica.", "neutral", None, False),
         # What is true of the documents is supported without a sentence, and answers nothing.
-        (
-            "The documents do not say who designed the lighthouse.",
-            "entailment",
-            ("supported_without_sentence",),
-            False,
-        ),
+        (f"{SILENT} who designed the lighthouse.", "entailment", NOTHING, False),
+        # A document sentence states the same except for a number or a negation.
+        ("The tower is 330 metres tall.", "contradiction", "0b", True),
+        ("The Kestrel Tower was opened in 1913.", "contradiction", "0a", True),
+        ("It does have a public restaurant.", "contradiction", "0c", False),
+        (f"{SILENT} that the Kestrel Tower was opened in 1931.", "contradiction", "0a", False),
     ],
 )
-def test_a_claim_is_entailed_by_what_says_it(
-    sentence: str, verdict: str, keys: tuple[str, ...], on_topic: bool
+def test_a_claim_is_held_against_the_sentence_that_says_it(
+    sentence: str, verdict: str, key: str | None, on_topic: bool
 ) -> None:
     """What no document says is neutral: nothing supports it, nothing contradicts it."""
-    claim = claim_of(sentence)
-    assert (claim.verdict, claim.supporting_sentence_keys) == (verdict, keys)
-    assert (claim.contradicting_sentence_keys, claim.claim) == ((), sentence)
+    claim, keys = claim_of(sentence), () if key is None else (key,)
+    assert (claim.verdict, claim.claim) == (verdict, sentence)
+    assert claim.supporting_sentence_keys == (keys if verdict == "entailment" else ())
+    assert claim.contradicting_sentence_keys == (keys if verdict == "contradiction" else ())
     assert claim.relevant_to_question is on_topic
-
-
-@pytest.mark.parametrize(
-    ("sentence", "key"),
-    [
-        ("The tower is 330 metres tall.", "0b"),
-        ("The Kestrel Tower was opened in 1913.", "0a"),
-        ("It does have a public restaurant.", "0c"),
-        ("The documents do not say that the Kestrel Tower was opened in 1931.", "0a"),
-    ],
-)
-def test_another_number_or_a_negation_contradicts(sentence: str, key: str) -> None:
-    """The document sentence states the same except for that."""
-    claim = claim_of(sentence)
-    assert (claim.verdict, claim.contradicting_sentence_keys) == ("contradiction", (key,))
-    assert claim.supporting_sentence_keys == ()
 
 
 def test_a_contradiction_names_one_sentence() -> None:
     """The closest, where two say the same."""
-    twice = [["The pier does not have a restaurant."], ["The pier does not have a restaurant."]]
-    label = judged(
-        keyed_example(documents=twice, response=["The pier has a restaurant."]), "claims"
-    )
-    assert isinstance(label, ClaimsLabelingOutput)
-    (claim,) = label.response_claims
+    twice = ["The pier does not have a restaurant."] * 2
+    label = label_of("The pier has a restaurant.", *twice).label
+    (claim,) = cast("ClaimsLabelingOutput", label).response_claims
     assert (claim.verdict, claim.contradicting_sentence_keys) == ("contradiction", ("0a",))
 
 
 def test_a_sentence_may_be_supported_in_part_or_claim_nothing() -> None:
-    """The clause that is found is entailed, the other is not; a greeting claims nothing."""
+    """The clause that is found is entailed, the other is not; a greeting is general."""
     label = claims_of("The tower is 300 metres tall; penguins built it under moonlight in Brazil.")
     assert [claim.verdict for claim in label.response_claims] == ["entailment", "neutral"]
-    assert not label.sentence_support_information[0].fully_supported
-    label = claims_of("Sure, glad to help!", "The tower is 300 metres tall.")
+    assert not label.overall_supported
+    label = claims_of("Sure, glad to help!", "The tower is 300 metres tall [1].")
     assert label.response_sentences_without_claims == ("a",)
-    assert [claim.response_sentence_key for claim in label.response_claims] == ["b"]
+    assert label.sentence_support_information[0].supporting_sentence_keys == ("general",)
+    assert label.overall_supported
+    (claim,) = label.response_claims  # with its own text, not the one that is compared
+    assert (claim.response_sentence_key, claim.claim) == ("b", "The tower is 300 metres tall [1].")
 
 
 # The reference
@@ -184,7 +157,9 @@ def test_a_sentence_may_be_supported_in_part_or_claim_nothing() -> None:
 
 def test_a_response_that_says_nothing_says_no_claim_of_the_reference() -> None:
     """Even where its words are those of the reference."""
-    label = compared(["The documents provide the key information."], ["The tower is 300 metres."])
+    said = ["The documents provide the key information."]
+    example = keyed_example(documents=TOWER, response=said, reference=["The tower is 300 metres."])
+    label = cast("ReferenceLabelingOutput", judged(example, "reference").answer)
     assert label.response_claims == ()
     assert [c.response_verdict for c in label.reference_claims] == ["neutral"]
 
@@ -211,21 +186,31 @@ _TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" "
 def test_any_text_keeps_the_contract(
     question: str, documents: list[list[str]], response: list[str], reference: list[str] | None
 ) -> None:
-    """The label needs no repair, holds the very trace label, and stays sound when overruled."""
-    example = keyed_example(question=question, documents=documents, response=response).model_copy(
-        update={
-            "reference": None if reference is None else key_sentences("ref.", pieces(reference))
-        }
+    """The label needs no repair, holds the very trace label, and stays sound when overruled.
+
+    Each sentence has its probabilities.
+    """
+    example = keyed_example(
+        question=question, documents=documents, response=response, reference=reference
     )
-    trace = judged(example, "trace").model_dump_json()
-    for profile in ("claims", "reference"):
-        label = judged(example, profile)
+    trace = judged(example, "trace")
+    for profile in PROFILES:
+        label = judged(example, profile).answer
         assert type(label) is PROFILES[profile].output
         assert check_label(label, example) == (label, {}, ())
-        assert lowered(label, GPTLabelingOutput).model_dump_json() == trace
+        assert lowered(label, GPTLabelingOutput) == trace.answer
         denied = overrule(label, example).label
         assert check_label(denied, example) == (denied, {}, ())
         json.loads(label.model_dump_json())
+    scores = trace.scores
+    assert scores is not None
+    assert [*scores.support] == example.response_keys()
+    assert [*scores.relevance] == [*scores.utilization] == example.document_keys()
+    numbers = itertools.chain(
+        *(one.values() for one in (scores.support, scores.relevance, scores.utilization)),
+        [scores.adherence],
+    )
+    assert all(value is not None and 0 <= value <= 1 for value in numbers)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +223,10 @@ def test_any_text_keeps_the_contract(
 def test_hostile_repetition_does_not_stall_the_judge(unit: str) -> None:
     """Long repetitions of separators, and of all that the patterns match."""
     text = unit * (6_000 // len(unit))
-    example = keyed_example(question=text, documents=[[text]], response=[text, text])
-    example = example.model_copy(update={"reference": key_sentences("ref.", pieces([text]))})
-    assert check_label(judged(example, "reference"), example).violations == ()
+    example = keyed_example(
+        question=text, documents=[[text]], response=[text, text], reference=[text]
+    )
+    assert check_label(judged(example, "reference").answer, example).violations == ()
 
 
 def label_of(
@@ -313,9 +299,10 @@ def test_a_list_of_sources_changes_no_verdict() -> None:
     bare, listed = (
         label_of(text, *documents) for text in (answer, f"{answer}\n\nSources: [1], [2]")
     )
-    assert listed.label.overall_supported
-    assert listed.label.sentence_support_information[-1].supporting_sentence_keys == ("general",)
-    assert len(cast("ClaimsLabelingOutput", listed.label).response_claims) == 2
+    label = cast("ClaimsLabelingOutput", listed.label)
+    assert label.overall_supported
+    assert label.sentence_support_information[-1].supporting_sentence_keys == ("general",)
+    assert len(label.response_claims) == 2
     assert bare.scores is not None
     assert listed.scores is not None
     assert bare.scores.adherence == listed.scores.adherence

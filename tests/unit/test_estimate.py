@@ -37,7 +37,18 @@ from wire.runs import row_file
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
 Run = Callable[..., tuple[int, str, str]]
-HOW = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")), LabelOptions())
+
+
+def asking(
+    model: str = "fake-1", profile: str = "trace", judge: str = "fake", **settings: Any
+) -> LabelTasks:
+    """How a model is asked; a hosted one by its settings."""
+    spec = JudgeSpec(judge=judge, model=model)
+    hosted = spec if judge == "fake" else spec_of(model, settings, judge)
+    return label_tasks(Unasked(hosted), LabelOptions(profile=profile))
+
+
+HOW, OTHER, AUTO = asking(), asking("fake-2"), asking(profile="auto")
 
 
 class Flat(TokenCounter):
@@ -107,27 +118,18 @@ def label(request: Task, *, tokens: int = 100, seconds: float = 1.0) -> LabelRec
     )
 
 
-def failure(request: Task) -> LabelFailure:
-    """A refusal that was stored."""
-    return LabelFailure(
-        id=request.example.id, reason="refusal", message="no", key=request.key, lasting=True
-    )
-
-
 def test_every_row_is_accounted_for() -> None:
     """Read, unusable, alike, stored, failed (asked again on request) and to be asked."""
-    store = MemoryStore()
+    store, refused = MemoryStore(), asked(row(2))
     store.put(label(asked(row(1)))).result()
-    store.put(failure(asked(row(2)))).result()
+    store.put(
+        LabelFailure(id="row-2", reason="refusal", message="no", key=refused.key, lasting=True)
+    ).result()
     rows = [
-        row(1),
-        row(2),
-        row(3),
-        row(3),  # alike
-        row(3, id="other"),
+        *(row(1), row(2), row(3)),
+        *(row(3), row(3, id="other")),  # alike
         row(3, response="Another."),  # its id is taken
-        row(4, response=" "),
-        row(5, documents=7),
+        *(row(4, response=" "), row(5, documents=7)),
     ]
     counts = reckon(rows, store).rows
     assert (counts.read, counts.shared) == (8, 2)
@@ -137,30 +139,27 @@ def test_every_row_is_accounted_for() -> None:
     assert (counts.stored, counts.failed, counts.asked) == (1, 0, 2)
 
 
-def with_spec(model: str, judge: str = "openai", **settings: Any) -> LabelTasks:
-    """How a hosted model is asked."""
-    return label_tasks(Unasked(spec_of(model, settings, judge)), LabelOptions())
-
-
 PAID = Decimal("0.013022")
 """6,022 prompt tokens at 1 dollar a million, 700 of answers at 10."""
 
 
-@pytest.mark.parametrize(("how", "price"), [(HOW, "1,10"), (with_spec("gpt-5.6"), "1,10,0.1,1.25")])
-def test_the_expected_cost_is_tokens_times_price(how: LabelTasks, price: str) -> None:
-    """As if the provider cached nothing; half in a batch of OpenAI."""
+@pytest.mark.parametrize(
+    ("how", "price", "batch"),
+    [
+        (HOW, "1,10", None),
+        (asking("gpt-5.6", judge="openai"), "1,10,0.1,1.25", PAID / 2),
+        (asking("m", judge="anthropic"), "1,10", None),
+    ],
+)
+def test_the_expected_cost_is_tokens_times_price(
+    how: LabelTasks, price: str, batch: Decimal | None
+) -> None:
+    """As if the provider cached nothing; half in a batch, which is OpenAI's."""
     found = reckon([row(1), row(2)], how=how, price=price)
     assert found.online is not None
     assert found.online.expected == PAID
     assert (found.prompt.total, found.prompt.same) == (2 * PROMPT, SAME)
-    assert (found.batch and found.batch.expected) == (None if how is HOW else PAID / 2)
-
-
-def test_a_judge_without_batches_has_no_cost_of_one() -> None:
-    """Batches are those of OpenAI's API."""
-    found = reckon([row(1)], how=with_spec("m", judge="anthropic"))
-    assert found.online is not None
-    assert found.batch is None
+    assert (found.batch and found.batch.expected) == batch
 
 
 def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
@@ -169,11 +168,8 @@ def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
     A budget caps answers at 4,096 tokens and 4 times the expected ones. Without a price there is no
     cost: undefined, not free.
     """
-    found, given, free = (
-        reckon([row(1)]),
-        reckon([row(1)], max_output_tokens=500),
-        reckon([row(1)], price=None, max_output_tokens=500),
-    )
+    found, given = reckon([row(1)]), reckon([row(1)], max_output_tokens=500)
+    free = reckon([row(1)], price=None, max_output_tokens=500)
     assert found.online is not None
     assert given.online is not None
     assert given.online.at_most == Decimal("0.011011")
@@ -192,7 +188,6 @@ def stored(count: int, how: LabelTasks = HOW, **facts: Any) -> MemoryStore:
 
 
 USUAL = ANSWER_BASE + ANSWER_PER_SENTENCE
-OTHER = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")), LabelOptions())
 
 
 @pytest.mark.parametrize(
@@ -258,39 +253,26 @@ def test_nothing_to_ask_costs_nothing() -> None:
         asyncio.run(HOW.judge.label(any_request()))
 
 
-def profiled(profile: str) -> LabelTasks:
-    """What is asked for a profile."""
-    return label_tasks(
-        Unasked(JudgeSpec(judge="fake", model="fake-1")), LabelOptions(profile=profile)
-    )
-
-
 def test_each_row_is_reckoned_with_the_profile_that_it_is_asked_for() -> None:
-    """Its prompt, its schema, its answer."""
+    """Its prompt, its schema, its answer; a row that lacks a reference would be a failure."""
     rows = [row(1), row(2), row(3, reference="It is high."), row(4, reference="So.")]
-    found = reckon(rows, how=profiled("auto"))
+    found = reckon(rows, how=AUTO)
     assert found.profiles == {"claims": 2, "reference": 2}
     assert (found.prompt.total, found.prompt.same) == (4 * PROMPT, SAME)
-    assert found.answers.expected == 2 * answer_tokens(1, "claims") + 2 * answer_tokens(
-        1, "reference", 1
-    )
-
-
-def test_rows_without_a_reference_are_not_reckoned_where_one_is_needed() -> None:
-    """They would be failures, and cost nothing."""
-    found = reckon([row(1), row(2, reference="It is high.")], how=profiled("reference"))
-    assert found.rows.unusable == {"no_reference": 1}
-    assert found.profiles == {"reference": 1}
+    both = answer_tokens(1, "claims") + answer_tokens(1, "reference", 1)
+    assert found.answers.expected == 2 * both
+    found = reckon(rows, how=asking(profile="reference"))
+    assert (found.rows.unusable, found.profiles) == ({"no_reference": 2}, {"reference": 2})
 
 
 def test_stored_lengths_count_for_each_profile_that_would_be_asked() -> None:
     """Labels of both teach how much longer this model writes than expected."""
-    how, store = profiled("auto"), MemoryStore()
+    store = MemoryStore()
     for n in range(ENOUGH_LABELS):
-        request = asked(row(n, reference="It is high." if n % 2 else None), how)
+        request = asked(row(n, reference="It is high." if n % 2 else None), AUTO)
         expected = answer_tokens(1, request.kind.name, n % 2)
         store.put(label(request, tokens=3 * expected)).result()
-    found = reckon([row(100), row(101, reference="So.")], store, how=how)
+    found = reckon([row(100), row(101, reference="So.")], store, how=AUTO)
     both = answer_tokens(1, "claims") + answer_tokens(1, "reference", 1)
     assert (found.answers.expected, found.answers.labels) == (3 * both, ENOUGH_LABELS)
 
@@ -306,15 +288,6 @@ def test_the_fitted_lengths_are_those_of_published_labels() -> None:
     assert 0.85 * written < expected < written
 
 
-def test_the_command_needs_no_key_and_touches_no_network(command: Run, tmp_path: Path) -> None:
-    """Nor does it make a store."""
-    with AUDIT.contacts() as contacts:
-        code, out, err = command(EXAMPLES, "--model", "gpt-4o")
-    assert (code, err, contacts) == (0, "", [])
-    assert "price: genai-prices" in out
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.fixture
 def command(labeler_command: Command, monkeypatch: pytest.MonkeyPatch) -> Run:
     """``labeler estimate`` in a folder of its own."""
@@ -322,16 +295,18 @@ def command(labeler_command: Command, monkeypatch: pytest.MonkeyPatch) -> Run:
     return partial(labeler_command, "estimate")
 
 
-def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run) -> None:
-    """Numbers for people, and what they rest on."""
-    code, out, err = command(
-        EXAMPLES, "--model", "gpt-4o", "--max-output-tokens", "4096", "--latency", "8"
-    )
-    assert (code, err) == (0, "")
+def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run, tmp_path: Path) -> None:
+    """Numbers for people, and what they rest on; without a key, a network or a store."""
+    with AUDIT.contacts() as contacts:
+        code, out, err = command(
+            *(EXAMPLES, "--model", "gpt-4o", "--max-output-tokens", "4096", "--latency", "8")
+        )
+    assert (code, err, contacts, list(tmp_path.iterdir())) == (0, "", [], [])
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "requests 14 to gpt-4o" in lines
     assert "US dollars online in a batch" in lines
     assert any(line.startswith("at most ") for line in lines)
+    assert "price: genai-prices" in out
     assert "time: 8 s with 16 requests at once of 8 s each, if no rate limit slows them" in lines
 
 
@@ -339,16 +314,14 @@ def test_scripts_read_the_estimate_as_json(command: Run) -> None:
     """Dollars are texts: no float comes between."""
     _, out, _ = command(EXAMPLES, "--model", "m", "--price", "1,10", "--json")
     found = json.loads(out)
-    assert found["rows"]["asked"] == 14
-    assert found["price"] == "--price 1,10"
+    assert (found["rows"]["asked"], found["price"]) == (14, "--price 1,10")
     expected = found["prompt"]["total"] + 10 * found["answers"]["expected"]
     assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
 
 
 def test_an_unknown_price_is_asked_for(command: Run) -> None:
     """With the form that it must have."""
-    _, out, _ = command(EXAMPLES, "--model", "no-such-model")
-    told = " ".join(out.split())
+    told = " ".join(command(EXAMPLES, "--model", "no-such-model")[1].split())
     assert "no table has a price for no-such-model; give --price IN,OUT" in told
     assert "US dollars online" not in told
 

@@ -24,6 +24,7 @@ from labeler.judges.task import TASK_KINDS
 from labeler.labels.record import RECORDS
 from labeler.store import MemoryStore
 from support.command import Command
+from support.doc_blocks import blocks
 from support.labeled import record
 
 ROOT = Path(__file__).parents[2]
@@ -83,23 +84,19 @@ def test_an_installed_package_is_used_by_name(installed: Path, tmp_path: Path) -
 
 def test_the_page_shows_the_package() -> None:
     """Each part on the page is a part of the package."""
-    from support.doc_blocks import blocks
-
     files = [EXAMPLE / "pyproject.toml", EXAMPLE / "labeler_harbour" / "__init__.py"]
     texts = [file.read_text(encoding="utf-8") for file in files]
-    parts = [
-        block.body
-        for block in blocks(ROOT / "docs" / "extend.md")
-        if block.name == "test_the_page_shows_the_package"
-    ]
+    shown = blocks(ROOT / "docs" / "extend.md")
+    parts = [one.body for one in shown if one.name == "test_the_page_shows_the_package"]
     assert len(parts) == 6
     assert all(any(part in text for text in texts) for part in parts)
 
 
+Declare = Callable[[str, str], None]
+
+
 @pytest.fixture
-def declared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str, str], None]]:
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Declare]:
     """Declare entry points of a package that is installed for this test."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -122,7 +119,7 @@ def declared(
     "target", ["missing_module:Judge", "math:no_such_name", "broken:Judge", "leaving:x", "taken:x"]
 )
 def test_a_package_that_cannot_load_is_named_when_it_is_used(
-    declared: Callable[[str, str], None], target: str, tmp_path: Path
+    declared: Declare, target: str, tmp_path: Path
 ) -> None:
     """With its version, what it declares and the fault; other names still work."""
     (tmp_path / "broken.py").write_text("raise RuntimeError('no licence')")
@@ -140,9 +137,7 @@ def test_a_package_that_cannot_load_is_named_when_it_is_used(
 
 
 @pytest.mark.parametrize("catalog", [METRICS, PROVIDERS, READERS, COLLECTED, RECORDS])
-def test_an_entry_of_a_wrong_type_is_named(
-    declared: Callable[[str, str], None], catalog: Catalog[object]
-) -> None:
+def test_an_entry_of_a_wrong_type_is_named(declared: Declare, catalog: Catalog[object]) -> None:
     """With its package and both types; nothing else of the group is harmed."""
     declared("odd-package", f"[labeler.{catalog.group}]\nodd = math:pi\n")
     with pytest.raises(ExtensionError, match=r"odd-package 1\.0, .*it is a float, not a"):
@@ -150,21 +145,19 @@ def test_an_entry_of_a_wrong_type_is_named(
     assert catalog.every()
 
 
-@pytest.mark.parametrize("rows", ["1 / 0", "5", "[{'question': 'q'}]"])
-def test_a_reader_that_fails_is_named(
-    declared: Callable[[str, str], None], rows: str, tmp_path: Path
-) -> None:
+def test_a_reader_that_fails_is_named(declared: Declare, tmp_path: Path) -> None:
     """With the file and the format."""
-    odd = f"odd{len(rows)}"
-    (tmp_path / f"{odd}.py").write_text(f"def read(name):\n    return {rows}\n")
-    (tmp_path / f"rows.{odd}").write_text("x")
-    declared("reading", f"[labeler.rows]\n{odd} = {odd}:read\n")
-    with pytest.raises(UsageError, match=rf"rows\.{odd}: format '{odd}' (failed|gave)"):
-        label(str(tmp_path / f"rows.{odd}"), judge="embedded", store=MemoryStore())
+    kinds = {"odd": "1 / 0", "odder": "5", "oddest": "[{'question': 'q'}]"}
+    declared("reading", "[labeler.rows]\n" + "".join(f"{odd} = {odd}:read\n" for odd in kinds))
+    for odd, rows in kinds.items():
+        (tmp_path / f"{odd}.py").write_text(f"def read(name):\n    return {rows}\n")
+        (tmp_path / f"rows.{odd}").write_text("x")
+        with pytest.raises(UsageError, match=rf"rows\.{odd}: format '{odd}' (failed|gave)"):
+            label(str(tmp_path / f"rows.{odd}"), judge="embedded", store=MemoryStore())
 
 
 def test_damaged_metadata_of_a_package_harm_no_other(
-    declared: Callable[[str, str], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    declared: Declare, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its entry points are left out with a warning; one without a name is named by its place."""
     declared("cut-off", "[labeler.judges]\ncut\n")
@@ -175,7 +168,7 @@ def test_damaged_metadata_of_a_package_harm_no_other(
     assert "the entry points of cut-off 1.0 cannot be read" in caplog.text
 
 
-def test_the_first_of_two_packages_has_a_name(declared: Callable[[str, str], None]) -> None:
+def test_the_first_of_two_packages_has_a_name(declared: Declare) -> None:
     """In alphabetical order, whichever was installed first; own entries come before both."""
     declared("zebra", "[labeler.judges]\nsame = math:pi\n")
     declared("aardvark", "[labeler.judges]\nsame = math:e\nopen = math:pi\n")
@@ -185,7 +178,7 @@ def test_the_first_of_two_packages_has_a_name(declared: Callable[[str, str], Non
     assert catalog["open"] == pytest.approx(6.283, abs=0.001)
 
 
-def test_names_at_the_top_may_come_from_a_package(declared: Callable[[str, str], None]) -> None:
+def test_names_at_the_top_may_come_from_a_package(declared: Declare) -> None:
     """As ``labeler.NAME``; unknown names stay attribute errors."""
     import labeler as top
 
@@ -196,7 +189,7 @@ def test_names_at_the_top_may_come_from_a_package(declared: Callable[[str, str],
 
 
 def test_old_metadata_of_a_checkout_is_named_with_its_remedy(
-    declared: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    declared: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the error about a name that the checkout declares since."""
     del declared
@@ -211,10 +204,7 @@ def test_old_metadata_of_a_checkout_is_named_with_its_remedy(
 
 @pytest.mark.parametrize("others", ["", "[labeler.pending]\nother = builtins:str\n"])
 def test_a_run_stops_if_batches_cannot_be_found(
-    declared: Callable[[str, str], None],
-    others: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    declared: Declare, others: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without own metadata, rows of an open batch would be bought again, and kept when deleted."""
     declared("other-package", others)
@@ -223,9 +213,10 @@ def test_a_run_stops_if_batches_cannot_be_found(
     for group in ("pending", "deletions"):
         with pytest.raises(ExtensionError, match=rf"labeler\.{group}.*pip install"):
             extensions.every(group)
+    rows = str(ROOT / "examples/rows.jsonl")
     with pytest.raises(ExtensionError, match="pending"):
-        label(str(ROOT / "examples/rows.jsonl"), judge="embedded", store=tmp_path / "s")
-    assert label(str(ROOT / "examples/rows.jsonl"), judge="embedded", store=MemoryStore())
+        label(rows, judge="embedded", store=tmp_path / "s")
+    assert label(rows, judge="embedded", store=MemoryStore())
 
 
 @pytest.fixture
@@ -240,32 +231,14 @@ def ratings(labeler_command: Command) -> Path:
     return path
 
 
-def test_records_that_no_package_reads_are_named_and_counted(
+def test_records_that_no_package_reads_are_counted_and_kept(
     ratings: Path, labeler_command: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By every command that leaves them out; the others count."""
+    """Every command names those that it leaves out; a store and a file made of it have them all."""
     for command in (["metrics"], ["audit"], ["check", "--min", "adherence=0"]):
         caplog.clear()
         code, _, _ = labeler_command(command[0], ratings, *command[1:])
         assert (code, "left out 1 record of kind 'os:getcwd'" in caplog.text) == (0, True)
-
-
-def test_records_whose_package_fails_are_named(
-    declared: Callable[[str, str], None],
-    ratings: Path,
-    labeler_command: Command,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By their kind, instead of a traceback; a class of another kind reads none."""
-    monkeypatch.setattr(RECORDS, "_entries", {**RECORDS._entries})
-    ratings.write_text(ratings.read_text().replace("os:getcwd", "odd_records"))
-    declared("rating-package", "[labeler.records]\nodd_records = builtins:dict\n")
-    code, _, err = labeler_command("metrics", ratings)
-    assert (code, "records of kind 'odd_records' cannot be read" in err) == (2, True)
-
-
-def test_records_that_no_package_reads_are_kept(ratings: Path, labeler_command: Command) -> None:
-    """In a store and in the file that is made of it, with every field."""
     assert labeler_command("store", "import", ratings, "--store", "kept")[0] == 0
     assert labeler_command("store", "verify", "kept")[0] == 0
     assert labeler_command("store", "export", "--store", "kept", "-o", "again.jsonl")[0] == 0
@@ -277,38 +250,39 @@ def test_records_that_no_package_reads_are_kept(ratings: Path, labeler_command: 
     assert before[1].items() <= kept.items()
 
 
+def test_records_whose_package_fails_are_named(
+    declared: Declare, ratings: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their kind, instead of a traceback; a class of another kind reads none."""
+    monkeypatch.setattr(RECORDS, "_entries", {**RECORDS._entries})
+    ratings.write_text(ratings.read_text().replace("os:getcwd", "odd_records"))
+    declared("rating-package", "[labeler.records]\nodd_records = builtins:dict\n")
+    code, _, err = labeler_command("metrics", ratings)
+    assert (code, "records of kind 'odd_records' cannot be read" in err) == (2, True)
+
+
 def test_a_listener_of_a_package_hears_each_run(
-    declared: Callable[[str, str], None], caplog: pytest.LogCaptureFixture
+    declared: Declare, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One that is not wanted, cannot be made, or fails later costs no run."""
-    import labeler as top
-
-    heard = top.plugin_heard = []
+    (tmp_path / "hearing.py").write_text(
+        "heard = []\ndef listener(): return heard.append\n"
+        "def failing(): return lambda event: event.no_such_fact\n"
+    )
     declared(
         "listening",
-        "[labeler.listeners]\nheard = labeler:plugin_listener\nidle = builtins:dict\n"
-        "broken = math:no_such_name\nfailing = labeler:plugin_failing\n",
+        "[labeler.listeners]\nheard = hearing:listener\nidle = builtins:dict\n"
+        "broken = math:no_such_name\nfailing = hearing:failing\n",
     )
-    top.plugin_listener = lambda: heard.append
-    top.plugin_failing = lambda: lambda event: event.no_such_fact
     row = {"question": "q?", "documents": ["A."], "response": "A."}
-    assert len(top.label([row], judge="embedded", store=top.MemoryStore())) == 1
-    assert [event.kind for event in heard] == [
-        "start",
-        "call",
-        "reply",
-        "judged",
-        "result",
-        "finish",
-    ]
+    assert len(label([row], judge="embedded", store=MemoryStore())) == 1
+    heard = [event.kind for event in sys.modules["hearing"].heard]
+    assert heard == ["start", "call", "reply", "judged", "result", "finish"]
     assert "listener broken" in caplog.text
     assert caplog.text.count("listener failing failed: AttributeError") == 1
-    del top.plugin_heard, top.plugin_listener, top.plugin_failing
 
 
-def test_a_command_joins_a_group(
-    declared: Callable[[str, str], None], labeler_command: Command
-) -> None:
+def test_a_command_joins_a_group(declared: Declare, labeler_command: Command) -> None:
     """If its name has a dot; help shows its line, and a broken one stops no other."""
     declared(
         "importing",
@@ -316,61 +290,41 @@ def test_a_command_joins_a_group(
         "import_ragbench\nimport.worse Import more. = math:no_such_name\n",
     )
     _, out, _ = labeler_command("import", "--help")
-    assert "Import answers." in out
-    assert "Import more." in out
+    assert ("Import answers." in out, "Import more." in out) == (True, True)
     assert labeler_command("import", "faq", "--help")[0] == 0
     code, _, err = labeler_command("import", "worse", "x")
     assert (code, "importing 1.0" in err) == (2, True)
 
 
-def colours() -> Catalog[object]:
-    """A catalog with a thing and a dotted name in it."""
-    catalog: Catalog[object] = Catalog("colour")
-    catalog.add("red", 1)
-    catalog.add("path", "os.path:join")
-    return catalog
-
-
 def test_a_catalog_gives_things_by_name() -> None:
     """Dotted entries are imported on use; an error names the nearest name and all."""
+    colours: Catalog[object] = Catalog("colour")
+    colours.add("red", 1)
+    colours.add("path", "os.path:join")
     with pytest.raises(
         UnknownName, match=r"unknown colour 'rad'; did you mean 'red'\? have: path, red"
     ):
-        colours()["rad"]
-    import os.path
-
-    catalog = colours()
-    assert catalog["path"] is os.path.join
-    assert list(catalog) == ["red", "path"]
-    import json.decoder
-
-    assert colours()["json.decoder:JSONDecoder"] is json.decoder.JSONDecoder
+        colours["rad"]
+    assert (colours["path"], list(colours)) == (os.path.join, ["red", "path"])
+    assert colours["json.decoder:JSONDecoder"] is json.decoder.JSONDecoder
     with pytest.raises(UsageError, match="already registered"):
-        colours().add("red", 2)
-
-
-@pytest.mark.parametrize("name", ["no.such.module:x", "os.path:no_such_name"])
-def test_what_cannot_be_imported_is_an_unknown_name(name: str) -> None:
-    """A wrong dotted name gives the catalog's error, not an ImportError."""
-    with pytest.raises(UnknownName, match="cannot import colour"):
-        colours()[name]
+        colours.add("red", 2)
+    for name in ("no.such.module:x", "os.path:no_such_name"):
+        with pytest.raises(UnknownName, match="cannot import colour"):
+            colours[name]
 
 
 def test_every_kind_of_task_and_record_is_there() -> None:
     """Kinds of plug-ins are imported on first use; a record's class has its kind."""
-    tasks = {name: TASK_KINDS[name] for name in TASK_KINDS}
-    labels = {"trace", "claims", "reference", "retrieval"}
-    assert tasks.keys() == labels
-    assert all(kind.name == name for name, kind in tasks.items())
+    assert set(TASK_KINDS) == {"trace", "claims", "reference", "retrieval"}
+    assert all(TASK_KINDS[name].name == name for name in TASK_KINDS)
     assert {"score", "steps", "questions", "similarity"} < set(names := RECORDS.names())
     assert all(RECORDS[name].model_fields["kind"].default == name for name in names)
 
 
-PACKAGE = Path(__file__).parents[2] / "labeler"
-
-
 def test_the_core_names_no_plugin() -> None:
     """Not even in a text that is imported later: entry points are the only door."""
-    for path in PACKAGE.rglob("*.py"):
-        if "plugins" not in path.relative_to(PACKAGE).parts:
+    package = ROOT / "labeler"
+    for path in package.rglob("*.py"):
+        if "plugins" not in path.relative_to(package).parts:
             assert not re.search(r"\bplugins\b", path.read_text(encoding="utf-8")), path

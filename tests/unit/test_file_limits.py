@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from labeler.sentences.example import Example, Piece
 from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 from labeler.store import MemoryStore
 from support.records import sample_record
+from support.rows import contents, write_lines
+from support.rows import write as write_file
 
 LIMIT = 4096
 GOOD = {"question": "q?", "documents": ["d."], "response": "r."}
@@ -45,16 +46,6 @@ def row(number: int, size: int = 0, fill: str = "x") -> str:
     return json.dumps({**GOOD, "id": str(number), "documents": [f"d{fill * size}."]})
 
 
-def json_lines(rows: list[str]) -> str:
-    """JSON Lines."""
-    return "\n".join(rows)
-
-
-def json_array(rows: list[str]) -> str:
-    """A JSON document."""
-    return f"[{', '.join(rows)}]"
-
-
 def csv_rows(rows: list[str]) -> str:
     """Comma-separated values."""
     parsed = [json.loads(one) for one in rows]
@@ -62,10 +53,15 @@ def csv_rows(rows: list[str]) -> str:
     return "\n".join(["id,question,documents,response", *cells])
 
 
+def json_lines(rows: list[str]) -> str:
+    """JSON Lines."""
+    return "\n".join(rows)
+
+
 FORMATS: dict[str, Callable[[list[str]], str]] = {
     "rows.jsonl": json_lines,
     "rows.jsonl.gz": json_lines,
-    "rows.json": json_array,
+    "rows.json": lambda rows: f"[{', '.join(rows)}]",
     "rows.csv": csv_rows,
 }
 
@@ -73,8 +69,7 @@ FORMATS: dict[str, Callable[[list[str]], str]] = {
 def write(path: Path, text: str) -> Path:
     """Write a file, gzipped by its name."""
     content = text.encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return path
+    return write_file(path, gzip.compress(content) if path.suffix == ".gz" else content)
 
 
 @pytest.mark.usefixtures("_small")
@@ -91,31 +86,33 @@ def test_a_row_over_the_limit_fails_alone(name: str, size: int, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("_small")
-def test_lines_around_the_limit_are_told_from_each_other(tmp_path: Path) -> None:
-    """Whatever the length of a line, the next one begins where it begins."""
-    for size in range(LIMIT - 200, LIMIT + 10):
-        path = write(tmp_path / "rows.jsonl", f"{'x' * size}\n{row(2)}\n")
-        assert [one.content.id for one in open_rows(path)][1] == "2", size
-
-
-@pytest.mark.usefixtures("_small")
 def test_wide_characters_count_for_four(tmp_path: Path) -> None:
     """One emoji makes a text take four bytes for each of its characters."""
     texts = [row(1, LIMIT // 2), row(2, LIMIT // 2) + " ", row(3, LIMIT // 2).replace("q?", "😀")]
     texts.append(row(4, LIMIT // 2).replace("q?", "\\ud83d\\ude00"))
-    path = write(tmp_path / "rows.jsonl", "\n".join(texts))
-    found = [isinstance(one.content, LabelFailure) for one in open_rows(path)]
-    assert found == [False, False, True, True]
+    found = contents(write(tmp_path / "rows.jsonl", "\n".join(texts)))
+    assert [one.id for one in found if isinstance(one, Example)] == ["1", "2"]
 
 
 @pytest.mark.parametrize(
-    "content", ["[" * 200_001, "[" + "{}," * 200_001 + "]", "[" + "1," * 2_000_001 + "1]"]
+    ("content", "reason", "says"),
+    [
+        ("[" * 200_001, "too_long", "at most"),
+        ("[" + "{}," * 200_001 + "]", "too_long", "at most"),
+        ("[" + "1," * 2_000_001 + "1]", "too_long", "at most"),
+        (
+            '{"a": 1, "b": 2, "a": 3}',
+            "invalid_json",
+            "^rows.jsonl:1: not JSON: the name 'a' stands",
+        ),
+    ],
+    ids=lambda text: text[:9],
 )
-def test_a_row_of_very_many_parts_is_not_built(content: str) -> None:
-    """Three bytes would become an object of sixty each."""
-    with pytest.raises(BadRow, match="at most") as caught:
+def test_a_line_that_would_be_read_wrongly_is_refused(content: str, reason: str, says: str) -> None:
+    """Three bytes would become an object of sixty each; of two names one would be picked."""
+    with pytest.raises(BadRow, match=says) as caught:
         lines.parse_object(lines.Line("rows.jsonl:1", content.encode()))
-    assert caught.value.reason == "too_long"
+    assert caught.value.reason == reason
 
 
 @pytest.mark.usefixtures("_small")
@@ -127,14 +124,6 @@ def test_a_line_over_the_limit_in_a_label_file_is_a_failure(tmp_path: Path) -> N
     assert isinstance(failure, LabelFailure)
     assert (failure.id, failure.reason) == (f"{path}:2", "too_long")
     assert last == sample_record()
-
-
-@pytest.mark.usefixtures("_small")
-def test_a_document_over_the_limit_is_an_error_of_the_file(tmp_path: Path) -> None:
-    """An object with a list of rows is read as a whole."""
-    path = write(tmp_path / "rows.json", json.dumps({"rows": [GOOD] * LIMIT}, indent=1))
-    with pytest.raises(UsageError, match="too long"):
-        list(open_rows(path))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -151,9 +140,9 @@ def test_a_line_without_end_takes_bounded_memory(
     try:
         if name == "rows.json":
             with pytest.raises(UsageError, match="ends before its array"):
-                list(open_rows(path))
+                contents(path)
         else:
-            assert [getattr(one.content, "reason", "") for one in open_rows(path)] == ["too_long"]
+            assert [getattr(one, "reason", "") for one in contents(path)] == ["too_long"]
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
@@ -161,41 +150,20 @@ def test_a_line_without_end_takes_bounded_memory(
 
 @pytest.mark.usefixtures("_small")
 def test_lines_of_any_length_up_to_the_limit_are_read_whole(tmp_path: Path) -> None:
-    """However many pieces a line is read in, and without a line break at the end too."""
+    """However many pieces a line is read in, and without a line break at the end too.
+
+    Whatever the length of a line over it, the next one begins where it begins.
+    """
     content = [b"x" * size + b"\n" for size in (1, 511, 512, 513, 1024, LIMIT - 1)] + [b"y" * LIMIT]
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b"".join(content))
+    path = write_file(tmp_path / "rows.jsonl", b"".join(content))
     assert [line.content for line in lines.read_lines(path)] == content
-
-
-def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    """A reader would silently pick one of the two; the message names file, line and name."""
-    twice = '{"id": "2", "question": "a?", "question": "b?", "documents": ["d."], "response": "r."}'
-    path = write(tmp_path / "rows.jsonl", f"{row(1)}\n{twice}\n")
-    _, failed = open_rows(path)
-    assert isinstance(failed.content, LabelFailure)
-    assert failed.content.reason == "invalid_json"
-    assert failed.content.message.startswith(
-        f"{path}:2: not JSON: the name 'question' stands twice"
-    )
-
-
-@dataclass
-class Yielding:
-    """A splitter that is no function, cannot be hashed, and returns an iterator."""
-
-    split: Callable[[str], Iterable[Piece]]
-
-    def __call__(self, text: str) -> Any:
-        """Yield the sentences."""
-        yield from self.split(text)
-
-
-def test_an_equal_text_has_the_same_sentences_again() -> None:
-    """Whatever a registered splitter is: its sentences are kept for the next rows."""
-    own = Splitter("own", 1, Yielding(SPLITTERS["general"].split))
-    example = Example.model_validate({**GOOD, "id": "1", "documents": ["One is. Two is."] * 2})
-    assert key_example(example, own).document_keys() == ["0a", "0b", "1a", "1b"]
+    for size in (LIMIT - 1, LIMIT, LIMIT + 1, LIMIT + 511, LIMIT + 512, LIMIT + 513):
+        write(path, f"{'x' * size}\n{row(2)}\n")
+        assert [one.id for one in contents(path)][1] == "2", size
+    # An object with a list of rows is read as a whole.
+    path = write(tmp_path / "rows.json", json.dumps({"rows": [GOOD] * LIMIT}, indent=1))
+    with pytest.raises(UsageError, match="too long"):
+        contents(path)
 
 
 @pytest.mark.parametrize(
@@ -209,34 +177,36 @@ def test_an_equal_text_has_the_same_sentences_again() -> None:
     ],
 )
 def test_a_splitter_that_changes_the_text_fails_its_row(change: Callable[..., Any]) -> None:
-    """A label would be one of another text."""
+    """A label would be one of another text; nor may one have the name of ours."""
     own = Splitter("own", 1, lambda text: change(SPLITTERS["general"].split(text)))
     example = Example.model_validate({**GOOD, "id": "1", "documents": ["One is. Two is."]})
     with pytest.raises(BadRow, match="splitter own/1 failed on a text of 15 characters"):
         key_example(example, own)
-
-
-def test_the_name_of_a_splitter_of_ours_is_taken() -> None:
-    """Its labels would be averaged with ours."""
     with pytest.raises(UsageError, match="'general' comes with labeler"):
         Splitter("general", 1, lambda _: [])
 
 
+def test_an_equal_text_has_the_same_sentences_again() -> None:
+    """Those of an iterator, too: sentences are kept for the next rows."""
+    own = Splitter("own", 1, lambda text: iter(SPLITTERS["general"].split(text)))  # type: ignore[arg-type, return-value]
+    example = Example.model_validate({**GOOD, "id": "1", "documents": ["One is. Two is."] * 2})
+    assert key_example(example, own).document_keys() == ["0a", "0b", "1a", "1b"]
+
+
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it raises; the other rows are labeled."""
-    general = SPLITTERS["general"]
 
     def split(text: str) -> list[Piece]:
         if "bad" in text:
             raise TimeoutError(7, "no time")
-        return general.split(text)
+        return SPLITTERS["general"].split(text)
 
     monkeypatch.setitem(SPLITTERS._entries, "failing", Splitter("failing", 1, split))
     given = [{**GOOD, "id": str(n), "documents": ["bad." if n == 2 else "good."]} for n in range(4)]
-    outcomes = labeler.label(given, judge="embedded", store=MemoryStore(), splitter="failing")
-    failed = [one for one in outcomes if isinstance(one, LabelFailure)]
-    assert [(one.id, one.reason) for one in failed] == [("2", "splitter")]
-    assert "failing/1 failed on a text of 4 characters: TimeoutError" in failed[0].message
+    labels = labeler.label(given, judge="embedded", store=MemoryStore(), splitter="failing")
+    (failed,) = (one for one in labels if isinstance(one, LabelFailure))
+    assert (failed.id, failed.reason) == ("2", "splitter")
+    assert "failing/1 failed on a text of 4 characters: TimeoutError" in failed.message
 
 
 @pytest.mark.parametrize(
@@ -258,13 +228,12 @@ def test_a_row_of_very_many_parts_fails_by_name(
     limits = {"MOST_DOCUMENTS": 10, "MOST_TEXT": 100, "MOST_ENDS": 20}
     for name, limit in {**limits, "_MOST_OTHERS": 200, "_MOST_VALUES": 50}.items():
         monkeypatch.setattr(parsing, name, limit)
-    path = tmp_path / f"rows.{form}"
-    lines = [{**GOOD, **change}, GOOD]
+    path, rows = tmp_path / f"rows.{form}", [{**GOOD, **change}, GOOD]
     if form == "jsonl":
-        path.write_text("\n".join(map(json.dumps, lines)))
+        write_lines(path, rows)
     else:
-        pq.write_table(pa.Table.from_pylist(lines), path)
-    bad, good = open_rows(path)
-    assert isinstance(bad.content, LabelFailure)
-    assert (bad.content.reason, says in bad.content.message) == ("too_long", True)
-    assert isinstance(good.content, Example)
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    bad, good = contents(path)
+    assert isinstance(bad, LabelFailure)
+    assert (bad.reason, says in bad.message) == ("too_long", True)
+    assert isinstance(good, Example)

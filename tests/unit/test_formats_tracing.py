@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,43 +39,39 @@ ROW: dict[str, Any] = {
 class Log:
     """As much of ``opentelemetry.trace`` as is used; its spans keep what they are told."""
 
+    SpanKind = SimpleNamespace(CLIENT="client", INTERNAL="internal")
+    StatusCode = SimpleNamespace(ERROR="error")
+    Status = staticmethod(lambda code, description: (code, description))
+
     def __init__(self) -> None:
         self.spans: list[Any] = []
         self.current: list[Any] = []
         self.recording, self.breaks, self.refuses = True, False, False
 
     def get_tracer(self, *_: object) -> Any:
-        """A tracer that logs here."""
-        if self.refuses:
-            raise RuntimeError("no tracer today")
-        return SimpleNamespace(start_span=self._start)
+        """Return a tracer that logs here, unless it refuses."""
+        return None if self.refuses else SimpleNamespace(start_span=self._start)
 
     def _start(self, name: str, *, kind: str, attributes: dict[str, Any]) -> Any:
-        span = SimpleNamespace(name=name, kind=kind, attributes=dict(attributes), status=None)
-        span.ended, span.is_recording = 0, lambda: self.recording
-        span.set_attributes = self._working(span.attributes.update)
-        span.set_attribute = self._working(span.attributes.__setitem__)
-        span.set_status = self._working(lambda status: setattr(span, "status", status))
-        span.end = self._working(lambda: setattr(span, "ended", span.ended + 1))
+        span = SimpleNamespace(
+            name=name, kind=kind, attributes={**attributes}, status=None, ended=0
+        )
+        calls: dict[str, Callable[..., object]] = {
+            "set_attributes": span.attributes.update,
+            "set_attribute": span.attributes.__setitem__,
+            "set_status": lambda status: setattr(span, "status", status),
+            "end": lambda: setattr(span, "ended", span.ended + 1),
+        }
+        vars(span).update(dict.fromkeys(calls, lambda *_: 1 / 0) if self.breaks else calls)
+        span.is_recording = lambda: self.recording
         self.spans.append(span)
         return span
-
-    def _working(self, call: Callable[..., object]) -> Callable[..., object]:
-        """The call, unless the tracer is broken."""
-
-        def unless_broken(*given: object) -> object:
-            if self.breaks:
-                raise RuntimeError("the tracer is broken")
-            return call(*given)
-
-        return unless_broken
 
     @contextmanager
     def use_span(self, span: Any, **options: bool) -> Any:
         """Make it the current one."""
-        assert options == dict.fromkeys(
-            ("end_on_exit", "record_exception", "set_status_on_exception"), False
-        )
+        names = ("end_on_exit", "record_exception", "set_status_on_exception")
+        assert options == dict.fromkeys(names, False)
         self.current.append(span)
         yield
         self.current.remove(span)
@@ -85,17 +81,7 @@ class Log:
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """A process that has a tracer."""
     log = Log()
-    module = ModuleType("opentelemetry.trace")
-    made = {
-        "SpanKind": SimpleNamespace(CLIENT="client", INTERNAL="internal"),
-        "StatusCode": SimpleNamespace(ERROR="error"),
-        "Status": lambda code, description: (code, description),
-        "get_tracer": log.get_tracer,
-        "use_span": log.use_span,
-    }
-    for name, value in made.items():
-        setattr(module, name, value)
-    monkeypatch.setitem(sys.modules, "opentelemetry.trace", module)
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", log)
     return log
 
 
@@ -142,26 +128,25 @@ def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
     [
         ("https://api.openai.com/v1", ("api.openai.com", 443)),
         ("http://127.0.0.1:8000/v1", ("127.0.0.1", 8000)),
+        ("http://localhost/v1", ("localhost", 80)),
     ],
 )
 def test_a_hosted_model_is_named_with_its_server_and_sampling(
     address: str, server: tuple[str, int], log: Log
 ) -> None:
     """At the span's start, where samplers look."""
-    spec = OpenAISpec(
-        model="m", base_url=address, temperature=0.5, top_p=0.9, seed=7, max_output_tokens=99
-    )
+    given: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "seed": 7}
+    spec = OpenAISpec(model="m", base_url=address, max_output_tokens=99, **given)
     requests: list[Task] = []
     labeled(CountingJudge(lambda request: requests.append(request) or agreeable(request)))  # type: ignore[func-returns-value] # keeps it on the way
     RunEvents([tracing.JudgeSpans()]).call("call", JudgeCall(spec, requests[0]))
     found = log.spans[-1].attributes
     assert (found["server.address"], found["server.port"]) == server
     assert (found["gen_ai.provider.name"], found["gen_ai.request.max_tokens"]) == ("openai", 99)
-    sampling = [found[f"gen_ai.request.{name}"] for name in ("temperature", "top_p", "seed")]
-    assert sampling == [0.5, 0.9, 7]
+    assert {name: found[f"gen_ai.request.{name}"] for name in given} == given
 
 
-def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
+def test_no_text_of_a_row_is_in_a_span(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor its id, unless that is asked for; also where the judge fails with their words."""
 
     def fail(request: Task) -> JudgeReply[Frozen]:
@@ -173,14 +158,10 @@ def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
     assert len(log.spans) == 2
     assert "hidden" not in told
     assert "secret" not in told
-
-
-def test_ids_are_shown_where_that_is_asked_for(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the digest."""
     monkeypatch.setattr(tracing._Privacy, "ids_shown", False)
     tracing.show_record_ids()
     labeled(CountingJudge())
-    assert log.spans[0].attributes["labeler.record.id"] == "secret-id"
+    assert log.spans[2].attributes["labeler.record.id"] == "secret-id"
 
 
 def unusable(_: Task) -> JudgeReply[Frozen]:
@@ -188,16 +169,11 @@ def unusable(_: Task) -> JudgeReply[Frozen]:
     raise UnusableAnswer("broken", reason="contract", attempts=2, usage=Usage(prompt_tokens=9))
 
 
-def buggy(_: Task) -> JudgeReply[Frozen]:
-    """A judge with a mistake in it."""
-    raise KeyError("hidden")
-
-
 @pytest.mark.parametrize(
     ("behavior", "reason", "attributes"),
     [
         (unusable, "contract", {"gen_ai.usage.input_tokens": 9, "labeler.attempts": 2}),
-        (buggy, "KeyError", {}),
+        (lambda _: 1 / 0, "ZeroDivisionError", {}),
     ],
 )
 def test_a_call_that_fails_says_by_which_code(
@@ -207,22 +183,19 @@ def test_a_call_that_fails_says_by_which_code(
     assert isinstance(labeled(CountingJudge(behavior)), LabelFailure)
     (span,) = log.spans
     assert (span.status, span.ended) == (("error", reason), 1)
-    assert span.attributes["error.type"] == reason
-    assert attributes.items() <= span.attributes.items()
+    assert {"error.type": reason, **attributes}.items() <= span.attributes.items()
 
 
-@pytest.mark.parametrize("fault", ["breaks", "refuses"])
-def test_a_broken_tracer_costs_no_label(fault: str, log: Log) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value"), [("breaks", True), ("refuses", True), ("recording", False)]
+)
+def test_a_tracer_that_breaks_or_does_not_record_costs_no_label(
+    setting: str, value: bool, log: Log
+) -> None:
     """The label is paid for."""
-    setattr(log, fault, True)
+    setattr(log, setting, value)
     assert isinstance(labeled(CountingJudge()), LabelRecord)
-
-
-def test_nobody_is_told_where_nobody_records(log: Log) -> None:
-    """A process may have the package and no provider."""
-    log.recording = False
-    assert isinstance(labeled(CountingJudge()), LabelRecord)
-    assert [span.ended for span in log.spans] == [0]
+    assert not any(span.ended for span in log.spans)
 
 
 def test_a_judge_in_this_process_is_called_so(log: Log) -> None:
@@ -233,10 +206,14 @@ def test_a_judge_in_this_process_is_called_so(log: Log) -> None:
 
 def test_without_a_tracer_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even where the package is installed."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
+
+    def loaded() -> list[str]:
+        return [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]
+
+    for name in loaded():
         monkeypatch.delitem(sys.modules, name)
     assert isinstance(labeled(CountingJudge()), LabelRecord)
-    assert not [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]
+    assert not loaded()
 
 
 def test_the_real_package_takes_the_spans() -> None:
@@ -261,26 +238,21 @@ FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
 
 
 class Run:
-    """What was logged."""
+    """As much of ``mlflow`` as is used, and what was logged to its active run."""
 
     def __init__(self) -> None:
         self.metrics: dict[str, float] = {}
         self.tags: dict[str, str] = {}
         self.artifacts: list[str] = []
+        self.log_metrics, self.set_tags = self.metrics.update, self.tags.update
+        self.log_artifact = self.artifacts.append
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """An active run."""
-    run, module = Run(), ModuleType("mlflow")
-    made: dict[str, Any] = {
-        "log_metrics": run.metrics.update,
-        "set_tags": run.tags.update,
-        "log_artifact": run.artifacts.append,
-    }
-    for name, value in made.items():
-        setattr(module, name, value)
-    monkeypatch.setitem(sys.modules, "mlflow", module)
+    run = Run()
+    monkeypatch.setitem(sys.modules, "mlflow", run)
     return run
 
 
@@ -288,16 +260,6 @@ def summary(**options: Any) -> list[SummaryRow]:
     """Of twelve records and a failure."""
     outcomes: list[AnyOutcome] = [*(sample_record(n) for n in range(12)), FAILURE]
     return labeler.summary(outcomes, "relevance", **options)
-
-
-def answered_by_two() -> list[AnyOutcome]:
-    """Twelve records of one configuration, five of them by another model."""
-    made = [sample_record(n) for n in range(12)]
-    names = ["m-1"] * 7 + ["m-2"] * 5
-    return [
-        one.model_copy(update={"reply": one.reply.model_copy(update={"served_model": name})})
-        for one, name in zip(made, names, strict=True)
-    ]
 
 
 def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> None:
@@ -321,14 +283,19 @@ def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> 
 def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
     """Odd characters count as _; a metric without a mean has counts alone."""
     (row,) = summary()
-    odd = replace(row, group="a:é\n=b", mean=None)
-    log_summary([replace(row, group="east 1"), odd])
-    assert run.metrics["relevance/east 1"] == row.mean
-    assert "relevance/a_é__b" not in run.metrics
-    assert run.metrics["relevance/a_é__b.defined"] == 12
-    for path in ("..", "/a//b/", "x" * 400):
-        log_summary([replace(row, group=path)])
-    assert {"relevance/_", "relevance/_a__b_", f"relevance/{'x' * 72}"} <= run.metrics.keys()
+    groups = {
+        "east 1": "east 1",
+        "a:é\n=b": "a_é__b",
+        "..": "_",
+        "/a//b/": "_a__b_",
+        "x" * 400: "x" * 72,
+    }
+    for group, name in groups.items():
+        log_summary([replace(row, group=group)])
+        assert run.metrics[f"relevance/{name}"] == row.mean
+    log_summary([replace(row, group="none", mean=None)])
+    assert "relevance/none" not in run.metrics
+    assert run.metrics["relevance/none.defined"] == 12
 
 
 @pytest.mark.parametrize(
@@ -339,18 +306,26 @@ def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
     ],
 )
 def test_metrics_of_one_name_are_refused(
-    changes: tuple[dict[str, Any], ...], words: str, run: Run
+    changes: tuple[dict[str, Any], ...], words: str, run: Run, tmp_path: Path
 ) -> None:
-    """One would hide the other; nothing is logged."""
+    """One would hide the other; nothing is logged, as for a file that is not there."""
     (row,) = summary()
     with pytest.raises(UsageError, match=words):
         log_summary([replace(row, **change) for change in changes])
+    with pytest.raises(UsageError, match="is not a file: nothing was logged"):
+        log_summary([row], tmp_path / "none.jsonl")
     assert run.metrics == {}
 
 
 def test_each_model_that_answered_has_its_own_metrics(run: Run) -> None:
     """Of one name that was asked for; the tags say which signature belongs to which."""
-    rows = labeler.summary(answered_by_two(), "relevance")
+    models = ["m-1"] * 7 + ["m-2"] * 5
+    outcomes: list[AnyOutcome] = []
+    for n, model in enumerate(models):
+        record = sample_record(n)
+        reply = record.reply.model_copy(update={"served_model": model})
+        outcomes.append(record.model_copy(update={"reply": reply}))
+    rows = labeler.summary(outcomes, "relevance")
     log_summary(rows)
     assert [run.metrics[f"relevance/{one}.defined"] for one in ("m-1", "m-2")] == [7, 5]
     assert run.tags == {
@@ -360,13 +335,6 @@ def test_each_model_that_answered_has_its_own_metrics(run: Run) -> None:
             for row in rows
         },
     }
-
-
-def test_a_file_that_is_not_there_is_refused_first(run: Run, tmp_path: Path) -> None:
-    """Nothing is logged."""
-    with pytest.raises(UsageError, match="is not a file: nothing was logged"):
-        log_summary(summary(), tmp_path / "none.jsonl")
-    assert run.metrics == {}
 
 
 def test_mlflow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,7 +357,6 @@ def test_an_mlflow_that_fails_costs_no_label(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its server may be gone at the end of a run."""
-    del run
-    monkeypatch.setattr(sys.modules["mlflow"], "log_metrics", lambda _: 1 / 0)
+    monkeypatch.setattr(run, "log_metrics", lambda _: 1 / 0)
     labels = labeler.label([ROW], judge="embedded", store=labeler.MemoryStore(), on_event=log_run)
     assert (len(labels), "MLflow did not take" in caplog.text) == (1, True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+
+from wire.runs import settings
 
 PROGRAM = """
 from unit import test_embedded_claims, test_judge_embedded
@@ -27,7 +28,7 @@ def test_labels_do_not_depend_on_the_hash_seed() -> None:
     outputs = {
         subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env=settings() | {"PYTHONHASHSEED": seed},
             capture_output=True,
             check=True,
         ).stdout

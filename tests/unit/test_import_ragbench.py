@@ -14,7 +14,7 @@ import pytest
 
 import labeler
 from labeler.errors import BadRow, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.record import LabelFailure
 from labeler.plugins.ragbench import read_ragbench, to_record
 from support.command import Command
 from support.real_data import needs_ragbench, ragbench_rows
@@ -63,47 +63,35 @@ def support(key: str, keys: list[str], *, verdict: bool | None) -> dict[str, Any
     }
 
 
-QUIRKS: list[tuple[str, dict[str, Any], dict[str, int], list[str]]] = [
-    ("trailing dot", {"all_relevant_sentence_keys": ["0a."]}, {"spelling": 1}, []),
-    ("joined keys", {"all_relevant_sentence_keys": ["0a, 0b"]}, {"joined_keys": 1}, []),
-    ("repeated key", {"all_relevant_sentence_keys": ["0a", "0a"]}, {"duplicate_key": 1}, []),
-    ("past the end", {"all_utilized_sentence_keys": ["0a", "0z"]}, {}, ["unknown_key"]),
-    ("misplaced string", {"all_utilized_sentence_keys": ["general"]}, {}, ["special_not_allowed"]),
-    (
-        "open verdict",
-        {
-            "sentence_support_information": [
-                support("a.", ["0a"], verdict=None),
-                support("b", [], verdict=None),
-            ]
-        },
-        {"fully_supported_null": 2, "spelling": 1},
-        [],
-    ),
-    (
-        "sentence left out",
-        {"sentence_support_information": [support("a", ["0a"], verdict=True)]},
+def supported(*entries: dict[str, Any]) -> dict[str, Any]:
+    """The change to other entries of the support list."""
+    return {"sentence_support_information": [*entries]}
+
+
+GENERAL = support("b", ["general"], verdict=True)
+OPEN = supported(support("a.", ["0a"], verdict=None), support("b", [], verdict=None))
+QUIRKS: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
+    "trailing dot": ({"all_relevant_sentence_keys": ["0a."]}, {"spelling": 1}, []),
+    "joined keys": ({"all_relevant_sentence_keys": ["0a, 0b"]}, {"joined_keys": 1}, []),
+    "repeated key": ({"all_relevant_sentence_keys": ["0a", "0a"]}, {"duplicate_key": 1}, []),
+    "past the end": ({"all_utilized_sentence_keys": ["0a", "0z"]}, {}, ["unknown_key"]),
+    "misplaced": ({"all_utilized_sentence_keys": ["general"]}, {}, ["special_not_allowed"]),
+    "open verdict": (OPEN, {"fully_supported_null": 2, "spelling": 1}, []),
+    "sentence left out": (
+        supported(support("a", ["0a"], verdict=True)),
         {},
         ["missing_response_sentence"],
     ),
-    (
-        "support without keys",
-        {
-            "sentence_support_information": [
-                support("a", [], verdict=True),
-                support("b", ["general"], verdict=True),
-            ]
-        },
+    "support without keys": (
+        supported(support("a", [], verdict=True), GENERAL),
         {},
         ["supported_without_support"],
     ),
-]
+}
 
 
 @pytest.mark.parametrize(
-    ("changes", "normalised", "violations"),
-    [quirk[1:] for quirk in QUIRKS],
-    ids=[quirk[0] for quirk in QUIRKS],
+    ("changes", "normalised", "violations"), QUIRKS.values(), ids=QUIRKS.keys()
 )
 def test_a_quirk_is_repaired_or_kept(
     changes: dict[str, Any], normalised: dict[str, int], violations: list[str]
@@ -145,16 +133,21 @@ def test_a_bad_line_fails_alone(tmp_path: Path) -> None:
     lines = [json.dumps(published()), "{", json.dumps(published(id="18"))]
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
     first, second, third = read_ragbench(path)
-    assert isinstance(first, LabelRecord)
+    assert (first.kind, second.kind, third.kind) == ("label", "failure", "label")
     assert isinstance(second, LabelFailure)
     assert second.reason == "invalid_json"
-    assert isinstance(third, LabelRecord)
 
 
-def write_parquet(path: Path, rows: list[dict[str, Any]]) -> Path:
+def write_parquet(path: Path, *rows: dict[str, Any]) -> Path:
     """Rows in the form of the published files."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    pq.write_table(pa.Table.from_pylist([*rows]), path)
+    return path
+
+
+def write_lines(path: Path, *rows: dict[str, Any]) -> Path:
+    """Rows as JSON Lines."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return path
 
 
@@ -163,42 +156,38 @@ def test_parquet_gives_the_records_of_json_lines(tmp_path: Path) -> None:
     rows = [
         published(trulens_groundedness=None, ragas_faithfulness=1.0),
         published(id="18", trulens_groundedness=0.25, ragas_faithfulness=None),
-        published(id="19", sentence_support_information=[support("a", [], verdict=None)]),
+        published(id="19", **supported(support("a", [], verdict=None))),
     ]
-    lines = tmp_path / "rows.jsonl"
-    lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     nan = [
         row | {"trulens_groundedness": row["trulens_groundedness"] or float("nan")} for row in rows
     ]
-    found = list(read_ragbench(write_parquet(tmp_path / "rows.parquet", nan)))
-    assert found == list(read_ragbench(lines))
-    assert all(isinstance(outcome, LabelRecord) for outcome in found)
+    found = list(read_ragbench(write_parquet(tmp_path / "rows.parquet", *nan)))
+    assert found == list(read_ragbench(write_lines(tmp_path / "rows.jsonl", *rows)))
+    assert [outcome.kind for outcome in found] == ["label"] * 3
 
 
 @needs_ragbench
 def test_the_published_rows_are_the_same_from_parquet(tmp_path: Path) -> None:
     """Record for record."""
     rows = list(islice(ragbench_rows(), 60))
-    lines = tmp_path / "rows.jsonl"
-    lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    path = write_parquet(tmp_path / "rows.parquet", rows)
-    assert list(read_ragbench(path)) == list(read_ragbench(lines))
+    path = write_parquet(tmp_path / "rows.parquet", *rows)
+    assert list(read_ragbench(path)) == list(
+        read_ragbench(write_lines(tmp_path / "r.jsonl", *rows))
+    )
 
 
 def test_files_folders_and_patterns_are_read_one_after_the_other(
     tmp_path: Path, labeler_command: Command
 ) -> None:
     """What is no row is named by its file and row."""
-    first = write_parquet(tmp_path / "in" / "test.parquet", [published(), published(id=None)])
-    write_parquet(tmp_path / "in" / "train.parquet", [published(id="18")])
-    lines = tmp_path / "more.jsonl"
-    lines.write_text(json.dumps(published(id="19")))
+    first = write_parquet(tmp_path / "in" / "test.parquet", published(), published(id=None))
+    write_parquet(tmp_path / "in" / "train.parquet", published(id="18"))
+    lines = write_lines(tmp_path / "more.jsonl", published(id="19"))
     ids = ["lamps_test/17/gen-1", f"{first}:row 2", "lamps_test/18/gen-1", "lamps_test/19/gen-1"]
     for names in ([tmp_path / "in", lines], [tmp_path / "in" / "t*.parquet", lines]):
-        assert [outcome.id for outcome in read_ragbench(*names)] == ids
-        code, out, _ = labeler_command("import", "ragbench", *names, "-o", tmp_path / "l.jsonl")
+        code, out, _ = labeler_command("import", "ragbench", *names, "-o", "l.jsonl")
         assert (code, out) == (1, "")
-        assert [outcome.id for outcome in labeler.api.read_labels(tmp_path / "l.jsonl")] == ids
+        assert [outcome.id for outcome in labeler.api.read_labels("l.jsonl")] == ids
     failed = list(read_ragbench(first))[1]
     assert isinstance(failed, LabelFailure)
     assert failed.reason == "missing_field"
@@ -207,8 +196,7 @@ def test_files_folders_and_patterns_are_read_one_after_the_other(
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     """A pattern that fits nothing, and a file that is not Parquet."""
-    with pytest.raises(UsageError, match="no file is like"):
-        list(read_ragbench(tmp_path / "*.parquet"))
     (tmp_path / "a.parquet").write_text("{}")
-    with pytest.raises(UsageError, match=r"cannot read .*a\.parquet"):
-        list(read_ragbench(tmp_path / "a.parquet"))
+    for name, words in (("*.parq", "no file is like"), ("a.parquet", r"cannot read .*a\.parquet")):
+        with pytest.raises(UsageError, match=words):
+            list(read_ragbench(tmp_path / name))

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-import labeler
-from labeler.errors import UnknownName, UsageError
 from labeler.judges.embedded import QUOTED_LETTERS, QUOTED_WORDS, EmbeddedJudge
 from labeler.judges.embedded.support import PlainText
 from labeler.judges.judge import JUDGES
-from labeler.judges.opening import open_judge
-from labeler.judges.options import JudgeOptions
 from labeler.judges.task import JudgeReply
-from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, SentenceSupport
-from labeler.labels.contract import check_label
-from labeler.labels.record import LabelRecord, SentenceScores
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import SentenceScores
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.statements import affirms, denials, negations
 from labeler.sentences.words import stem, stems, surface_words
@@ -64,6 +56,10 @@ def sentence(
 ) -> SentenceSupport:
     """The judgment of the first sentence of a response."""
     return judged(example_of(response, documents)).answer.sentence_support_information[0]
+
+
+COPY = "The Kestrel Tower was opened in 1931."
+EARNS_NOTHING = "Green penguins assembled quartz violins yesterday."
 
 
 NOTHING = ("supported_without_sentence",)
@@ -121,14 +117,6 @@ def test_a_sentence_that_no_document_says_is_not_supported(claim: str, named: st
     assert not entry.fully_supported
     assert entry.supporting_sentence_keys == ()
     assert named in entry.explanation
-
-
-def test_greeting_beside_a_claim_is_general() -> None:
-    """A sentence that claims nothing is supported as ``general`` beside one that does."""
-    response = ["Sure, glad to help!", "The tower is 300 metres tall."]
-    entry = sentence(response)
-    assert entry.supporting_sentence_keys == ("general",)
-    assert judged(example_of(response)).answer.overall_supported
 
 
 @pytest.mark.parametrize(
@@ -240,10 +228,9 @@ def test_texts_are_compared_without_markers_and_with_digits(text: str, compared:
 @pytest.mark.parametrize("end", [" [1].", " [2, 6].", " (Document 1).", ".\u00b9"])
 def test_a_citation_marker_changes_no_probability(end: str) -> None:
     """A verbatim copy is supported whatever it cites."""
-    copy = "The Kestrel Tower was opened in 1931"
-    bare, cited = (probabilities(example_of([f"{copy}{one}"])) for one in (".", end))
-    assert bare == cited
-    assert judged(example_of([f"{copy}{end}"])).answer.overall_supported
+    cited = example_of([f"{COPY[:-1]}{end}"])
+    assert probabilities(cited) == probabilities(example_of([COPY]))
+    assert judged(cited).answer.overall_supported
 
 
 @pytest.mark.parametrize(
@@ -252,87 +239,22 @@ def test_a_citation_marker_changes_no_probability(end: str) -> None:
         "The Kestrel Tower was opened in 1874.",
         "The Kestrel Tower was not opened in 1931.",
         "The Kestrel Tower was opened in Quendale in 1931.",
-        "Green penguins assembled quartz violins yesterday.",
+        EARNS_NOTHING,
     ],
 )
 def test_an_error_lowers_the_probability(wrong: str) -> None:
     """Another number, a negation, an unknown name, unknown words: each below the copy."""
-    right = probabilities(example_of(["The Kestrel Tower was opened in 1931."]))
-    found = probabilities(example_of([wrong]))
+    right, found = (probabilities(example_of([text])) for text in (COPY, wrong))
     assert found.support["a"] < right.support["a"]
     assert (found.adherence or 0) < (right.adherence or 0)
 
 
 def test_the_record_leans_to_its_weakest_sentence() -> None:
     """One unsupported sentence of many lowers the record's probability."""
-    good = ["The Kestrel Tower was opened in 1931."] * 6
-    whole = probabilities(example_of(good)).adherence
-    broken = probabilities(
-        example_of([*good, "Green penguins assembled quartz violins."])
-    ).adherence
-    assert whole is not None
-    assert broken is not None
-    assert broken < whole - 0.1
-
-
-def test_claims_keep_their_text() -> None:
-    """Texts are made plain for the comparison only."""
-    found = labeler.label(
-        [
-            {
-                "question": "?",
-                "documents": ["It has 12 piers."],
-                "response": "It has twelve piers [1].",
-            }
-        ],
-        judge="embedded",
-        profile="claims",
-        store=labeler.MemoryStore(),
+    whole, broken = (
+        probabilities(example_of([COPY] * 6 + more)).adherence for more in ([], [EARNS_NOTHING])
     )
-    (label,) = (one.label for one in found if isinstance(one, LabelRecord))
-    assert isinstance(label, ClaimsLabelingOutput)
-    (claim,) = label.response_claims
-    assert (claim.claim, claim.verdict) == ("It has twelve piers [1].", "entailment")
-
-
-def test_the_judge_takes_no_options() -> None:
-    """An option that changes nothing is refused by name, and so is another version."""
-    with pytest.raises(UsageError, match="no seed"):
-        open_judge(JudgeOptions(judge="embedded", seed=1))
-    with pytest.raises(UnknownName, match="did you mean 'embedded'"):
-        open_judge(JudgeOptions(judge="embedded:lexical-0"))
-
-
-_FRAGMENTS = st.sampled_from(
-    ["tower", "not", "300", "twelve", "[1]", "the documents do not say", ":", "Solution", "塔", "%"]
-)
-_TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" ".join))
-
-
-@settings(max_examples=30)
-@given(
-    question=_TEXT,
-    documents=st.lists(st.lists(_TEXT, max_size=4), max_size=3),
-    response=st.lists(_TEXT, max_size=4),
-)
-def test_any_text_keeps_the_contract(
-    question: str, documents: list[list[str]], response: list[str]
-) -> None:
-    """The label needs no repair, and every number is a probability."""
-    example = keyed_example(question=question, documents=documents, response=response)
-    reply = judged(example)
-    checked = check_label(reply.answer, example)
-    assert not checked.violations
-    assert checked.answer == reply.answer
-    scores = reply.scores
-    assert scores is not None
-    values = [scores.support, scores.relevance, scores.utilization]
-    assert [list(one) for one in values] == [
-        example.response_keys(),
-        *[example.document_keys()] * 2,
-    ]
-    numbers = itertools.chain(*(one.values() for one in values), [scores.adherence])
-    assert all(value is not None and 0 <= value <= 1 for value in numbers)
+    assert (broken or 0) < (whole or 0) - 0.1
 
 
 def words(text: str) -> list[str]:
@@ -341,50 +263,33 @@ def words(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "claim",
+    ("claim", "affirmed"),
     [
-        "The gate is not opened at noon.",
-        "The gate isn't opened at noon.",
-        "The gate is never opened at noon.",
-        "The old gate is not open.",
-    ],
-)
-def test_a_denial_of_what_a_sentence_affirms(claim: str) -> None:
-    """The words around the negation are in the sentence, next to each other."""
-    (denial,) = denials(words(claim))
-    assert affirms(words("Daily the gate is open."), denial)
-    assert not affirms(words("Daily the gate is not open."), denial)
-    assert not affirms(words("The master opens it."), denial)
-
-
-@pytest.mark.parametrize(
-    ("claim", "document"),
-    [
+        ("The gate is not opened at noon.", "Daily the gate is open."),
+        ("The gate isn't opened at noon.", "Daily the gate is open."),
+        ("The gate is never opened at noon.", "Daily the gate is open."),
+        ("The old gate is not open.", "Daily the gate is open."),
+        # Articles and supporting verbs do not count.
         ("Visitors do not need a ticket.", "Visitors need a ticket."),
         ("It has no gate house.", "It has a gate house."),
         ("The lock won't open early.", "The lock will open early."),
         ("Ships cannot enter the basin.", "Ships can enter the basin."),
+        # Conditions, statements about documents, denials of a part, and negative answers.
+        ("If the gate is not open, wait.", None),
+        ("Make sure that the gate is not open.", None),
+        ("The documents do not mention the gate.", None),
+        ("Not all gates are open.", None),
+        ("No, the gate is not open.", None),
+        ("It noted the gate.", None),
     ],
 )
-def test_denials_leave_out_articles_and_supporting_verbs(claim: str, document: str) -> None:
-    """So that a copy with a negation is found whatever verb it needs."""
-    assert any(affirms(words(document), denial) for denial in denials(words(claim)))
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        "If the gate is not open, wait.",
-        "Make sure that the gate is not open.",
-        "The documents do not mention the gate.",
-        "Not all gates are open.",
-        "No, the gate is not open.",
-        "It noted the gate.",
-    ],
-)
-def test_what_denies_nothing(claim: str) -> None:
-    """Conditions, statements about documents, denials of a part, and negative answers."""
-    assert not list(denials(words(claim)))
+def test_a_denial_of_what_a_sentence_affirms(claim: str, affirmed: str | None) -> None:
+    """The words around the negation are in the sentence, next to each other."""
+    found = list(denials(words(claim)))
+    assert bool(found) is (affirmed is not None)
+    assert affirmed is None or any(affirms(words(affirmed), denial) for denial in found)
+    for other in ("Daily the gate is not open.", "The master opens it."):
+        assert not any(affirms(words(other), denial) for denial in found)
 
 
 def test_negations_are_counted_without_an_answer() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,18 +13,16 @@ import pytest
 import labeler
 from labeler.errors import UsageError
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
 from labeler.judges.options import PROVIDERS, JudgeOptions
 from labeler.judges.task import Task
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store import MemoryStore
-from support.answers import answer as trace_answer
+from support.answers import trusting as answer
 from wire.provider import Provider
 from wire.runs import rows
 
-ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 KEYS = {name: f"{name}-key-0123456789" for name in PROVIDERS.names()}
 
 
@@ -66,15 +67,6 @@ def test_every_provider_is_a_judge_of_its_name(name: str) -> None:
     assert (spec.judge, spec.model) == (name, "m")
 
 
-@pytest.mark.parametrize("judges", [3, [3], ["embedded", None]])
-def test_another_object_is_no_judge(judges: Any) -> None:
-    """Alone, or among judges."""
-    with pytest.raises(UsageError, match=r"judges must be a list|a judge has a name"):
-        open_judges(judges, JudgeOptions())
-    with pytest.raises(UsageError, match="a judge has a name"):
-        open_judge(JudgeOptions(judge=judges, model="m"))
-
-
 def test_several_judges_are_named_the_same_way() -> None:
     """Each with its own key and model; shared options go to all."""
     judges = open_judges("openai:a,mistral:b,embedded", JudgeOptions(temperature=0.0))
@@ -93,8 +85,7 @@ def test_a_model_of_the_environment_gives_way(monkeypatch: pytest.MonkeyPatch) -
 
 def test_each_provider_has_its_own_price() -> None:
     """A name of OpenAI's is worth nothing at another provider's address."""
-    options = JudgeOptions(judge="mistral:mistral-large-latest")
-    price = options.find_price()
+    price = JudgeOptions(judge="mistral:mistral-large-latest").find_price()
     assert price is not None
     assert "mistral" in price.source
     assert JudgeOptions(judge="mistral:gpt-4o-mini").find_price() is None
@@ -107,17 +98,21 @@ def test_each_provider_has_its_own_price() -> None:
         ({"judge": "mistral:"}, "'mistral:' names no model: write mistral:MODEL"),
         ({"judge": ""}, "judge is empty: name a judge"),
         ({"judge": "mistrl:m"}, "did you mean 'mistral'"),
+        ({"judge": "embedded:lexical-0"}, "did you mean 'embedded'"),
         ({"judge": "mistral:m", "seed": 1}, "judge mistral takes no seed"),
         ({"judge": "mistral:m", "output_mode": "strict"}, "output_mode is one of auto, tools, "),
         ({"judge": "mistral:m", "recorded": "x"}, "judge mistral takes no recorded"),
         ({"judges": "openai:a,mistral:b", "base_url": "https://h"}, "base_url would send the"),
         ({"judges": "openai:a,mistral:b", "price": "1,2"}, "price is for one model"),
+        *(({"judge": odd, "model": "m"}, "a judge has a name") for odd in (3, [3])),
+        ({"judges": 3}, "judges must be a list"),
+        ({"judges": ["embedded", None]}, "a judge has a name"),
     ],
 )
 def test_what_a_judge_cannot_mean_is_refused(options: dict[str, Any], said: str) -> None:
     """Before a row is read."""
     with pytest.raises(UsageError, match=said):
-        labeler.label([ROW], store=MemoryStore(), **options)
+        labeler.label(ROWS, store=MemoryStore(), **options)
 
 
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +128,7 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("region", "said"),
     [
-        ("eu-central-1", None),
-        ("us-gov-west-1", None),
+        *((region, None) for region in ("eu-central-1", "us-gov-west-1")),
         ("", "no region is named: give base_url=.*, or set AWS_REGION"),
         ("evil.test/x?-1", "'evil.test/x\\?-1' is not a region"),
         ("eu-central-1.evil.test#", "is not a region"),
@@ -147,12 +141,8 @@ def test_a_region_of_the_environment_names_a_host_of_the_provider(
     monkeypatch.setenv("AWS_REGION", region)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "")
     assert spec_of("bedrock:m", base_url="https://h.test").base_url == "https://h.test"
-    if said is None:
-        expected = f"https://bedrock-runtime.{region}.amazonaws.com"
-        assert spec_of("bedrock:m").base_url == expected
-    else:
-        with pytest.raises(UsageError, match=said):
-            spec_of("bedrock:m")
+    with pytest.raises(UsageError, match=said) if said else nullcontext():
+        assert spec_of("bedrock:m").base_url == f"https://bedrock-runtime.{region}.amazonaws.com"
 
 
 @pytest.mark.parametrize(
@@ -169,28 +159,19 @@ def test_an_address_of_the_environment_is_not_passed_by(
 ) -> None:
     """A gateway's key would go to the provider's own address."""
     monkeypatch.setenv(variable, "https://gateway.test")
-    with pytest.raises(UsageError, match=f"{variable} is set"):
-        environment_key(None, provider)
-    monkeypatch.setenv("AWS_REGION", "eu-central-1")
-    with pytest.raises(UsageError, match=f"{variable} is set"):
-        JUDGES[provider]("m", api_key="key")
-    assert environment_key("https://gateway.test", provider)
+    for key in (None, "key"):
+        with pytest.raises(UsageError, match=f"{variable} is set"):
+            JUDGES[provider]("m", api_key=key)
+    assert JUDGES[provider]("m", base_url="https://gateway.test").spec.model == "m"
 
 
 ROWS = [{"id": "1", "question": "Q?", "documents": ["D is E."], "response": "D is E."}]
 
 
-def answer(task: Task, **changes: Any) -> dict[str, Any]:
-    """The answer of a judge who trusts everything, as JSON."""
-    keys = task.example.document_keys()
-    support = dict.fromkeys(task.example.response_keys(), keys)
-    return trace_answer(support, relevant=keys, used=keys, said="It is so.") | changes
-
-
 def test_a_function_is_asked_once_for_each_version() -> None:
     """Its labels are stored like any other's, under its name and version."""
     asked: list[str] = []
-    store = labeler.MemoryStore()
+    store = MemoryStore()
 
     def trusting(task: Task) -> dict[str, Any]:
         asked.append(task.example.id)
@@ -207,79 +188,62 @@ def test_a_function_is_asked_once_for_each_version() -> None:
     assert len(asked) == len({"1", "2"})
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"overall_supported": "perhaps"}, "malformed"),
-        ({"all_relevant_sentence_keys": ["9z"]}, "contract"),
-    ],
-)
-def test_an_answer_of_a_function_is_checked(changes: dict[str, Any], reason: str) -> None:
-    """As that of a model is; the row fails and the run goes on."""
-    judge = labeler.judge("wrong", version=1)(lambda task: answer(task, **changes))
-    (failure,) = labeler.label(ROWS, judge=judge, store=labeler.MemoryStore())
-    assert isinstance(failure, LabelFailure)
-    assert failure.reason == reason
+def cancelled(_: Task) -> dict[str, Any]:
+    """Await a task of one's own which was cancelled."""
+    raise asyncio.CancelledError
 
 
-def test_a_function_without_a_name_and_a_version_is_refused() -> None:
-    """Its labels could not be told from those of another function."""
-    with pytest.raises(UsageError, match=r"@labeler\.judge\(NAME, version=VERSION\)"):
-        labeler.label(ROWS, judge=answer, store=labeler.MemoryStore())  # type: ignore[arg-type]
-    for name, version in (("", 1), ("mine", None)):
-        with pytest.raises(UsageError, match="a name and a version"):
-            labeler.judge(name, version=version)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="'mine' decorates a function, got 5"):
-        labeler.judge("mine", version=1)(5)  # type: ignore[arg-type]
+def leaving(_: Task) -> dict[str, Any]:
+    """End the program, as a library of commands does."""
+    raise SystemExit(3)
 
 
-def test_a_function_that_cancels_itself_fails_its_row() -> None:
-    """Such as one that awaits a task of its own which was cancelled; the run goes on."""
-
-    @labeler.judge("cancelled", version=1)
-    async def cancelled(task: Task) -> dict[str, Any]:
-        if task.example.id == "1":
-            raise asyncio.CancelledError
-        return answer(task)
-
-    both = [*ROWS, ROWS[0] | {"id": "2", "question": "Another?"}]
-    failure, record = labeler.label(both, judge=cancelled, store=labeler.MemoryStore())
-    assert isinstance(failure, LabelFailure)
-    assert failure.reason == "judge_error"
-    assert isinstance(record, LabelRecord)
+def exhausted(_: Task) -> dict[str, Any]:
+    """Raise what an asyncio future cannot carry: the run would never end."""
+    raise StopIteration
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_function_that_ends_the_program_fails_its_row(is_async: bool) -> None:
-    """As a library of commands does; the labels before it are kept."""
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (partial(answer, overall_supported="perhaps"), "malformed"),
+        (partial(answer, all_relevant_sentence_keys=["9z"]), "contract"),
+        *((function, "judge_error") for function in (cancelled, leaving, exhausted)),
+    ],
+)
+def test_a_function_that_fails_or_answers_wrongly_fails_its_row(
+    function: Callable[[Task], dict[str, Any]], reason: str, *, is_async: bool
+) -> None:
+    """An answer is checked as that of a model is; the run goes on."""
 
-    def leave(_: Task) -> dict[str, Any]:
-        raise SystemExit(3)
+    def judge(task: Task) -> dict[str, Any]:
+        return function(task) if task.example.id == "1" else answer(task)
 
-    async def leave_later(task: Task) -> dict[str, Any]:
-        return leave(task)
+    async def later(task: Task) -> dict[str, Any]:
+        return judge(task)
 
-    judge = labeler.judge("leaving", version=1)(leave_later if is_async else leave)
-    (failure,) = labeler.label(ROWS, judge=judge, store=labeler.MemoryStore())
+    both = [*ROWS, ROWS[0] | {"id": "2", "question": "Another?"}]
+    asked = labeler.judge("mine", version=1)(later if is_async else judge)
+    failure, record = labeler.label(both, judge=asked, store=MemoryStore())
     assert isinstance(failure, LabelFailure)
-    assert failure.reason == "judge_error"
+    assert failure.reason == reason
+    assert isinstance(record, LabelRecord)
 
 
-def test_an_exhausted_iterator_fails_the_row() -> None:
-    """An asyncio future cannot carry it: the run would never end."""
-
-    @labeler.judge("exhausted", version=1)
-    def exhausted(_: Any) -> Any:
-        return next(iter(()))
-
-    with pytest.raises(RuntimeError, match="StopIteration"):
-        asyncio.run(exhausted.label(None))  # type: ignore[arg-type]
-
-
-def test_a_version_has_no_slash() -> None:
-    """Name and version would be cut elsewhere: two judges would share their labels."""
-    with pytest.raises(UsageError, match="without a slash"):
-        labeler.judge("strict", version="a/1")
+def test_a_function_without_a_name_and_a_version_is_refused() -> None:
+    """Its labels could not be told from those of another function, as with a slash in either."""
+    with pytest.raises(UsageError, match=r"@labeler\.judge\(NAME, version=VERSION\)"):
+        labeler.label(ROWS, judge=answer, store=MemoryStore())  # type: ignore[arg-type]
+    for name, version, said in (
+        ("", 1, "a name and a version"),
+        ("mine", None, "a name and a version"),
+        ("strict", "a/1", "without a slash"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            labeler.judge(name, version=version)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="'mine' decorates a function, got 5"):
+        labeler.judge("mine", version=1)(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("judge", "mode"), [("mistral:m", "tools"), ("ollama:m", "strict")])

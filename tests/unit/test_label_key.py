@@ -75,8 +75,7 @@ def test_fields_of_a_judge_enter_the_key_if_they_are_sent() -> None:
     with pytest.raises(TypeError, match=r"Forgetful\.creativity must be marked"):
         Forgetful(judge="x", model="y").sampling()
     assert Forgetful.model_config["frozen"]
-    spec = Marked(judge="x", model="y", patience=9)
-    assert spec.sampling() == {}
+    assert Marked(judge="x", model="y", patience=9).sampling() == {}
     assert Marked(judge="x", model="y", temperature=0.0).sampling() == {"temperature": 0.0}
     fields = OpenAISpec.model_fields.items()
     assert {name for name, field in fields if InKey in field.metadata} == {
@@ -109,16 +108,15 @@ CHANGED: dict[str, Any] = {
 
 @pytest.mark.parametrize("fact", Signature.model_fields)
 def test_each_fact_changes_the_key(fact: str) -> None:
-    """What can change the label changes its key; putting it back gives the key back."""
+    """What can change the label changes its key; putting it back gives the key back.
+
+    A signature is not taken for an equal one that is written otherwise in JSON.
+    """
     assert key(**{fact: CHANGED[fact]}) != key()
     assert key() == key()
-
-
-def test_equal_numbers_of_two_types_have_different_keys() -> None:
-    """A signature is not taken for an equal one that is written otherwise in JSON."""
-    keys = [key(sampling={"temperature": number}) for number in (0, 0.0, False, None)]
-    assert len(set(keys)) == len(keys)
-    assert keys == [key(sampling={"temperature": number}) for number in (0, 0.0, False, None)]
+    keys = [key(sampling={"temperature": number}) for number in (0, 0.0, False, None) * 2]
+    assert len(set(keys)) == 4
+    assert keys[:4] == keys[4:]
 
 
 def test_texts_and_their_places_change_the_key_and_names_do_not() -> None:
@@ -126,17 +124,14 @@ def test_texts_and_their_places_change_the_key_and_names_do_not() -> None:
 
     The row's id and its other columns are nothing to a judge.
     """
-    changed = [
-        keyed_example(question="What is the capital of France!"),
-        keyed_example(question="What is the capital of France? "),
-        keyed_example(
-            documents=[["Paris is the capital of France!", "It lies on the Seine."], ["x"]]
-        ),
-        keyed_example(response=["Paris is the capital."]),
-        keyed_example(documents=[["A.", "B."]]),
-        keyed_example(documents=[["A."], ["B."]]),
+    question, document = "What is the capital of France", "Paris is the capital of France!"
+    changes: list[dict[str, Any]] = [
+        *({"question": f"{question}{end}"} for end in ("?", "!", "? ")),
+        {"documents": [[document, "It lies on the Seine."], ["x"]]},
+        {"response": ["Paris is the capital."]},
+        *({"documents": one} for one in ([["A.", "B."]], [["A."], ["B."]])),
     ]
-    assert len({key(), *map(key, changed)}) == 7
+    assert len({key(keyed_example(**one)) for one in changes}) == 7
     assert key(keyed_example(id="other", metadata={"run": 7})) == key()
 
 
@@ -155,10 +150,8 @@ def test_the_order_of_fields_is_part_of_a_schemas_digest() -> None:
     schema = load_schema()
     turned = dict(schema.json_schema)
     turned["properties"] = dict(reversed(turned["properties"].items()))
-    other = ResponseSchema(schema.name, json.dumps(turned))
-    same = ResponseSchema(schema.name, schema.text)
-    assert other.artifact != schema.artifact
-    assert same.artifact == schema.artifact
+    for text, is_same in ((json.dumps(turned), False), (schema.text, True)):
+        assert (ResponseSchema(schema.name, text).artifact == schema.artifact) is is_same
 
 
 def test_a_fact_that_is_added_later_changes_no_key() -> None:
@@ -187,44 +180,28 @@ def test_an_absent_part_is_not_in_the_key(parts: dict[str, Any]) -> None:
 
 
 def test_keys_stay() -> None:
-    """Where this fails, stored answers would be bought again."""
-    how = {"name": "x/v1", "digest": "0" * 64}
-    by = Signature(
-        judge="openai",
-        model="m",
-        sampling={"temperature": 0.0},
-        prompt=Artifact(**how),
-        response_schema=Artifact(**how),
-        splitter="general/1",
-    )
+    """Where this fails, stored answers would be bought again. Their JSON has one form."""
+    how = Artifact(name="x/v1", digest="0" * 64)
+    facts: dict[str, Any] = {
+        "prompt": how,
+        "response_schema": how,
+        "sampling": {"temperature": 0.0},
+    }
+    by = Signature(judge="openai", model="m", splitter="general/1", **facts)
     example = keyed_example().model_copy(
         update={"history": (KeyedTurn("user", key_sentences("h0", pieces(["Hello."]))),)}
     )
     criterion = Criterion(name="tone", criteria="Is it kind?", shows=("question", "response"))
-    assert {
-        "label": label_key(example, by)[:16],
-        "retrieval": retrieval_key(example, by)[:16],
-        "score": score_key(example, criterion, by)[:16],
-        "steps": steps_key(criterion, by)[:16],
-        "questions": questions_key(example, by)[:16],
-    } == {
-        "label": "412dd36f7c6617a4",
-        "retrieval": "4d6be73a24713232",
-        "score": "d957cbcc5c3854a1",
-        "steps": "4bc1e5d1b8866659",
-        "questions": "6e74514fd21fd3a0",
-    }
-
-
-def test_canonical_json_is_one_form() -> None:
-    """Order and spacing do not matter, Unicode stays as it is."""
+    keys = [label_key(example, by), retrieval_key(example, by), score_key(example, criterion, by)]
+    keys += [steps_key(criterion, by), questions_key(example, by)]
+    assert [one[:16] for one in keys] == [
+        *("412dd36f7c6617a4", "4d6be73a24713232", "d957cbcc5c3854a1"),
+        *("4bc1e5d1b8866659", "6e74514fd21fd3a0"),
+    ]
     assert canonical_json({"b": 1, "a": "é"}) == '{"a":"é","b":1}'.encode()
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json(float("nan"))
-
-
-def test_a_signature_prints_unambiguously() -> None:
-    """A model's name cannot forge another fact."""
+    # A model's name cannot forge another fact in print.
     printed = str(signature(JudgeSpec(judge="x", model="ft:a|prompt:forged")))
     assert printed.count("|prompt:") == 1
 
@@ -233,7 +210,7 @@ def test_a_prompt_needs_its_parts_and_variables() -> None:
     """Errors name what is missing and what is unknown."""
     with pytest.raises(Exception, match="needs a line '# System'"):
         parse_prompt("mine", "Judge this.")
-    blocks = ("question_block", "documents_block", "history_block", "tool_outputs_block")
+    blocks = [f"{name}_block" for name in ("question", "documents", "history", "tool_outputs")]
     used = "".join(f"{{{{{name}}}}}" for name in ("fence", *blocks, "answer"))
     with pytest.raises(Exception, match=r"missing \['response_block'\], unknown \['answer'\]"):
         parse_prompt("mine", f"# System\nx\n# User\n{used}")

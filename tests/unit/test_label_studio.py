@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from labeler.data.corrections import Correction, Judgment, judgment_of
+from labeler.data.corrections import Correction, judgment_of
 from labeler.data.corrections.file import current
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
@@ -29,21 +29,30 @@ RECORD = record(
     support={"a": ["0b", "1a"], "b": ["general"], "c": []},
 )
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+Change = Callable[[dict[str, Any]], object]
+"""Changes an answered task."""
 
 
 def task(*, blind: bool = False, of: LabelRecord = RECORD) -> dict[str, Any]:
     """A task, as it comes out of its file."""
-    made = task_of(of, "random", blind=blind)
-    value: dict[str, Any] = json.loads(json.dumps(made))
+    value: dict[str, Any] = json.loads(json.dumps(task_of(of, "random", blind=blind)))
     return value
 
 
-def answered(given: dict[str, Any], by: Any = None, at: str = EARLY) -> dict[str, Any]:
-    """A task whose suggestion a person took as it is."""
-    done = deepcopy(given)
+def answered(
+    by: Any = 1,
+    at: str = EARLY,
+    *,
+    given: dict[str, Any] | None = None,
+    change: Change | None = None,
+) -> dict[str, Any]:
+    """A task whose suggestion a person took as it is, or with something changed."""
+    done = deepcopy(given or task())
     (prediction,) = done["predictions"]
-    annotation = {"completed_by": 1 if by is None else by, "updated_at": at}
+    annotation = {"completed_by": by, "updated_at": at}
     done["annotations"] = [annotation | {"result": prediction["result"]}]
+    if change is not None:
+        change(done)
     return done
 
 
@@ -57,11 +66,38 @@ def imported(
     return import_answers(list(tasks), records, events, now=lambda: NOW, **more)
 
 
+def only(found: Imported) -> Correction:
+    """The one new correction."""
+    (made,) = found.added
+    return made
+
+
+def results(done: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of the only annotation."""
+    found: list[dict[str, Any]] = done["annotations"][0]["result"]
+    return found
+
+
 def result(done: dict[str, Any], name: str) -> dict[str, Any]:
     """One result of the only annotation, by its id."""
-    found: dict[str, Any]
-    (found,) = [r for r in done["annotations"][0]["result"] if r.get("id") == name]
+    (found,) = [r for r in results(done) if r.get("id") == name]
     return found
+
+
+def valued(name: str, **value: Any) -> Change:
+    """Change parts of the value of a result."""
+    return lambda done: result(done, name)["value"].update(value)
+
+
+def annotated(**fields: Any) -> Change:
+    """Change fields of the annotation."""
+    return lambda done: done["annotations"][0].update(fields)
+
+
+def commented(text: Any) -> Change:
+    """Add a comment."""
+    comment = {"from_name": "comment", "type": "textarea", "value": {"text": text}}
+    return lambda done: results(done).append(comment)
 
 
 # -- there and back -------------------------------------------------------------------------------
@@ -69,37 +105,30 @@ def result(done: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_a_suggestion_that_is_taken_as_it_is_agrees_once() -> None:
     """Key by key, with strings that Label Studio cannot show; the same file adds nothing."""
-    (made,) = imported(answered(task())).added
+    made = only(imported(answered()))
     assert made.judgment == judgment_of(RECORD.label)
-    assert (made.key, made.id) == (RECORD.key, RECORD.id)
+    assert (made.key, made.id, made.source) == (RECORD.key, RECORD.id, "label-studio")
     assert (made.opinion, made.queue, made.blind) == ("agree", "random", False)
-    assert made.source == "label-studio"
-    done = answered(task())
-    first = imported(done)
-    again = imported(done, events=first.added)
-    assert (len(first.added), len(again.added), again.known) == (1, 0, 1)
+    again = imported(answered(), events=[made])
+    assert (again.added, again.known) == ([], 1)
 
 
 def test_turns_and_tool_outputs_stand_above_the_question_and_keep_their_support() -> None:
     """Who takes a suggestion as it is also takes support that Label Studio cannot draw."""
     talked = record(turns=1, support={"a": ["t0a"], "b": ["h0b", "0a"]})
     given = task(of=talked)
-    question = given["data"]["question"]
     lines = ["[h0a] user: Hello.", "[h0b] user: Why?", "[t0a] tool: 18"]
-    assert question.splitlines()[:3] == lines
-    (found,) = imported(answered(given), records=[talked]).added
+    assert given["data"]["question"].splitlines()[:3] == lines
+    found = only(imported(answered(given=given), records=[talked]))
     assert found.judgment == judgment_of(talked.label)
 
 
 def test_a_blind_task_shows_nothing_of_the_label() -> None:
     """Neither suggestion nor explanation; and it is known when it comes back."""
     given = task(blind=True)
-    assert not given.get("predictions")
-    assert not given.get("suggestions")
+    assert given.keys() == {"data"}
     assert "because" not in json.dumps(given)
-    shown = answered(task())
-    shown |= {name: given[name] for name in ("data", "metadata") if name in given}
-    assert imported(shown).added[0].blind is True
+    assert only(imported(answered() | given)).blind is True
 
 
 def test_texts_are_shown_as_texts() -> None:
@@ -112,30 +141,30 @@ def test_texts_are_shown_as_texts() -> None:
 
 def test_what_was_withdrawn_stays_so() -> None:
     """The same file again does not bring it back."""
-    done = answered(task())
-    (said,) = imported(done).added
+    said = only(imported(answered()))
     elsewhere = correction(RECORD, by=said.annotator, withdrawn=True, at=LATE)
     facts = {"withdrawn": True, "judgment": None, "at": LATE}
     in_review_app = said.model_copy(update=facts)  # which keeps what it takes back as it was
     for back in (elsewhere, in_review_app):
-        assert imported(done, events=[said, back]).added == []
+        assert imported(answered(), events=[said, back]).added == []
 
 
 def test_several_people_answer_one_task() -> None:
     """Each under a name; these can be other ones here."""
-    done, other = (answered(task(), by=by) for by in (1, 2))
-    done["annotations"] += other["annotations"]
+    done = answered(1)
+    done["annotations"] += answered(2)["annotations"]
     found = imported(done, names={"user 1": "ann"})
     assert [made.annotator for made in found.added] == ["ann", "user 2"]
 
 
 def test_what_was_not_answered_or_is_of_other_labels_is_told() -> None:
     """A task without an answer is counted; marks in other sentences say nothing of these."""
-    found = imported(task())
-    assert (found.added, found.unanswered, found.ignored) == ([], 1, [])
-    found = imported(answered(task()), records=[record(documents=[3])])
+    for unanswered in (task(), answered(change=annotated(was_cancelled=True))):
+        found = imported(unanswered)
+        assert (found.added, found.unanswered, found.ignored) == ([], 1, [])
+    found = imported(answered(), records=[record(documents=[3])])
     assert found.ignored == ["task 1: speaks of a label that is not there"]
-    done = answered(task())
+    done = answered()
     done["data"]["response"][0]["text"] += "!"
     assert imported(done).ignored[0].endswith("its sentences are not those of the label")
 
@@ -150,21 +179,6 @@ def test_what_is_no_export_is_refused(exported: object, tmp_path: Path) -> None:
 
 
 # -- Label Studio ---------------------------------------------------------------------------------
-
-
-def studio(change: Callable[[dict[str, Any]], object]) -> Imported:
-    """What becomes of an answered task of Label Studio with something changed."""
-    done = answered(task())
-    change(done)
-    return imported(done)
-
-
-def studio_judgment(change: Callable[[dict[str, Any]], object]) -> Judgment:
-    """The judgment of it."""
-    (made,) = studio(change).added
-    assert made.opinion == "disagree"
-    assert made.judgment is not None
-    return made.judgment
 
 
 def test_the_labeling_configuration_is_xml_without_html() -> None:
@@ -182,12 +196,6 @@ def test_a_region_counts_in_utf_16_as_browsers_do() -> None:
     assert ends["d-0b"] == len(shown) + 1
 
 
-def results(done: dict[str, Any]) -> list[dict[str, Any]]:
-    """The results of the only annotation."""
-    found: list[dict[str, Any]] = done["annotations"][0]["result"]
-    return found
-
-
 def relate(done: dict[str, Any]) -> None:
     """Draw another relation, the other way round."""
     found = [one for one in results(done) if one["type"] != "relation"]
@@ -195,15 +203,13 @@ def relate(done: dict[str, Any]) -> None:
     results(done)[:] = [*found, drawn]
 
 
-REDRAWN: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, object]]] = {
+REDRAWN: dict[str, tuple[Change, dict[str, object]]] = {
     "a mark is taken away; of a region's labels, each counts for itself": (
-        lambda done: result(done, "d-0a")["value"].update(paragraphlabels=["utilized"]),
+        valued("d-0a", paragraphlabels=["utilized"]),
         {"relevant": ()},
     ),
     "a region over several paragraphs marks each that it touches": (
-        lambda done: result(done, "d-0a")["value"].update(
-            start="0", startOffset=3, end="2", endOffset=0
-        ),
+        valued("d-0a", start="0", startOffset=3, end="2", endOffset=0),
         {"relevant": ("0a", "0b")},
     ),
     "relations of a sentence that is no longer supported say nothing": (
@@ -218,38 +224,29 @@ REDRAWN: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, object]]]
 
 
 @pytest.mark.parametrize(("change", "expected"), REDRAWN.values(), ids=REDRAWN.keys())
-def test_what_people_draw_is_their_judgment(
-    change: Callable[[dict[str, Any]], object], expected: dict[str, object]
-) -> None:
+def test_what_people_draw_is_their_judgment(change: Change, expected: dict[str, object]) -> None:
     """They draw as they like."""
-    found = studio_judgment(change)
-    assert {name: getattr(found, name) for name in expected} == expected
+    made = only(imported(answered(change=change)))
+    assert made.opinion == "disagree"
+    assert {name: getattr(made.judgment, name) for name in expected} == expected
 
 
 def test_a_comment_is_kept_as_the_reason() -> None:
-    """Who is unsure judges nothing, and a cancelled annotation was skipped."""
-    text = {"from_name": "comment", "type": "textarea", "value": {"text": ["one", "two"]}}
-    assert studio(lambda done: results(done).append(text)).added[0].comment == "one\ntwo"
-    unsure = studio(lambda done: result(done, "overall")["value"].update(choices=["unsure"]))
-    assert [(made.opinion, made.judgment) for made in unsure.added] == [("unsure", None)]
-    found = studio(lambda done: done["annotations"][0].update(was_cancelled=True))
-    assert (found.added, found.unanswered) == ([], 1)
+    """Who is unsure judges nothing."""
+    assert only(imported(answered(change=commented(["one", "two"])))).comment == "one\ntwo"
+    unsure = only(imported(answered(change=valued("overall", choices=["unsure"]))))
+    assert (unsure.opinion, unsure.judgment) == ("unsure", None)
 
 
 def test_people_are_named_by_their_address_where_it_is_there() -> None:
     """Else by their number."""
-    found = studio(
-        lambda done: done["annotations"][0].update(completed_by={"email": "a@b.c", "id": 3})
-    )
-    assert found.added[0].annotator == "a@b.c"
-    found = studio(lambda done: done["annotations"][0].update(completed_by={"id": 3}))
-    assert found.added[0].annotator == "user 3"
+    for by, name in (({"email": "a@b.c", "id": 3}, "a@b.c"), ({"id": 3}, "user 3")):
+        assert only(imported(answered(by))).annotator == name
 
 
 def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
     """By the tool's own clock; an answer in the review app meanwhile is not overruled either."""
-    first, changed = (answered(task(), at=at) for at in (EARLY, LATE))
-    result(changed, "overall")["value"]["choices"] = ["supported"]
+    first, changed = answered(), answered(at=LATE, change=valued("overall", choices=["supported"]))
     old, new = imported(first), imported(changed)
     assert imported(changed, events=old.added).added == new.added
     again = imported(first, events=[*old.added, *new.added])
@@ -258,51 +255,36 @@ def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
     assert current([reviewed, *imported(first, events=[reviewed]).added]) == (reviewed,)
 
 
-STRANGE: dict[str, Callable[[dict[str, Any]], object]] = {
+STRANGE: dict[str, Change] = {
     "no choice": lambda done: result(done, "overall").update(value={}),
-    "two choices": lambda done: result(done, "overall").update(
-        value={"choices": ["supported", "unsure"]}
-    ),
-    "a choice that is none": lambda done: result(done, "overall").update(value={"choices": [{}]}),
-    "a region beyond the end": lambda done: result(done, "d-0a")["value"].update(end="99"),
-    "a region from the end": lambda done: result(done, "d-0a")["value"].update(start=2, end=0),
-    "a region without a place": lambda done: result(done, "d-0a")["value"].pop("start"),
-    "a huge number": lambda done: result(done, "d-0a")["value"].update(end="9" * 5000),
-    "another script's digit": lambda done: result(done, "d-0a")["value"].update(start="²"),
-    "a path for a place": lambda done: result(done, "d-0a")["value"].update(start="/div[1]"),
-    "a mark of another name": lambda done: result(done, "d-0a")["value"].update(
-        paragraphlabels=["Relevant"]
-    ),
+    "two choices": valued("overall", choices=["supported", "unsure"]),
+    "a choice that is none": valued("overall", choices=[{}]),
+    "a region beyond the end": valued("d-0a", end="99"),
+    "a region from the end": valued("d-0a", start=2, end=0),
+    "a region without a place": valued("d-0a", start=None),
+    "a huge number": valued("d-0a", end="9" * 5000),
+    "another script's digit": valued("d-0a", start="²"),
+    "a path for a place": valued("d-0a", start="/div[1]"),
+    "a mark of another name": valued("d-0a", paragraphlabels=["Relevant"]),
     "a control of another name": lambda done: result(done, "d-0a").update(from_name="marks"),
-    "nobody": lambda done: done["annotations"][0].pop("completed_by"),
-    "a list for a person": lambda done: done["annotations"][0].update(completed_by=[1]),
-    "a name of control characters": lambda done: done["annotations"][0].update(
-        completed_by={"email": "a\x00b"}
-    ),
-    "a huge comment": lambda done: done["annotations"][0]["result"].append(
-        {"from_name": "comment", "value": {"text": "x" * 30_000}}
-    ),
-    "a surrogate": lambda done: done["annotations"][0]["result"].append(
-        {"from_name": "comment", "value": {"text": ["\ud800"]}}
-    ),
-    "no result": lambda done: done["annotations"][0].update(result="none"),
+    "nobody": annotated(completed_by=None),
+    "a list for a person": annotated(completed_by=[1]),
+    "a name of control characters": annotated(completed_by={"email": "a\x00b"}),
+    "a huge comment": commented("x" * 30_000),
+    "a surrogate": commented(["\ud800"]),
+    "no result": annotated(result="none"),
     "no annotation": lambda done: done.update(annotations=[None]),
 }
 
 
 @pytest.mark.parametrize("change", STRANGE.values(), ids=STRANGE.keys())
-def test_a_strange_annotation_is_left_out_and_told(
-    change: Callable[[dict[str, Any]], object],
-) -> None:
+def test_a_strange_annotation_is_left_out_and_told(change: Change) -> None:
     """The others are taken."""
-    bad = answered(task())
-    change(bad)
-    good = answered(task(), by=2)
-    found = imported(bad, good)
-    assert [made.annotator for made in found.added] == ["user 2"]
-    assert len(found.ignored) == 1
-    assert found.ignored[0].startswith("task 1: ")
-    assert len(found.ignored[0]) < 300
+    found = imported(answered(change=change), answered(2))
+    assert only(found).annotator == "user 2"
+    (why,) = found.ignored
+    assert why.startswith("task 1: ")
+    assert len(why) < 300
 
 
 def test_unknown_controls_and_fields_are_passed_over() -> None:
@@ -313,4 +295,5 @@ def test_unknown_controls_and_fields_are_passed_over() -> None:
         {"type": "relation", "from_id": {}, "to_id": "r-a"},
         7,
     ]
-    assert studio(lambda done: results(done).extend(more)).added[0].opinion == "agree"
+    found = only(imported(answered(change=lambda done: results(done).extend(more))))
+    assert found.opinion == "agree"

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def test_a_metric_of_another_profile_names_it(
         assert "labels of profile reference have what it needs" in out
 
 
-PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {
+PYTHON: dict[str, tuple[Callable[[Any], object], str]] = {
     "a path for labels": (lambda _: labeler.metrics("nothing.jsonl"), "cannot read nothing.jsonl"),
     "an unknown judge": (
         lambda _: labeler.label([{"question": "q"}], judge="gpt-4o"),
@@ -72,36 +73,33 @@ PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {
     "a gate without a metric": (lambda labels: labels.check(), "no gate is given"),
     "a threshold in percent": (lambda labels: labels.check(adherence=80), "from 0 to 1"),
     "a threshold as a text": (
-        lambda labels: labels.check(adherence="80%"),  # type: ignore[arg-type]
+        lambda labels: labels.check(adherence="80%"),
         "adherence must be a number, got '80%'",
     ),
     "a drop as a text": (
-        lambda labels: labels.check(against=labels, max_drop={"adherence": "2 %"}),  # type: ignore[dict-item]
+        lambda labels: labels.check(against=labels, max_drop={"adherence": "2 %"}),
         "max_drop of adherence must be a number",
     ),
     "a share of rows as a text": (
-        lambda labels: labels.check(adherence=0.8, max_failed="none"),  # type: ignore[arg-type]
+        lambda labels: labels.check(adherence=0.8, max_failed="none"),
         "max_failed must be a number from 0 to 1, got 'none'",
     ),
-    "a misspelled threshold": (
-        lambda labels: labels.at(suport=0.5),  # type: ignore[call-arg]
-        "did you mean 'support'",
-    ),
+    "a misspelled threshold": (lambda labels: labels.at(suport=0.5), "did you mean 'support'"),
     "a threshold that is no probability": (
-        lambda labels: labels.at(support="high"),  # type: ignore[arg-type]
+        lambda labels: labels.at(support="high"),
         "support must be a number from 0 to 1, got 'high'",
     ),
     "a number of records as a text": (
-        lambda labels: labels.worst("a"),  # type: ignore[arg-type]
+        lambda labels: labels.worst("a"),
         "must be a whole number, 1 or more, got 'a'",
     ),
     "a number of records below 1": (lambda labels: labels.worst(-1), "1 or more, got -1"),
     "a level as intervals": (
-        lambda labels: labels.summary(intervals=0.9),  # type: ignore[arg-type]
+        lambda labels: labels.summary(intervals=0.9),
         r"Intervals\(level=0.9\)",
     ),
     "a number as a metric": (
-        lambda labels: labels.metrics(["adherence", 3]),  # type: ignore[list-item]
+        lambda labels: labels.metrics(["adherence", 3]),
         "named by its id.*got 3",
     ),
     "a misspelled option of a comparison": (
@@ -114,7 +112,7 @@ PYTHON: dict[str, tuple[Callable[[labeler.Labels], object], str]] = {
     ),
     "a file name for rows": (lambda _: labeler.label("nothing.jsonl", judge="embedded"), "nothing"),
     "a comparison with rows": (
-        lambda labels: labels.compare([{"question": "q"}]),  # type: ignore[list-item]
+        lambda labels: labels.compare([{"question": "q"}]),
         "outcome 1 is a dict, not a label: rows are labeled first",
     ),
     "names for paths": (
@@ -131,9 +129,8 @@ def test_a_mistake_in_python_is_told_with_its_remedy(
     """An error of this library, short, with what to do."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     make, part = PYTHON[mistake]
-    labels = labeler.load(files / "labels.jsonl")
     with pytest.raises(LabelerError, match=part) as caught:
-        make(labels)
+        make(labeler.load(files / "labels.jsonl"))
     assert len(str(caught.value)) < 500
 
 
@@ -143,48 +140,30 @@ def test_a_mistake_in_python_is_told_with_its_remedy(
         (None, "rag-labeler[ray]"),
         ({"url": "file:///a/checkout", "dir_info": {"editable": True}}, "-e '/a/checkout[ray]'"),
         ({"url": "file:///a/it-1.whl", "archive_info": {}}, "'/a/it-1.whl[ray]'"),
-        (
-            {"url": "https://our.example/it.zip", "archive_info": {}},
-            "@ https://our.example/it.zip'",
-        ),
+        ({"url": "https://our.example/it.zip"}, "@ https://our.example/it.zip'"),
     ],
 )
 def test_an_extra_is_installed_from_where_the_package_came(
     installed: dict[str, object] | None, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a checkout, a wheel or an address, as pip has noted it; else by its name."""
-
-    class Found:
-        def read_text(self, _: str) -> str | None:
-            return None if installed is None else json.dumps(installed)
-
-    monkeypatch.setattr("importlib.metadata.distribution", lambda _: Found())
+    noted = SimpleNamespace(read_text=lambda _: installed and json.dumps(installed))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: noted)
     assert source in install_command("ray")
     assert install_command("ray").startswith("pip ")
 
 
-@pytest.fixture(autouse=True)
-def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERMINAL_WIDTH", "80")
-
-
-def test_help_all_has_every_option(labeler_command: Command) -> None:
-    """Under the headings, after short help was shown in the same process."""
-    labeler_command("label", "--help")
-    code, out, _ = labeler_command("label", "--help-all")
-    assert code == 0
-    assert "Limits and money" in out
-    assert "--api-key-command" in out
-
-
 @pytest.mark.parametrize("name", SHORT)
-def test_short_help_names_options_that_are_there(name: str) -> None:
-    """A renamed option would vanish from it."""
+def test_short_help_names_options_that_are_there(name: str, labeler_command: Command) -> None:
+    """A renamed option would vanish from it; --help-all has every one, under its heading."""
     root: Any = get_command(app)
     group: Any = root.get_command(Context(root), "batch") if name == "submit" else root
     command = group.get_command(Context(group), name)
     assert set(SHORT[name].options.split()) <= {one.name for one in command.params}
+    words = ["batch", name] if name == "submit" else [name]
+    short, whole = (labeler_command(*words, option) for option in ("--help", "--help-all"))
+    assert (short[0], whole[0], len(short[1]) < len(whole[1])) == (0, 0, True)
+    assert name != "label" or ("Limits and money" in whole[1] and "--api-key-command" in whole[1])
 
 
 @pytest.mark.parametrize(

@@ -21,27 +21,19 @@ def text(value: str = RESULT) -> list[dict[str, str]]:
     return [{"type": "text", "text": value}]
 
 
+FOUND = {"type": "search_result", "source": "u", "content": text()}
+VALUE = {"type": "text", "value": RESULT}
+MEASURE = {"name": "measure"}
 CALLS: dict[str, list[Any]] = {
     "Anthropic": [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "input": {}}]},
-        {
-            "role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "1", "content": text()}],
-        },
+        {"role": "user", "content": [{"type": "tool_result", "content": text()}]},
     ],
     "Anthropic, a text": [
         {"role": "user", "content": [{"type": "tool_result", "content": RESULT}, *text("Go on.")]}
     ],
     "Anthropic, search results": [
-        {
-            "role": "user",
-            "content": [
-                {
-                    "type": "tool_result",
-                    "content": [{"type": "search_result", "source": "u", "content": text()}],
-                }
-            ],
-        }
+        {"role": "user", "content": [{"type": "tool_result", "content": [FOUND]}]}
     ],
     "Bedrock": [
         {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "input": {}}}]},
@@ -53,7 +45,7 @@ CALLS: dict[str, list[Any]] = {
     ],
     "OpenAI, responses": [
         {"type": "reasoning", "summary": []},
-        {"type": "function_call", "call_id": "1", "name": "measure", "arguments": "{}"},
+        {"type": "function_call", "call_id": "1", "arguments": "{}", **MEASURE},
         {"type": "function_call_output", "call_id": "1", "output": RESULT},
     ],
     "Haystack": [
@@ -73,28 +65,20 @@ CALLS: dict[str, list[Any]] = {
     "Vercel, before": [
         {"role": "assistant", "toolInvocations": [{"toolCallId": "1", "result": RESULT}]}
     ],
+    "Vercel": [{"role": "tool", "content": [{"type": "tool-result", "output": VALUE}]}],
+    "Vercel, JSON": [
+        {"role": "tool", "content": [{"type": "tool-result", "output": VALUE | {"type": "json"}}]}
+    ],
     "Gemini": [
-        {"role": "model", "parts": [{"functionCall": {"name": "measure", "args": {}}}]},
+        {"role": "model", "parts": [{"functionCall": MEASURE | {"args": {}}}]},
         {
             "role": "user",
-            "parts": [{"functionResponse": {"name": "measure", "response": {"result": RESULT}}}],
+            "parts": [{"functionResponse": MEASURE | {"response": {"result": RESULT}}}],
         },
     ],
     "OpenAI, file search": [{"type": "file_search_call", "results": [{"text": RESULT}]}],
     "OpenAI, MCP": [{"type": "mcp_call", "name": "measure", "output": RESULT}],
     "OpenAI, an object": [{"role": "tool", "content": {"text": RESULT}}],
-    "Vercel": [
-        {
-            "role": "tool",
-            "content": [{"type": "tool-result", "output": {"type": "text", "value": RESULT}}],
-        }
-    ],
-    "Vercel, JSON": [
-        {
-            "role": "tool",
-            "content": [{"type": "tool-result", "output": {"type": "json", "value": RESULT}}],
-        }
-    ],
     "LangChain, pairs": [["tool", RESULT]],
     "LangChain, wrapped": [{"type": "tool", "data": {"content": RESULT}}],
     "LangChain": [{"type": "tool", "content": RESULT, "tool_call_id": "1"}],
@@ -168,7 +152,7 @@ def test_a_result_without_a_text_is_json() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"type": "search_result", "source": "u", "title": "Harbour", "content": text()},
+        FOUND | {"title": "Harbour"},
         {"type": "document", "title": "Harbour", "source": {"type": "text", "data": RESULT}},
         {"searchResult": {"source": "u", "title": "Harbour", "content": [{"text": RESULT}]}},
         {"document": {"name": "Harbour", "format": "txt", "source": {"text": RESULT}}},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import marshal
 import os
 import pickle
@@ -15,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from support.audit import AUDIT, package_folder
+from support.audit import AUDIT, UNPICKLING, package_folder
 from support.command import Command
+from wire.runs import row_file, settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
@@ -51,36 +51,29 @@ def ours(source: str, **known: object) -> Callable[..., object]:
     return read
 
 
+def reading(how: str, data: object, **known: object) -> Callable[[], object]:
+    """Have a function of ours read data."""
+    return lambda: ours(f"def read(t): {how}", **known)(data)
+
+
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
-    "eval of a text": (lambda: ours("def read(t): return eval(t)")("1"), "exec"),
-    "exec of a text": (lambda: ours("def read(t): exec(t)")("x = 1"), "exec"),
-    "compile": (lambda: ours("def read(t): compile(t, '', 'eval')")("1"), "compile"),
-    "a pickle": (
-        lambda: ours("def read(b): return loads(b)", loads=pickle.loads)(pickle.dumps(print)),
-        "pickle.find_class",
-    ),
+    "eval of a text": (reading("return eval(t)", "1"), "exec"),
+    "exec of a text": (reading("exec(t)", "x = 1"), "exec"),
+    "compile": (reading("compile(t, '', 'eval')", "1"), "compile"),
+    "a pickle": (reading("loads(t)", pickle.dumps(print), loads=pickle.loads), UNPICKLING),
     "a pickle that no frame of ours is below": (
         lambda: pickle.loads(pickle.dumps(print)),  # noqa: S301 - what the watch must see
-        "pickle.find_class",
+        UNPICKLING,
     ),
     "the unpickler that is written in Python": (
-        lambda: ours("def read(b): return loads(b)", loads=pickle._loads)(pickle.dumps(print)),  # type: ignore[attr-defined] # not in the stubs
-        "pickle.find_class",
+        reading("loads(t)", pickle.dumps(print), loads=pickle._loads),  # type: ignore[attr-defined] # not in the stubs
+        UNPICKLING,
     ),
-    "a library that evaluates": (
-        lambda: ours("def read(t): return library(t)", library=library)("1"),
-        "exec",
-    ),
-    "code as bytes": (
-        lambda: ours("def read(b): return loads(b)", loads=marshal.loads)(marshal.dumps(1)),
-        "marshal.loads",
-    ),
+    "a library that evaluates": (reading("return library(t)", "1", library=library), "exec"),
+    "code as bytes": (reading("loads(t)", marshal.dumps(1), loads=marshal.loads), "marshal.loads"),
     "a thread that a library starts": (lambda: in_a_thread(ast.parse, "1"), "compile"),
-    "a command": (lambda: ours("def read(t): run(t)", run=os.system)("true"), "os.system"),
-    "a program": (
-        lambda: ours("def read(*t): run(t, check=True)", run=subprocess.run)("true"),
-        "subprocess.Popen",
-    ),
+    "a command": (reading("run(t)", "true", run=os.system), "os.system"),
+    "a program": (reading("run([t], check=True)", "true", run=subprocess.run), "subprocess.Popen"),
 }
 
 
@@ -91,28 +84,20 @@ def test_the_watch_sees_what_is_planted(plant: Callable[[], object], event: str)
     assert event in {found.split(" ")[0] for found in AUDIT.take()}
 
 
-def define_classes() -> object:
-    """Have a function of ours make classes from their descriptions."""
-    return ours(
-        "import dataclasses, collections\n"
-        "def read():\n"
-        "    collections.namedtuple('Pair', 'a b')\n"
-        "    dataclasses.make_dataclass('Pair', ['a', 'b'])"
-    )()
-
-
-def resolve_an_annotation() -> object:
-    """Have a function of ours look up what a quoted annotation means."""
-    return ours(
-        "import typing\n"
-        "def given(x: 'int') -> 'str': pass\n"
-        "def read(): return typing.get_type_hints(given)"
-    )()
-
-
+_CLASSES = """
+import dataclasses, collections
+def read():
+    collections.namedtuple('Pair', 'a b')
+    dataclasses.make_dataclass('Pair', ['a', 'b'])
+"""
+_ANNOTATION = """
+import typing
+def given(x: 'int') -> 'str': pass
+def read(): return typing.get_type_hints(given)
+"""
 RIGHT: dict[str, Callable[[], object]] = {
-    "a class is defined": define_classes,
-    "an annotation is resolved": resolve_an_annotation,
+    "classes are defined": ours(_CLASSES),
+    "an annotation is resolved": ours(_ANNOTATION),
     "someone else evaluates": lambda: library("1"),
 }
 
@@ -152,11 +137,10 @@ def test_that_evaluates():
 def test_a_test_in_which_data_becomes_code_fails(tmp_path: Path) -> None:
     """The settings that all tests share turn a find into a failure, and nothing else."""
     (tmp_path / "test_planted.py").write_text(PLANTED)
-    paths = [str(Path(__file__).parents[1]), *filter(None, sys.path)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-q", "."],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        env=settings(),
         capture_output=True,
         text=True,
         check=False,
@@ -174,22 +158,20 @@ def test_the_command_line_makes_no_code_of_what_it_reads(
         {"id": text, "question": text, "documents": [text, *HOSTILE], "response": text, text: text}
         for text in HOSTILE
     ]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / "rows.jsonl").write_text(EXAMPLES.read_text() + lines)
+    given = row_file(tmp_path, rows)
+    given.write_text(EXAMPLES.read_text() + given.read_text())
     AUDIT.take()
     for command in (
         ["label", "rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl"],
         ["label", "rows.jsonl", "--judge", "replay", "--recorded", "labels.jsonl", "-o", "-"],
         *(
-            command
+            [*command, *more]
             for labels in (".labeler", "labels.jsonl")
-            for command in (
-                ["metrics", labels, "--metrics", "all"],
-                ["metrics", labels, "--rows"],
-                ["show", labels, HOSTILE[0]],
-                ["show", labels, HOSTILE[1], "--json"],
-            )
+            for command in (["metrics", labels], ["show", labels, HOSTILE[0]])
+            for more in ([], ["--json"])
         ),
+        ["metrics", ".labeler", "--metrics", "all"],
+        ["metrics", "labels.jsonl", "--rows"],
         ["store", "export", "-o", "all.jsonl"],
         ["store", "import", "all.jsonl", "--store", "elsewhere"],
         ["prompt", "--rows", "rows.jsonl", "--id", HOSTILE[0]],

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from decimal import Decimal
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -17,9 +17,7 @@ from labeler.errors import RunPaused
 from labeler.judges.concurrency import Level
 from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size, retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
-from support.virtual_time import now, run
-
-T = TypeVar("T")
+from support.virtual_time import in_virtual_time, now
 
 
 def stated(**quotas: Quota | None) -> dict[str, str]:
@@ -32,42 +30,40 @@ def stated(**quotas: Quota | None) -> dict[str, str]:
     }
 
 
-class Server:
-    """Allows so many requests a second, answers after a while, and may be down for a time.
+@dataclass
+class Load:
+    """Records that are asked of a server until it answers, as a judge does it.
 
+    The server allows so many requests a second, answers after a while, and may be down for a time.
     A share of all requests, the noise, meets a rate limit that is not of our making.
     """
 
-    def __init__(
-        self,
-        rate: float = 1e9,
-        burst: float = 1e9,
-        *,
-        latency: float = 0.2,
-        jitter: float = 0.5,
-        headers: bool = False,
-        down: tuple[float, float] = (0.0, 0.0),
-        noise: float = 0.0,
-    ) -> None:
-        self._noise = noise
-        self.headers, self.down, self._latency, self._jitter = headers, down, latency, jitter
-        self.bucket = Bucket(rate, burst, now)
-        self._rate, self._burst = rate, burst
-        self.sent: list[float] = []
-        self.limited = 0
-        self.most = self._out = 0
+    concurrency: int = 64
+    limits: Limits | None = None
+    rate: float = 1e9
+    burst: float = 1e9
+    latency: float = 0.2
+    jitter: float = 0.5
+    headers: bool = False
+    down: tuple[float, float] = (0.0, 0.0)
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.notices, self.attempts, self.sent = list[str](), dict[int, int](), list[float]()
+        self.pace = Pace(self.concurrency, self.limits, notice=self.notices.append, clock=now)
+        self.bucket = Bucket(self.rate, self.burst, now)
+        self.limited = self.most = self._out = 0
 
     def quota(self) -> Quota | None:
         """The quota as headers report it."""
-        if not self.headers:
-            return None
         level = max(0.0, self.bucket.level)
-        return Quota(self._burst, level, (self._burst - level) / self._rate)
+        reset = (self.burst - level) / self.rate
+        return Quota(self.burst, level, reset) if self.headers else None
 
     async def answer(self) -> tuple[int, Quota | None]:
         """A status and the headers."""
         self.sent.append(now())
-        if self.bucket.wait(1) or random.random() < self._noise:  # noqa: S311 - a load
+        if self.bucket.wait(1) or random.random() < self.noise:  # noqa: S311 - a load
             self.limited += 1
             await asyncio.sleep(0.005)
             return 429, self.quota()
@@ -78,19 +74,10 @@ class Server:
             return 500, quota
         self._out += 1
         self.most = max(self.most, self._out)
-        share = random.uniform(1 - self._jitter, 1 + self._jitter)  # noqa: S311 - a load
-        await asyncio.sleep(self._latency * share)
+        share = random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - a load
+        await asyncio.sleep(self.latency * share)
         self._out -= 1
         return 200, quota
-
-
-class Load:
-    """Records that are asked of a server until it answers, as a judge does it."""
-
-    def __init__(self, server: Server, concurrency: int = 64, limits: Limits | None = None) -> None:
-        self.server, self.notices, self.attempts = server, list[str](), dict[int, int]()
-        self.pace = Pace(concurrency, limits, notice=self.notices.append, clock=now)
-        self._concurrency = concurrency
 
     async def label(self, record: int) -> None:
         """Ask for one record."""
@@ -98,7 +85,7 @@ class Load:
             held = 0
             while True:
                 async with self.pace.request(record, Size(tokens=100)) as sent:
-                    status, quota = await self.server.answer()
+                    status, quota = await self.answer()
                     sent.quotas(stated(requests=quota))
                     if status == 200:
                         sent.answered(tokens=100)
@@ -120,30 +107,15 @@ class Load:
             for record in records:
                 await self.label(record)
 
-        await asyncio.gather(*(work() for _ in range(4 * self._concurrency)))
+        await asyncio.gather(*(work() for _ in range(4 * self.concurrency)))
 
 
-def served(work: Callable[[], Awaitable[T]]) -> T:
-    """Run in virtual time, with chance seeded."""
-
-    async def do() -> T:
-        random.seed(7)
-        return await work()
-
-    return run(do())
-
-
-def loaded(
-    count: int, *, concurrency: int = 64, limits: Limits | None = None, **server: Any
-) -> tuple[Load, float]:
+@in_virtual_time
+async def loaded(count: int, **settings: Any) -> tuple[Load, float]:
     """A load that was carried out, and how long it took."""
-
-    async def work() -> tuple[Load, float]:
-        load = Load(Server(**server), concurrency, limits)
-        await load.all(count)
-        return load, now()
-
-    return served(work)
+    load = Load(**settings)
+    await load.all(count)
+    return load, now()
 
 
 # Places
@@ -152,14 +124,14 @@ def loaded(
 def test_a_server_is_used_to_the_full_and_not_flooded() -> None:
     """As far as the user allows, also after errors that came sooner than answers."""
     load, seconds = loaded(2500)
-    assert load.server.most == 64
+    assert load.most == 64
     assert seconds < 1.1 * 2500 * 0.2 / 64
     _, alone = loaded(2500, concurrency=256, latency=1.0)
     _, seconds = loaded(2500, concurrency=256, latency=1.0, noise=0.05)
     assert alone / seconds >= 0.75
     load, seconds = loaded(1500, rate=50, burst=50, noise=0.02)
     assert 1500 / (50 * seconds + 50) >= 0.8
-    assert load.server.limited <= 0.1 * 1500
+    assert load.limited <= 0.1 * 1500
 
 
 @pytest.mark.parametrize("between", [0.005, 0.2, 8.0])
@@ -180,10 +152,10 @@ def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> N
     """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
     load, seconds = loaded(1500, rate=50, burst=burst, headers=headers, jitter=jitter)
     assert 1500 / (50 * seconds + burst) >= 0.9
-    assert load.server.limited <= 0.02 * 1500
+    assert load.limited <= 0.02 * 1500
     assert len(load.attempts) == 1500
     if headers:
-        assert load.server.limited <= 1  # before the first headers
+        assert load.limited <= 1  # before the first headers
 
 
 @pytest.mark.parametrize(("noise", "least"), [(0.01, 0.9), (0.05, 0.75)])
@@ -210,35 +182,39 @@ def test_an_excess_halves_a_level_again_and_does_not_become_usual() -> None:
     assert levels == [8, 4, 3]
 
 
-async def ask(pace: Pace, *requests: tuple[int, str]) -> None:
-    """Send requests for records one by one; each is answered, limited or failed."""
-    for record, outcome in requests:
-        async with pace.request(record, Size()) as sent:
-            if outcome == "failed":
-                sent.failed(charged=False)
-            else:
-                getattr(sent, outcome)()
+def paced(limits: Limits | None = None, *, places: int = 4) -> tuple[Pace, list[str]]:
+    """A pace in virtual time, and its notices."""
+    notices = list[str]()
+    return Pace(places, limits, notice=notices.append, clock=now), notices
 
 
-def test_a_named_pause_concerns_one_record_while_others_get_answers() -> None:
+async def ask(
+    pace: Pace, outcome: str = "answered", record: int = 0, size: Size | None = None, **facts: Any
+) -> float:
+    """Send a request that ends so; return when it was sent."""
+    async with pace.request(record, size or Size()) as sent:
+        getattr(sent, outcome)(**({"charged": False} if outcome == "failed" else {}), **facts)
+        return now()
+
+
+@pytest.mark.parametrize(
+    ("refused", "places", "seconds", "held"),
+    [(7, 64, 60, 0), (8, 64, 60, 60), (3, 1, 60, 0), (4, 1, 60, 60), (1, 1, 61, 61)],
+)
+@in_virtual_time
+async def test_a_named_pause_concerns_one_record_while_others_get_answers(
+    refused: int, places: int, seconds: float, held: float
+) -> None:
     """Eight requests refused in a row hold all back, or as many as are in flight, four at least.
 
     A wait that is longer than a record waits by itself needs no four.
     """
-
-    async def work(refused: int, concurrency: int, seconds: float = 60) -> float:
-        pace = Pace(concurrency, clock=now)
-        for record in range(refused):
-            async with pace.request(record, Size()) as sent:
-                sent.limited()
-                pace.hold(seconds)
-        async with pace.request(refused, Size()):
-            return now()
-
-    assert served(lambda: work(7, 64)) == 0
-    assert served(lambda: work(8, 64)) == 60
-    assert [served(partial(work, refused, 1)) for refused in (3, 4)] == [0, 60]
-    assert served(lambda: work(1, 1, 61)) == 61
+    pace, _ = paced(places=places)
+    for record in range(refused):
+        async with pace.request(record, Size()) as sent:
+            sent.limited()
+            pace.hold(seconds)
+    assert await ask(pace, record=refused) == held
 
 
 def test_changes_of_the_level_are_reported_once_a_minute() -> None:
@@ -263,98 +239,60 @@ def test_rates_that_the_user_sets_are_kept_and_reported_once() -> None:
     assert loaded(12, limits=Limits(tokens_per_minute=60_000))[0].notices == []
 
 
-def test_one_episode_costs_once() -> None:
-    """Requests that were out together when the server complained are one complaint."""
-
-    async def work() -> int:
-        pace = Pace(64, clock=now)
-        pace.labeled()
-        for _ in range(20):
-            async with pace.slot(), pace.request(1, Size()) as sent:
-                await asyncio.sleep(0.1)
-                sent.answered()
-
-        async def limited() -> None:
-            async with pace.slot(), pace.request(1, Size()) as sent:
-                await asyncio.sleep(1)
-                sent.limited()
-
-        await asyncio.gather(*(limited() for _ in range(10)))
-        return pace.level.limit
-
-    assert served(work) == 18  # half of 16 and a slot for each answer, once
-
-
-def test_a_pausing_job_frees_its_slot() -> None:
+@in_virtual_time
+async def test_a_pausing_job_frees_its_slot() -> None:
     """Another job works meanwhile; the returning job goes before jobs that have not begun."""
+    pace, done = paced(places=1)
+    pace.labeled()
 
-    async def work() -> list[str]:
-        pace, done = Pace(1, clock=now), list[str]()
-        pace.labeled()
+    async def job(name: str, wait: Callable[[float], Awaitable[None]], seconds: float) -> None:
+        async with pace.slot():
+            await wait(seconds)
+            done.append(name)
 
-        async def resting() -> None:
-            async with pace.slot():
-                await pace.sleep(1.5)
-                done.append("rested")
-
-        async def working(name: str) -> None:
-            async with pace.slot():
-                await asyncio.sleep(1)
-                done.append(name)
-
-        await asyncio.gather(resting(), *(working(name) for name in "abc"))
-        return done
-
-    assert served(work) == ["a", "b", "rested", "c"]
+    working = (job(name, asyncio.sleep, 1) for name in "abc")
+    await asyncio.gather(job("rested", pace.sleep, 1.5), *working)
+    assert done == ["a", "b", "rested", "c"]
 
 
-def test_a_canceled_wait_takes_no_slot() -> None:
+@in_virtual_time
+async def test_a_canceled_wait_takes_no_slot() -> None:
     """Whether it is cancelled while it waits, in the very moment of its turn, or in a pause."""
+    pace, _ = paced(places=1)
+    pace.labeled()
 
-    async def work() -> None:
-        pace = Pace(1, clock=now)
-        pace.labeled()
+    async def job(seconds: float, wait: Callable[[float], Awaitable[None]]) -> None:
+        async with pace.slot():
+            await wait(seconds)
 
-        async def job(seconds: float, wait: Callable[[float], Awaitable[None]]) -> None:
-            async with pace.slot():
-                await wait(seconds)
-
-        first, second, third = (asyncio.ensure_future(job(1, asyncio.sleep)) for _ in range(3))
-        await asyncio.sleep(0.5)
-        second.cancel()
-        await first
-        third.cancel()
-        rests = asyncio.ensure_future(job(100, pace.sleep))
-        await asyncio.sleep(1)
-        rests.cancel()
-        await asyncio.gather(second, third, rests, return_exceptions=True)
-        await job(1, asyncio.sleep)
-
-    served(work)
+    first, second, third = (asyncio.ensure_future(job(1, asyncio.sleep)) for _ in range(3))
+    await asyncio.sleep(0.5)
+    second.cancel()
+    await first
+    third.cancel()
+    rests = asyncio.ensure_future(job(100, pace.sleep))
+    await asyncio.sleep(1)
+    rests.cancel()
+    await asyncio.gather(second, third, rests, return_exceptions=True)
+    await job(1, asyncio.sleep)
 
 
 # Buckets
 
 
-def test_a_request_larger_than_the_bucket_waits_for_a_full_one_and_pays_off_its_debt() -> None:
+@in_virtual_time
+async def test_a_request_larger_than_the_bucket_waits_for_a_full_one_and_pays_off_its_debt() -> (
+    None
+):
     """Its wait ends, and the next one waits for it."""
-
-    async def work() -> list[int]:
-        pace = Pace(4, Limits(tokens_per_minute=600), clock=now)
-        sent = []
-        for tokens in (100, 6000, 10):
-            async with pace.request(1, Size(tokens=tokens)) as request:
-                sent.append(round(now()))
-                request.answered(tokens=tokens)
-        return sent
-
-    assert served(work) == [0, 10, 551]
+    pace, _ = paced(Limits(tokens_per_minute=600))
+    for tokens, moment in ((100, 0), (6000, 10), (10, 551)):
+        assert round(await ask(pace, size=Size(tokens=tokens), tokens=tokens)) == moment
 
 
 def test_a_mirrored_bucket_is_never_ahead_of_the_servers() -> None:
     """The bucket adopts rate and level, but never raises its own level."""
-    time = 0.0
-    bucket = Bucket(10, 100, lambda: time)
+    bucket = Bucket(10, 100, lambda: 0.0)
     bucket.take(60)
     bucket.follow(5, 50, 70)
     assert (bucket.level, bucket.wait(45)) == (40, 1)
@@ -362,86 +300,70 @@ def test_a_mirrored_bucket_is_never_ahead_of_the_servers() -> None:
     assert bucket.level == 3
 
 
-def test_a_quota_tells_its_rate_whatever_its_window() -> None:
+@pytest.mark.parametrize(
+    ("quota", "rate"),
+    [
+        (Quota(500, 499, 0.12), 1 / 0.12),
+        (Quota(200, 199, 432), 1 / 432),
+        (Quota(60, 60, 0), None),
+        (Quota(60, 70, 0), None),
+    ],
+)
+def test_a_quota_tells_its_rate_whatever_its_window(quota: Quota, rate: float | None) -> None:
     """A minute's and a day's limit look alike, but for how fast they come back."""
-    assert Quota(500, 499, 0.12).rate == pytest.approx(1 / 0.12)
-    assert Quota(200, 199, 432).rate == pytest.approx(1 / 432)
-    assert Quota(60, 60, 0).rate is None
-    assert Quota(60, 70, 0).rate is None
+    assert quota.rate == (rate and pytest.approx(rate))
 
 
 # Pauses and outages
 
 
-def test_a_named_pause_holds_everyone_back() -> None:
-    """Nothing is sent before the wait ends, and the notice names the time."""
-
-    async def work() -> tuple[float, list[str]]:
-        notices: list[str] = []
-        pace = Pace(4, notice=notices.append, clock=now)
-        pace.pause(3 * 3600)
-        pace.pause(60)
-        async with pace.request(1, Size()):
-            return now(), notices
-
-    moment, notices = served(work)
-    assert moment == pytest.approx(10800)
-    assert len(notices) == 1
-    assert notices[0].startswith("the server asks to wait 10800 s: going on at 20")
+@pytest.mark.parametrize(
+    ("pauses", "said"), [((10800, 60), "10800 s"), ((10**308,), "86400 s or longer")]
+)
+@in_virtual_time
+async def test_a_named_pause_holds_everyone_back(pauses: tuple[int, ...], said: str) -> None:
+    """Nothing is sent before its end, a day at most, and the notice names the time."""
+    pace, notices = paced()
+    for seconds in pauses:
+        pace.pause(retry_after({"retry-after": str(seconds)}) or 0)
+    assert await ask(pace) == pytest.approx(min(pauses[0], 86400))
+    (notice,) = notices
+    assert notice.startswith(f"the server asks to wait {said}: going on at 20")
 
 
-def test_a_wait_that_was_cut_to_a_day_is_said_to_be_longer() -> None:
-    """The run asks again after a day, whatever a broken clock says."""
-    seconds = retry_after({"retry-after": "1e308"})
-    assert seconds == 86400
-
-    async def work() -> list[str]:
-        notices: list[str] = []
-        Pace(1, notice=notices.append, clock=now).pause(seconds)
-        return notices
-
-    assert served(work)[0].startswith("the server asks to wait 86400 s or longer: going on at 20")
-
-
-def test_a_wait_that_the_headers_ask_for_is_reported_and_may_be_too_long() -> None:
+@in_virtual_time
+async def test_a_wait_that_the_headers_ask_for_is_reported_and_may_be_too_long() -> None:
     """A used-up daily quota is no silent hour of nothing."""
-
-    async def work(limits: Limits) -> list[str]:
-        notices: list[str] = []
-        pace = Pace(4, limits, notice=notices.append, clock=now)
+    for limits in (Limits(), Limits(longest_wait=120)):
+        pace, notices = paced(limits)
         async with pace.request(1, Size()) as sent:
             sent.quotas(stated(requests=Quota(200, 0, 86400)))
             sent.answered()
-        async with pace.request(2, Size()):
-            return notices
-
-    (notice,) = served(lambda: work(Limits()))
-    assert notice.startswith("the server asks to wait 432 s: going on at 20")
+        if limits.longest_wait is None:
+            await ask(pace)
+            assert notices[0].startswith("the server asks to wait 432 s: going on at 20")
     with pytest.raises(RunPaused, match="asks to wait 432 s"):
-        served(lambda: work(Limits(longest_wait=120)))
+        await ask(pace)
 
 
 @pytest.mark.parametrize(
     ("requests", "tokens", "refill"),
     [(Quota(60, 0, 30), None, 30), (Quota(60, 1, 30), Quota(9, 0, 70), 60), (None, None, 0)],
 )
-def test_a_limit_that_is_used_up_tells_when_it_is_whole_again(
+@in_virtual_time
+async def test_a_limit_that_is_used_up_tells_when_it_is_whole_again(
     requests: Quota | None, tokens: Quota | None, refill: float
 ) -> None:
     """A minute at most: a day's limit comes back little by little."""
-
-    async def work() -> float:
-        async with Pace(clock=now).request(1, Size()) as sent:
-            sent.quotas(stated(requests=requests, tokens=tokens))
-            return sent.refill
-
-    assert served(work) == refill
+    async with paced()[0].request(1, Size()) as sent:
+        sent.quotas(stated(requests=requests, tokens=tokens))
+        assert sent.refill == refill
 
 
 def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
     """Ten minutes of nothing: a few requests, no record given up, and it goes on by itself."""
     load, seconds = loaded(3000, down=(5.0, 605.0))
-    during = [moment for moment in load.server.sent if 10 < moment < 605]
+    during = [moment for moment in load.sent if 10 < moment < 605]
     assert len(load.attempts) == 3000
     assert len(during) <= 60
     assert max(load.attempts.values()) <= 6
@@ -452,131 +374,97 @@ def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
     ]
 
 
-def test_records_that_fail_while_others_are_answered_are_no_outage() -> None:
+@in_virtual_time
+async def test_records_that_fail_while_others_are_answered_are_no_outage() -> None:
     """Where they alone remain, their attempts run out, and the run ends within seconds."""
+    pace, notices = paced(places=32)
 
-    async def work() -> tuple[list[str], float]:
-        notices: list[str] = []
-        pace = Pace(32, notice=notices.append, clock=now)
+    async def label(record: int) -> None:
+        async with pace.slot():
+            for _ in range(1 if record % 10 else 6):
+                await asyncio.sleep(0.1)
+                await ask(pace, "answered" if record % 10 else "failed", record)
+                if record % 10:
+                    pace.labeled()
+                await pace.sleep(1)
 
-        async def label(record: int) -> None:
-            async with pace.slot():
-                for _ in range(6 if record % 10 == 0 else 1):
-                    async with pace.request(record, Size()) as sent:
-                        await asyncio.sleep(0.1)
-                        if record % 10:
-                            sent.answered()
-                            pace.labeled()
-                        else:
-                            sent.failed(charged=False)
-                    await pace.sleep(1)
-
-        await asyncio.gather(*map(label, range(100)))
-        return notices, now()
-
-    notices, seconds = served(work)
+    await asyncio.gather(*map(label, range(100)))
     assert notices == []
-    assert seconds < 20
+    assert now() < 20
 
 
-def test_outages_are_waited_out_for_half_an_hour() -> None:
+@in_virtual_time
+async def test_outages_are_waited_out_for_half_an_hour() -> None:
     """After a first answer, else it is a wrong address; a rest without a request is no outage."""
-
-    async def work() -> list[bool]:
-        patient, pace = list[bool](), Pace(4, clock=now)
-        await ask(pace, *[(record, "failed") for record in range(20)])
-        patient.append(pace.waits_out_outages())
-        pace = Pace(4, clock=now)
-        await ask(pace, (1, "answered"))
-        for seconds in (0, 1799, 2):
-            await asyncio.sleep(seconds)
-            patient.append(pace.waits_out_outages())
-        await ask(pace, (0, "answered"))
-        await asyncio.sleep(7200)
-        for record in (1, 2):
-            await ask(pace, (record, "failed"))
-            patient.append(pace.waits_out_outages())
-            await asyncio.sleep(1801)
-        return patient
-
-    assert served(work) == [False, True, True, False, True, False]
+    pace, _ = paced()
+    for record in range(20):
+        await ask(pace, "failed", record)
+    assert not pace.waits_out_outages()
+    pace, _ = paced()
+    await ask(pace)
+    for seconds, patient in ((0, True), (1799, True), (2, False)):
+        await asyncio.sleep(seconds)
+        assert pace.waits_out_outages() is patient
+    await ask(pace)
+    await asyncio.sleep(7200)
+    for record, patient in ((1, True), (2, False)):
+        await ask(pace, "failed", record)
+        assert pace.waits_out_outages() is patient
+        await asyncio.sleep(1801)
 
 
-def test_a_cancelled_probe_lets_another_one_go() -> None:
-    """A server that never answered is not waited for."""
-
-    async def work() -> bool:
-        pace = Pace(4, clock=now)
-        await ask(pace, (0, "answered"))
-        record = 0
-        while not pace.outage.is_on:
-            await ask(pace, (record := record + 1, "failed"))
-
-        async def cancelled() -> None:
-            async with pace.request(1, Size()) as sent:
-                assert sent.probe
-                raise asyncio.CancelledError
-
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled()
-        async with pace.request(2, Size()) as sent:
-            return sent.probe
-
-    assert served(work)
+@in_virtual_time
+async def test_a_cancelled_probe_lets_another_one_go() -> None:
+    """Else the outage would never end."""
+    pace, _ = paced()
+    await ask(pace)
+    record = 0
+    while not pace.outage.is_on:
+        await ask(pace, "failed", record := record + 1)
+    with suppress(asyncio.CancelledError):
+        async with pace.request(1, Size()) as sent:
+            assert sent.probe
+            raise asyncio.CancelledError
+    async with pace.request(2, Size()) as sent:
+        assert sent.probe
 
 
 @pytest.mark.parametrize("waits", ["pause", "gate", "slot"])
-def test_stopping_ends_every_wait(waits: str) -> None:
+@in_virtual_time
+async def test_stopping_ends_every_wait(waits: str) -> None:
     """A job that waits for the server, for other requests or for a slot stops at once."""
+    pace, _ = paced(places=1)
+    pace.pause(3600)
 
-    async def work() -> float:
-        pace = Pace(1, clock=now)
-        pace.pause(3600)
+    async def job() -> None:
+        async with pace.slot():
+            if waits == "pause":
+                await pace.sleep(3600)
+            await ask(pace)
 
-        async def ask() -> None:
-            async with pace.slot():
-                if waits == "pause":
-                    await pace.sleep(3600)
-                async with pace.request(1, Size()):
-                    raise AssertionError
-
-        jobs = [asyncio.ensure_future(ask()) for _ in range(1 if waits != "slot" else 3)]
-        await asyncio.sleep(1)
-        pace.stop()
-        ends = await asyncio.gather(*jobs, return_exceptions=True)
-        assert {type(end) for end in ends} == {Stopped}
-        return now()
-
-    assert served(work) == 1
+    jobs = [asyncio.ensure_future(job()) for _ in range(1 if waits != "slot" else 3)]
+    await asyncio.sleep(1)
+    pace.stop()
+    ends = await asyncio.gather(*jobs, return_exceptions=True)
+    assert ({type(end) for end in ends}, now()) == ({Stopped}, 1)
 
 
 # Money
 
 
-def paying(
-    budget: str, *requests: tuple[str, str | None]
-) -> Coroutine[Any, Any, tuple[Decimal, int]]:
-    """Send requests of a worst and an actual cost, one by one, until one is refused."""
-
-    async def work() -> tuple[Decimal, int]:
-        pace = Pace(1, Limits(budget=Decimal(budget)), clock=now)
-        for number, (worst, actual) in enumerate(requests):
-            try:
-                async with pace.request(number, Size(worst_cost=Decimal(worst))) as sent:
-                    sent.answered(cost=None if actual is None else Decimal(actual))
-            except BudgetSpent:
-                return pace.budget.spent, number
-        return pace.budget.spent, len(requests)
-
-    return work()
-
-
 @pytest.mark.parametrize(
     ("worst", "actual", "spent"), [("0.5", "0.2", "0.6"), ("0.3", None, "0.9")]
 )
-def test_the_worst_case_must_fit(worst: str, actual: str | None, spent: str) -> None:
+@in_virtual_time
+async def test_the_worst_case_must_fit(worst: str, actual: str | None, spent: str) -> None:
     """Three cheap answers fit, though not their worst cases; an unknown cost is the worst."""
-    assert run(paying("1", *[(worst, actual)] * 9)) == (Decimal(spent), 3)
+    pace, _ = paced(Limits(budget=Decimal(1)))
+    size = Size(worst_cost=Decimal(worst))
+    for _ in range(3):
+        await ask(pace, size=size, cost=actual and Decimal(actual))
+    with pytest.raises(BudgetSpent):
+        await ask(pace, size=size)
+    assert pace.budget.spent == Decimal(spent)
 
 
 def test_after_the_first_refusal_smaller_ones_are_refused_too() -> None:
@@ -587,76 +475,60 @@ def test_after_the_first_refusal_smaller_ones_are_refused_too() -> None:
     assert not budget.reserve(Decimal("0.1"))
 
 
-def test_requests_in_flight_may_still_free_enough() -> None:
+@in_virtual_time
+async def test_requests_in_flight_may_still_free_enough() -> None:
     """A request that does not fit waits, and is rejected only when nothing can change."""
+    pace, _ = paced(Limits(budget=Decimal(1)))
+    sent_at = []
 
-    async def work() -> list[float]:
-        pace = Pace(4, Limits(budget=Decimal(1)), clock=now)
-        sent_at = []
+    async def label(record: int) -> None:
+        async with pace.request(record, Size(worst_cost=Decimal("0.6"))) as sent:
+            sent_at.append(now())
+            await asyncio.sleep(1)
+            sent.answered(cost=Decimal("0.2"))
 
-        async def ask(record: int) -> None:
-            async with pace.request(record, Size(worst_cost=Decimal("0.6"))) as sent:
-                sent_at.append(now())
-                await asyncio.sleep(1)
-                sent.answered(cost=Decimal("0.2"))
-
-        ends = await asyncio.gather(*(ask(record) for record in range(4)), return_exceptions=True)
-        assert [type(end) for end in ends] == [type(None)] * 3 + [BudgetSpent]
-        return sent_at
-
-    assert served(work) == [0, 1, 2]
+    ends = await asyncio.gather(*map(label, range(4)), return_exceptions=True)
+    assert [type(end) for end in ends] == [type(None)] * 3 + [BudgetSpent]
+    assert sent_at == [0, 1, 2]
 
 
-def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
+@in_virtual_time
+async def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
     """A reservation left by rounding does not count as a request in flight, to any server."""
-
-    async def work() -> Decimal:
-        pace = Pace(1, Limits(budget=Decimal(1)), clock=now)
-        other, third = pace.for_server(), Decimal(1) / 3
-        async with pace.request(1, Size(worst_cost=third / 70)) as sent:
-            async with other.request(2, Size(worst_cost=third)) as second:
-                second.answered(cost=third / 7)
-            sent.answered(cost=third / 7)
-        assert pace.budget.reserved
-        with pytest.raises(BudgetSpent):
-            async with pace.request(3, Size(worst_cost=Decimal(2))):
-                raise AssertionError
-        return pace.budget.spent
-
-    assert 0 < served(work) < 1
+    pace, _ = paced(Limits(budget=Decimal(1)), places=1)
+    other, third = pace.for_server(), Decimal(1) / 3
+    async with pace.request(1, Size(worst_cost=third / 70)) as sent:
+        await ask(other, size=Size(worst_cost=third), cost=third / 7)
+        sent.answered(cost=third / 7)
+    assert pace.budget.reserved
+    with pytest.raises(BudgetSpent):
+        await ask(pace, size=Size(worst_cost=Decimal(2)))
+    assert 0 < pace.budget.spent < 1
 
 
-def test_what_may_have_been_charged_is_counted_apart() -> None:
+@in_virtual_time
+async def test_what_may_have_been_charged_is_counted_apart() -> None:
     """It counts against the cap, separately from known costs."""
-
-    async def work() -> Budget:
-        pace = Pace(1, clock=now)
-        for cost in (Decimal("0.1"), None):
-            async with pace.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
-                sent.answered(cost=cost)
-        async with pace.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
-            sent.failed(charged=True)
-        async with pace.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
-            sent.failed(charged=False)
-        return pace.budget
-
-    budget = served(work)
-    assert (budget.known, budget.doubtful) == (Decimal("0.1"), Decimal("1.0"))
+    pace, _ = paced()
+    half = Size(worst_cost=Decimal("0.5"))
+    for cost in (Decimal("0.1"), None):
+        await ask(pace, size=half, cost=cost)
+    async with pace.request(1, half) as sent:
+        sent.failed(charged=True)
+    await ask(pace, "failed", size=half)
+    assert (pace.budget.known, pace.budget.doubtful) == (Decimal("0.1"), Decimal("1.0"))
 
 
-def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
+@in_virtual_time
+async def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
     """Many at once, with costs drawn up to the worst."""
+    pace, _ = paced(Limits(budget=Decimal("3.7")), places=64)
 
-    async def work() -> Decimal:
-        pace = Pace(64, Limits(budget=Decimal("3.7")), clock=now)
+    async def label(record: int) -> None:
+        async with pace.request(record, Size(worst_cost=Decimal("0.1"))) as sent:
+            await asyncio.sleep(random.random())  # noqa: S311 - a load
+            sent.answered(cost=Decimal(random.randint(0, 100)) / 1000)  # noqa: S311
 
-        async def ask(record: int) -> None:
-            async with pace.request(record, Size(worst_cost=Decimal("0.1"))) as sent:
-                await asyncio.sleep(random.random())  # noqa: S311 - a load
-                sent.answered(cost=Decimal(random.randint(0, 100)) / 1000)  # noqa: S311
-
-        await asyncio.gather(*(ask(record) for record in range(200)), return_exceptions=True)
-        assert pace.budget.reserved == 0
-        return pace.budget.spent
-
-    assert Decimal("3.6") < served(work) <= Decimal("3.7")
+    await asyncio.gather(*map(label, range(200)), return_exceptions=True)
+    assert pace.budget.reserved == 0
+    assert Decimal("3.6") < pace.budget.spent <= Decimal("3.7")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -27,38 +27,23 @@ from labeler.labels.record import (
     AnyRecord,
     LabelFailure,
     LabelRecord,
-    Outcome,
     SentenceScores,
     Usage,
 )
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.sentences.splitting import key_example
-from support.fakes import CountingJudge, agreeable
+from support.fakes import Behavior, CountingJudge, agreeable
 from support.labeled import output
+from support.stored import started
 from support.watching import Watch
+from wire.runs import reasons, rows
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
 
 def row(number: int, **changes: Any) -> dict[str, Any]:
     """A row with content of its own."""
-    return {
-        "id": f"r{number}",
-        "question": f"What is item {number}?",
-        "documents": [f"Item {number} is a lamp. It is red.", "Chairs are made of wood."],
-        "response": f"Item {number} is a lamp. It is blue.",
-        **changes,
-    }
-
-
-def rows(count: int) -> list[dict[str, Any]]:
-    """Several of them."""
-    return [row(number) for number in range(count)]
-
-
-def reasons(outcomes: Sequence[Outcome]) -> list[str]:
-    """Reason codes of the failures, ``label`` for the others."""
-    return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
+    return {**rows(1, number)[0], **changes}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +89,7 @@ def nested(depth: int) -> object:
             "given_sentences_mismatch",
         ),
         # No reader of JSON would give it back.
-        *(({"tag": nested(depth)}, "wrong_type") for depth in (65, 200, 260, 5000)),
+        *(({"tag": nested(depth)}, "wrong_type") for depth in (65, 5000)),
     ],
 )
 def test_what_cannot_be_judged_costs_nothing(changes: dict[str, Any], reason: str) -> None:
@@ -167,7 +152,7 @@ keep = MemoryStore.put
 
 def refused(error: Exception) -> Future[bool]:
     """What a store says that could not save."""
-    saved: Future[bool] = Future()
+    saved = Future[bool]()
     saved.set_exception(error)
     return saved
 
@@ -177,7 +162,7 @@ def test_a_label_is_durable_before_it_is_yielded() -> None:
     durable: list[str] = []
 
     def slow(store: Keeper, outcome: AnyOutcome) -> Future[bool]:
-        saved: Future[bool] = Future()
+        saved = Future[bool]()
 
         def save() -> None:
             keep(store, outcome)
@@ -217,25 +202,21 @@ def test_a_store_that_fails_stops_the_run() -> None:
     assert len(judge.asked) < 20
 
 
-class OverlookingStore(MemoryStore):
-    """Another run saves its labels just after this one has looked for them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looked_for = set[str]()
-
-    def get(self, key: str) -> AnyRecord | None:
-        """Return nothing for the first time."""
-        if key not in self.looked_for:
-            self.looked_for.add(key)
-            return None
-        return super().get(key)
-
-
 def test_labels_saved_since_rows_were_looked_up_are_not_bought() -> None:
     """Each key is looked for again once nobody else can save it."""
-    judge, store = CountingJudge(), OverlookingStore()
+
+    class Overlooking(MemoryStore):
+        """Another run saves its labels just after this one has looked for them."""
+
+        def get(self, key: str) -> AnyRecord | None:
+            """Return nothing for the first time."""
+            looked_for[key] += 1
+            return super().get(key) if looked_for[key] > 1 else None
+
+    looked_for = Counter[str]()
+    judge, store = CountingJudge(), Overlooking()
     first = labeler.label(rows(5), judge=judge, store=store)
+    looked_for.clear()
     again = labeler.label(rows(5), judge=judge, store=store)
     assert len(judge.asked) == 5
     assert [one.key for one in again] == [one.key for one in first]
@@ -268,7 +249,7 @@ def test_nothing_is_bought_while_nothing_can_be_saved() -> None:
     def later(store: Keeper, outcome: AnyOutcome) -> Future[bool]:
         if free.is_set():
             return keep(store, outcome)
-        saved: Future[bool] = Future()
+        saved = Future[bool]()
         waiting.append((saved, outcome))
         if len(waiting) == 2:
             full.set()
@@ -306,8 +287,7 @@ def test_a_stopped_run_does_not_wait_for_a_disk() -> None:
 
 def test_a_run_that_fails_leaves_a_label_to_the_store() -> None:
     """It is paid for: a store whose own thread has not begun to save it may still do so."""
-    unsaved: Future[bool] = Future()
-    given = threading.Event()
+    unsaved, given = Future[bool](), threading.Event()
 
     def queued(_: Keeper, __: AnyOutcome) -> Future[bool]:
         given.set()
@@ -318,10 +298,10 @@ def test_a_run_that_fails_leaves_a_label_to_the_store() -> None:
 
         async def label(self, request: Task) -> JudgeReply[Frozen]:
             """Answer once."""
-            if request.example.id == "r0":
-                return await super().label(request)
-            await asyncio.to_thread(given.wait, 30)
-            raise FatalJudgeError("no such key", reason="authentication")
+            if request.example.id != "r0":
+                await asyncio.to_thread(given.wait, 30)
+                raise FatalJudgeError("no such key", reason="authentication")
+            return await super().label(request)
 
     with pytest.raises(FatalJudgeError):
         labeler.label(rows(2), judge=Refused(), store=Keeper(queued), concurrency=2)
@@ -390,22 +370,20 @@ WAITS = "another run is labeling some of these rows: waiting for its labels"
 
 def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
     """It is not paid for twice, people are told once, and its label is the other run's."""
-    store, judge, watch = MemoryStore(), CountingJudge(), Watch()
+    store, judge = MemoryStore(), CountingJudge()
     other = labeler.label(rows(2), judge=CountingJudge(), store=MemoryStore())
     records = [outcome for outcome in other if isinstance(outcome, LabelRecord)]
     leases = [store.lease(record.key) for record in records]
 
-    def finish() -> None:
-        for lease, record in zip(leases, records, strict=True):
-            store.put(record).result()
-            assert lease
-            lease.release()
-
     class Impatient(Watch):
+        """The other run finishes when this one says that it waits."""
+
         def __call__(self, event: RunEvent) -> None:
             super().__call__(event)
-            if event.kind == "notice":
-                finish()
+            for lease, record in zip(leases, records, strict=True):
+                if event.kind == "notice" and lease:
+                    store.put(record).result()
+                    lease.release()
 
     watch = Impatient()
     outcomes = list(iter_labels(rows(3), judge=judge, store=store, on_event=watch))
@@ -416,21 +394,22 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
     assert watch.paid_for == ["r2"]
 
 
-def refused_for_good(_: Task) -> JudgeReply:
-    """The model does not want to."""
-    usage = Usage(prompt_tokens=9)
-    raise UnusableAnswer("refused", reason="refusal", attempts=1, usage=usage, lasting=True)
+def refusing_all_but(*ids: str) -> Behavior:
+    """The model does not want to, and will not; other rows show that it is well."""
 
+    def answer(request: Task) -> JudgeReply:
+        if request.example.id in ids:
+            return agreeable(request)
+        usage = Usage(prompt_tokens=9)
+        raise UnusableAnswer("refused", reason="refusal", attempts=1, usage=usage, lasting=True)
 
-def first_refused(request: Task) -> JudgeReply:
-    """One row in vain; others show that the judge is well."""
-    return refused_for_good(request) if request.example.id == "r0" else agreeable(request)
+    return answer
 
 
 def test_a_lasting_failure_is_kept_and_asked_again_only_on_request() -> None:
     """It is told again in the name of the row that asks, at no cost."""
     store, mended = MemoryStore(), CountingJudge()
-    failure, _ = labeler.label(rows(2), judge=CountingJudge(first_refused), store=store)
+    failure, _ = labeler.label(rows(2), judge=CountingJudge(refusing_all_but("r1")), store=store)
     assert isinstance(failure, LabelFailure)
     assert failure.lasting
     (again,) = labeler.label([row(0, id="other")], judge=mended, store=store)
@@ -443,13 +422,13 @@ def test_a_lasting_failure_is_kept_and_asked_again_only_on_request() -> None:
 
     retried = labeler.label(rows(1), judge=mended, store=store, retry_failed=True)
     assert reasons(retried) == ["label"]
-    assert labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store) == retried
+    assert labeler.label(rows(1), judge=CountingJudge(refusing_all_but()), store=store) == retried
 
 
 def test_a_judge_without_any_label_leaves_no_lasting_failure() -> None:
     """It may be at fault, not the rows; another run asks for them."""
     store, mended = MemoryStore(), CountingJudge()
-    outcomes = labeler.label(rows(5), judge=CountingJudge(refused_for_good), store=store)
+    outcomes = labeler.label(rows(5), judge=CountingJudge(refusing_all_but()), store=store)
     assert reasons(outcomes) == ["refusal"] * 5
     assert not any(o.lasting for o in outcomes if isinstance(o, LabelFailure))
     assert reasons(labeler.label(rows(5), judge=mended, store=store)) == ["label"] * 5
@@ -457,12 +436,8 @@ def test_a_judge_without_any_label_leaves_no_lasting_failure() -> None:
 
 def test_who_retries_failures_does_so_once_a_run() -> None:
     """Further rows with the same sentences are told what came of it."""
-
-    def answer(request: Task) -> JudgeReply:
-        return agreeable(request) if request.example.id == "r1" else refused_for_good(request)
-
-    store, judge = MemoryStore(), CountingJudge(answer)
-    labeler.label([row(0), row(99)], judge=CountingJudge(first_refused), store=store)
+    store, judge = MemoryStore(), CountingJudge(refusing_all_but("r1"))
+    labeler.label([row(0), row(99)], judge=CountingJudge(refusing_all_but("r99")), store=store)
     many = [row(0, id="first"), *(row(n) for n in range(1, 30)), row(0, id="later")]
     outcomes = labeler.label(many, judge=judge, store=store, retry_failed=True, concurrency=1)
     assert reasons(outcomes) == ["refusal", "label", *["refusal"] * 29]
@@ -478,9 +453,8 @@ def test_a_fatal_error_stops_the_run_and_keeps_what_was_paid() -> None:
         return agreeable(request)
 
     store = MemoryStore()
-    run = iter_labels(rows(100), judge=CountingJudge(fatal), store=store, concurrency=1)
     with pytest.raises(FatalJudgeError, match="not valid"):
-        list(run)
+        labeler.label(rows(100), judge=CountingJudge(fatal), store=store, concurrency=1)
     assert len(store) >= 3
 
 
@@ -504,9 +478,9 @@ raise LookupError("mine")
 
 def test_a_program_ends_though_a_run_was_left(tmp_path: Path) -> None:
     """Python does not wait for a generator that nobody finished or closed."""
-    command = [sys.executable, "-c", ABANDONED, str(EXAMPLES), str(tmp_path / "store")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, "LookupError: mine" in done.stderr) == (1, True)
+    with started(ABANDONED, EXAMPLES, tmp_path / "store") as program:
+        _, said = program.communicate(timeout=60)
+    assert (program.returncode, "LookupError: mine" in said) == (1, True)
 
 
 def test_every_row_has_a_label_in_its_place_and_equal_ones_cost_one() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from labeler.calculators.tables import worst_records
 from labeler.calculators.tally import tally
-from labeler.labels.answers import PROFILES, GPTLabelingOutput
-from labeler.labels.contract import check_label
+from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord
 from labeler.report.views import outcome_text, print_outcome, record_view
 from labeler.sentences.example import key_sentences
@@ -18,42 +19,44 @@ from support.labeled import (
     listing_sources,
     record,
     reference_output,
+    relabeled,
     says,
 )
-from support.samples import keyed_example, pieces, request
+from support.samples import pieces
 
 HOSTILE = "Paris.\x1b[31m \u202e[bold]red[/bold]"
 
 
-def shown(
-    label: GPTLabelingOutput, profile: str, capsys: pytest.CaptureFixture[str]
-) -> tuple[str, list[str]]:
-    """What is printed of a label: as it is, and line by line without the space between words."""
-    told = key_sentences("ref.", pieces(["Paris.", HOSTILE]))
-    example = keyed_example().model_copy(update={"reference": told})
-    chosen = PROFILES[profile]
-    asked = request(example, prompt=f"{profile}/v1", schema=chosen.schema)
-    checked = check_label(label, example)
-    made = LabelRecord(
-        key=asked.key, example=example, label=checked.answer, signature=asked.signature
-    )
-    print_outcome(made)
-    out = capsys.readouterr().out
-    return out, [" ".join(line.split()) for line in out.splitlines()]
+Shown = Callable[[GPTLabelingOutput], str]
 
 
-def test_claims_are_shown_with_their_verdicts_and_keys(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And the sentences that make none are named."""
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
+    """Returns what is printed of a label on a wide terminal."""
     monkeypatch.setenv("COLUMNS", "200")
+    told = key_sentences("ref.", pieces(["Paris.", HOSTILE]))
+
+    def printed(label: GPTLabelingOutput) -> str:
+        print_outcome(relabeled(record(answer=label), {"reference": told}))
+        return capsys.readouterr().out
+
+    return printed
+
+
+def lines_of(text: str) -> list[str]:
+    """Its lines, without the space between words."""
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_claims_are_shown_with_their_verdicts_and_keys(shown: Shown) -> None:
+    """And the sentences that make none are named."""
     claims = [
         says("a", ["0a", "0b"], claim="It holds."),
         says("a", against=["1a"], claim="It does not.", on_topic=False),
         says("a", claim="Who knows.", on_topic=False),
     ]
-    _, lines = shown(claims_output(claims, silent=["b"]), "claims", capsys)
-    for line in (
+    lines = lines_of(shown(claims_output(claims, silent=["b"])))
+    assert {
         "✓Q a It holds.",
         "documents: entailment by 0a, 0b",
         "✗· a It does not.",
@@ -61,24 +64,19 @@ def test_claims_are_shown_with_their_verdicts_and_keys(
         "·· a Who knows.",
         "documents: neutral",
         "without claims: b",
-    ):
-        assert line in lines
+    } <= set(lines)
     assert "reference answer" not in lines
 
 
-def test_the_reference_is_shown_with_its_claims(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_reference_is_shown_with_its_claims(shown: Shown) -> None:
     """What the response says of each, where the documents state it, and the other way round."""
-    monkeypatch.setenv("COLUMNS", "200")
     label = reference_output(
         [compared(says("a", ["0a"], claim="It holds."), "contradiction")],
         [expects(["0a"], found=True, claim="Found."), expects(claim="Nowhere.")],
         silent=["b"],
         silent_reference=["ref.b"],
     )
-    _, lines = shown(label, "reference", capsys)
-    for line in (
+    assert {
         "reference answer",
         "ref.a Paris.",
         "documents: entailment by 0a; reference: contradiction",
@@ -87,22 +85,18 @@ def test_the_reference_is_shown_with_its_claims(
         "· ref.a Nowhere.",
         "documents: no document sentence",
         "without claims: ref.b",
-    ):
-        assert line in lines
+    } <= set(lines_of(shown(label)))
 
 
-def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(shown: Shown) -> None:
     """Control sequences, direction overrides and markup, in claims and in the reference."""
     label = reference_output(
         [compared(says("a", ["0a"], claim=HOSTILE), "neutral")],
         [expects(claim=HOSTILE), expects(sentence="ref.b")],
         silent=["b"],
     )
-    out, _ = shown(label, "reference", capsys)
-    assert "\x1b[31m" not in out
-    assert "\u202e" not in out
+    out = shown(label)
+    assert ("\x1b[31m" in out, "\u202e" in out) == (False, False)
     assert out.count("[bold]red[/bold]") == 3
 
 
@@ -123,18 +117,13 @@ def test_the_heading_counts_sentences_as_metrics_do(made: LabelRecord, expected:
     assert not worst or next(worst.lines()).startswith(f"r1: {expected}")
 
 
-def test_the_conversation_is_shown_before_the_question(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each turn with its speaker, each tool output, sentence by sentence."""
-    print_outcome(record(turns=1, support={"a": ["h0b"]}))
-    out = " ".join(capsys.readouterr().out.split())
-    assert "earlier turn: user h0a Hello. h0b Why? tool output t0a 18 question" in out
-
-
-def test_wrapped_lines_end_without_blanks(
+def test_the_conversation_is_shown_before_the_question(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table pads them to its width."""
+    """Each turn with its speaker, each tool output; no wrapped line ends in the table's blanks."""
     monkeypatch.setenv("COLUMNS", "40")
     print_outcome(record(turns=1, support={"a": ["h0b"]}))
-    lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line != line.rstrip()] == []
+    out = capsys.readouterr().out
+    shown = " ".join(out.split())
+    assert "earlier turn: user h0a Hello. h0b Why? tool output t0a 18 question" in shown
+    assert [line for line in out.splitlines() if line != line.rstrip()] == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import labeler
+from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.file import CorrectionsFile
-from labeler.data.label_files import write_outcomes
-from labeler.labels.answers import SentenceSupport
 from labeler.report import charts
 from labeler.report.comparison_pages import DIFF_SCRIPTS as DIFF
 from labeler.report.page import ASSETS
@@ -41,22 +41,18 @@ def _floats(node: ET.Element, *names: str) -> tuple[float, ...]:
 
 def test_shares_fall_into_tenths_and_verdicts_into_two_bins() -> None:
     """A value at an edge belongs to the bin that begins there, and 1 to the last one."""
-    # Ten bins from 0 to 1; the last one holds 1 itself.
     bins = charts.bins_of([0.05, 0.5, 1.0])
-    assert [each.low for each in bins] == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-    assert [each.high for each in bins] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    edges = [n / 10 for n in range(11)]
+    assert [each.low for each in bins] == edges[:-1]
+    assert [each.high for each in bins] == edges[1:]
     assert [each.closed for each in bins] == [False] * 9 + [True]
     values = [0.0, 0.09, 0.1, 0.3, 0.3, 0.7, 0.9, 0.99, 1.0]
     assert [count for _, count in charts.count_bins(values)] == [2, 1, 0, 2, 0, 0, 0, 1, 0, 3]
     # Where all values are 0 or 1 there is nothing between.
     counted = charts.count_bins([1, 0, 1, 1])
     assert [(str(bin_), count) for bin_, count in counted] == [("0", 1), ("1", 3)]
-    assert counted[1][0].filter("adherence") == {
-        "metric": "adherence",
-        "low": 1.0,
-        "high": 1.0,
-        "closed": True,
-    }
+    last = {"metric": "adherence", "low": 1.0, "high": 1.0, "closed": True}
+    assert counted[1][0].filter("adherence") == last
 
 
 @pytest.mark.parametrize("tenths", range(11))
@@ -96,15 +92,10 @@ def test_only_bins_that_hold_something_can_be_clicked() -> None:
     """Each has its filter and says in words what it stands for."""
     chart = charts.histogram("m", [0.0, 0.0, 1.0, 0.5], "h", [{"signature": 1}])
     hits = list(_parsed(chart.drawing).iter(f"{SVG}g"))
-    assert [hit.get("aria-label") for hit in hits] == [
-        "m 0 to below 0.1: 2 records",
-        "m 0.5 to below 0.6: 1 record",
-        "m 0.9 to 1: 1 record",
-    ]
-    assert json.loads(hits[2].attrib["data-filter"]) == [
-        {"metric": "m", "low": 0.9, "high": 1.0, "closed": True},
-        {"signature": 1},
-    ]
+    places = ("m 0 to below 0.1: 2 records", "m 0.5 to below 0.6: 1 record", "m 0.9 to 1: 1 record")
+    assert tuple(hit.get("aria-label") for hit in hits) == places
+    last = {"metric": "m", "low": 0.9, "high": 1.0, "closed": True}
+    assert json.loads(hits[2].attrib["data-filter"]) == [last, {"signature": 1}]
     assert all((hit.get("role"), hit.get("tabindex")) == ("button", "0") for hit in hits)
 
 
@@ -113,11 +104,9 @@ def test_a_cell_stands_where_its_bins_are() -> None:
     drawing = _parsed(charts.heat_map("x", "y", [(0.05, 0.95), (0.95, 0.05)], "m").drawing)
     cells = [r for r in drawing.iter(f"{SVG}rect") if "cell" in r.attrib["class"]]
     assert [_floats(cell, "x", "y") for cell in cells] == [(45.0, 5.0), (306.0, 266.0)]
-    first = json.loads(next(drawing.iter(f"{SVG}g")).attrib["data-filter"])
-    assert [(part["metric"], part["low"], part["high"]) for part in first] == [
-        ("x", 0.0, 0.1),
-        ("y", 0.9, 1.0),
-    ]
+    x, y = json.loads(next(drawing.iter(f"{SVG}g")).attrib["data-filter"])
+    assert (x["metric"], x["low"], x["high"]) == ("x", 0.0, 0.1)
+    assert (y["metric"], y["low"], y["high"]) == ("y", 0.9, 1.0)
 
 
 def test_a_difference_lies_on_its_side_of_zero() -> None:
@@ -154,36 +143,22 @@ def test_a_drawing_names_itself_and_has_no_style_of_its_own() -> None:
 
 
 @pytest.fixture
-def labels(tmp_path: Path) -> Path:
-    """A label file of 120 records."""
-    path = tmp_path / "labels.jsonl"
+def labels(labeler_command: Command) -> Path:
+    """A label file of 120 records in the working folder."""
+    del labeler_command
     made = (record(id=f"r{n}", metadata={"domain": "ab"[n % 2]}) for n in range(120))
-    for _ in write_outcomes(made, path):
-        pass
+    write_labels(made, path := Path("labels.jsonl"))
     return path
 
 
-def test_the_next_command_of_label_works_as_printed(
-    labeler_command: Command, labels: Path, tmp_path: Path
-) -> None:
-    """The page is report.html by default, unless that is the input."""
-    assert labeler_command("report", labels)[0] == 0
-    assert read_page(tmp_path / "report.html").blocks
-    labels.rename(tmp_path / "report.html")
-    assert "is an input" in labeler_command("report", tmp_path / "report.html")[2]
-
-
-def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path: Path) -> None:
-    """Column, metrics and how intervals are found."""
-    output = tmp_path / "report.html"
-    options = ["--by", "domain", "--metrics", "relevance"]
-    drawn = ["--level", 0.9, "--group", "question"]
-    code, _, err = labeler_command("report", labels, "-o", output, *options, *drawn)
+def test_options_reach_the_page(labeler_command: Command, labels: Path) -> None:
+    """Column, metrics and how intervals are found; the page is report.html by default."""
+    options = ["--by", "domain", "--metrics", "relevance", "--level", 0.9, "--group", "question"]
+    code, _, err = labeler_command("report", labels, *options)
     assert code == 0, err
-    page = read_page(output)
+    page = read_page(Path("report.html"))
     index = page.blocks["index"]
-    assert index["name"] == "labels.jsonl"
-    assert index["metrics"] == ["relevance"]
+    assert (index["name"], index["metrics"]) == ("labels.jsonl", ["relevance"])
     assert index["subset"] == {"column": "domain", "values": ["a", "b"]}
     assert "Intervals of the mean: 90 %" in page.texts
     assert "grouped by question" in page.texts
@@ -193,6 +168,7 @@ def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path
     ("source", "output", "words"),
     [
         ("labels.jsonl", "labels.jsonl", "is an input"),
+        ("report.html", "report.html", "is an input"),
         ("labels.jsonl", "labels.corrections.jsonl", "what people said"),
         ("labels.jsonl", "-", "a report is a page or a folder"),
         ("labels.jsonl", "report.pdf", "a report is a page or a folder"),
@@ -204,6 +180,7 @@ def test_no_report_overwrites_work(
 ) -> None:
     """Labels cost money, and corrections are people's work; a wrong name writes nothing."""
     CorrectionsFile("labels.corrections.jsonl").append(correction(record(id="r0")))
+    shutil.copy(labels, "report.html")
     before = {path.name: path.read_bytes() for path in labels.parent.iterdir()}
     code, _, err = labeler_command("report", source, "-o", output)
     assert (code, words in err) == (2, True)
@@ -246,19 +223,17 @@ def test_a_record_matches_no_pattern_or_several(
     assert _fitting(*values) == expected
 
 
-def test_nothing_relevant_is_no_good_retrieval() -> None:
-    """Where nothing is relevant the guide takes utilization for 0; relevance is 0 too."""
+def test_what_is_not_measured_matches_no_pattern(tmp_path: Path) -> None:
+    """Where nothing is relevant the guide takes utilization for 0; relevance is 0 too.
+
+    A metric that the judge does not measure has a dash and the reason, not 0 records.
+    """
     row = measure(record(relevant=(), utilized=()), select_metrics(METRICS))
     values = [row.metrics[name].value for name in METRICS]
     assert values == [0.0, 0.0, None, 1.0]
     assert _fitting(*values) == {INCOMPLETE: None}
-
-
-def test_a_pattern_of_an_unmeasured_metric_has_no_count(tmp_path: Path) -> None:
-    """A dash and the reason, not 0 records: the embedded judge measures no completeness."""
     rows = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-    labels = labeler.label(rows, judge="embedded", progress=False)
-    [page] = labels.report(tmp_path / "r.html")
+    [page] = labeler.label(rows, judge="embedded", progress=False).report(tmp_path / "r.html")
     text = page.read_text(encoding="utf-8")
     assert text.count("Undefined: completeness not measured by judge.") == 2
 
@@ -266,21 +241,13 @@ def test_a_pattern_of_an_unmeasured_metric_has_no_count(tmp_path: Path) -> None:
 def test_a_sentence_that_was_judged_twice_shows_the_no() -> None:
     """As metrics count it, whichever came last; labels from elsewhere may judge one twice."""
     judged = record(support={"a": ["0a"]})
-    no = SentenceSupport(
-        response_sentence_key="a",
-        explanation="Nowhere.",
-        supporting_sentence_keys=(),
-        fully_supported=False,
-    )
     (yes,) = judged.label.sentence_support_information
+    changes = {"explanation": "Nowhere.", "supporting_sentence_keys": (), "fully_supported": False}
+    no = yes.model_copy(update=changes)
     for entries in ((yes, no), (no, yes)):
         label = judged.label.model_copy(update={"sentence_support_information": entries})
-        twice = judged.model_copy(update={"label": label})
-        assert label_view(twice)["support"]["a"] == {
-            "supported": False,
-            "keys": [],
-            "explanation": "Nowhere.",
-        }
+        shown = label_view(judged.model_copy(update={"label": label}))["support"]["a"]
+        assert shown == {"supported": False, "keys": [], "explanation": "Nowhere."}
 
 
 def test_citation_markers_name_their_documents() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,16 +10,21 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.api import open_rows, write_labels
+from labeler.api import write_labels
 from labeler.audit import audit_labels
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.plugins.traces.retrievals import documents_of
-from labeler.sentences.example import Example
 from support.command import Command
 from support.labeled import record
+from support.rows import contents, examples, failed, write_lines
 
 QUAY, OAK = "The quay is 90 m long.", "It was built of oak."
 PLAIN, TITLED = (QUAY, OAK), (f"Harbour\n\n{QUAY}", OAK)
+SNIPPETS = [{"snippet": QUAY}]
+HITS = [
+    {"_id": "1", "_source": {"title": "Harbour", "body": QUAY}},
+    {"_id": "2", "fields": {"text": [OAK]}},
+]
 SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "LangChain": ([{"page_content": t, "metadata": {"source": "a"}} for t in PLAIN], PLAIN),
     "LangChain.js": ([{"pageContent": t, "metadata": {}} for t in PLAIN], PLAIN),
@@ -47,26 +51,13 @@ SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
         {
             "took": 3,
             "aggregations": {"kinds": {"buckets": [{"key": "a"}]}},
-            "hits": {
-                "total": {"value": 2},
-                "hits": [
-                    {"_id": "1", "_source": {"title": "Harbour", "body": QUAY}},
-                    {"_id": "2", "fields": {"text": [OAK]}},
-                ],
-            },
+            "hits": {"total": {"value": 2}, "hits": HITS},
         },
         TITLED,
     ),
-    "Bedrock": (
-        {"retrievalResults": [{"content": {"text": t, "type": "TEXT"}} for t in PLAIN]},
-        PLAIN,
-    ),
+    "Bedrock": ({"retrievalResults": [{"content": {"text": t}} for t in PLAIN]}, PLAIN),
     "Bedrock, generated": (
-        {
-            "citations": [
-                {"retrievedReferences": [{"content": {"text": t}, "location": {}}]} for t in PLAIN
-            ]
-        },
+        {"citations": [{"retrievedReferences": [{"content": {"text": t}}]} for t in PLAIN]},
         PLAIN,
     ),
     "Azure AI Search": (
@@ -82,20 +73,13 @@ SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "Vertex": (
         {
             "results": [
-                {
-                    "document": {
-                        "derivedStructData": {"title": "Harbour", "snippets": [{"snippet": QUAY}]}
-                    }
-                },
+                {"document": {"derivedStructData": {"title": "Harbour", "snippets": SNIPPETS}}},
                 {"chunk": {"content": OAK, "documentMetadata": {"uri": "x"}}},
             ]
         },
         TITLED,
     ),
-    "Vertex RAG": (
-        {"contexts": {"contexts": [{"sourceUri": "x", "text": t} for t in PLAIN]}},
-        PLAIN,
-    ),
+    "Vertex RAG": ({"contexts": {"contexts": [{"uri": "x", "text": t} for t in PLAIN]}}, PLAIN),
     "Pinecone": ({"matches": [{"id": "1", "metadata": {"text": t}} for t in PLAIN]}, PLAIN),
     "Pinecone, records": (
         {"result": {"hits": [{"_id": "1", "fields": {"chunk_text": t}} for t in PLAIN]}},
@@ -134,10 +118,9 @@ def test_documents_are_read_in_the_shape_of_their_retriever(shape: str) -> None:
     """In a row under any name of documents, and in the output of a span."""
     value, texts = SHAPES[shape]
     assert documents_of(value) == (texts, 0)
-    for name in ("documents", "contexts", "retrieved_contexts"):
-        (row,) = open_rows([{"question": "Q?", name: value, "response": "R."}])
-        assert isinstance(row.content, Example), row.content
-        assert row.content.documents == texts
+    names = ("documents", "contexts", "retrieved_contexts")
+    rows = examples([{"question": "Q?", name: value, "response": "R."} for name in names])
+    assert [row.documents for row in rows] == [texts] * 3
 
 
 @pytest.mark.parametrize(
@@ -164,9 +147,8 @@ def test_what_stands_next_to_a_text_stays_metadata() -> None:
         {"question": "Q?", "response": "R.", "documents": [{"text": QUAY, "score": 0.5}, OAK]},
         {"query": "Q?", "response": "R.", "contexts": {"took": 3, "hits": [{"text": QUAY}]}},
     ]
-    one, other = (row.content for row in open_rows(rows))
-    assert one.metadata == {"documents": [{"score": 0.5}, None]}
-    assert other.metadata == {"contexts": {"took": 3}}
+    kept = [{"documents": [{"score": 0.5}, None]}, {"contexts": {"took": 3}}]
+    assert [one.metadata for one in examples(rows)] == kept
 
 
 @pytest.mark.parametrize(
@@ -191,9 +173,8 @@ def test_documents_without_a_text_are_the_failure_of_their_row(
     documents: object, says: str
 ) -> None:
     """With the fields that are there, and how to name one."""
-    (row,) = open_rows([{"question": "Q?", "documents": documents, "response": "R."}])
-    assert isinstance(row.content, LabelFailure)
-    assert re.search(says, row.content.message), row.content.message
+    found = failed([{"question": "Q?", "documents": documents, "response": "R."}])
+    assert re.search(says, found.message), found.message
 
 
 Keys = Sequence[str]
@@ -213,6 +194,11 @@ def answers(*verdicts: tuple[Keys, Keys]) -> list[LabelRecord]:
     ]
 
 
+def named(label: LabelRecord, name: str) -> LabelRecord:
+    """A label under another id."""
+    return label.model_copy(update={"example": label.example.model_copy(update={"id": name})})
+
+
 @pytest.mark.parametrize(
     ("verdicts", "sentences", "flipped", "lean"),
     [
@@ -229,19 +215,16 @@ def answers(*verdicts: tuple[Keys, Keys]) -> list[LabelRecord]:
 def test_flips_lean_to_what_a_response_uses(
     verdicts: list[tuple[Keys, Keys]], sentences: int, flipped: int, lean: float | None
 ) -> None:
-    """Every pair of labels counts once."""
+    """Every pair of labels counts once; compare says the same of one pair."""
     labels = answers(*verdicts)
     [found] = audit_labels(labels).same_documents
     assert (found.retrievals, found.answers) == (1, len(labels))
     assert (found.sentences, found.lean) == (sentences, lean)
     assert found.flipped == pytest.approx(flipped / sentences)
     assert found.differing == bool(flipped)
-    if len(labels) == 2:  # compare says the same of one pair
-        shared = [
-            one.model_copy(update={"example": one.example.model_copy(update={"id": "r"})})
-            for one in labels
-        ]
-        [row] = labeler.compare(shared[:1], shared[1:], metrics="relevance").rows
+    if len(labels) == 2:
+        one, other = ([named(each, "r")] for each in labels)
+        [row] = labeler.compare(one, other, metrics="relevance").rows
         assert row.judge_inconsistency is not None
         assert row.judge_inconsistency.flipped == pytest.approx(found.flipped)
         assert row.judge_inconsistency.lean == found.lean
@@ -250,9 +233,8 @@ def test_flips_lean_to_what_a_response_uses(
 def test_other_documents_and_copies_are_nothing_to_compare() -> None:
     """A label under two ids is one label; other documents are another retrieval."""
     [label] = answers((["0a"], ["0a"]))
-    copy = label.model_copy(update={"example": label.example.model_copy(update={"id": "copy"})})
     other = record(id="other", documents=(1, 2), relevant=[], utilized=[])
-    assert audit_labels([label, copy, other]).same_documents == ()
+    assert audit_labels([label, named(label, "copy"), other]).same_documents == ()
 
 
 def test_the_command_says_how_far_the_judge_leans(tmp_path: Path, labeler_command: Command) -> None:
@@ -273,7 +255,5 @@ def test_lists_nested_without_end_fail_their_row_alone(tmp_path: Path) -> None:
     for _ in range(450):
         nested = {"documents": [nested]}
     rows = [{"question": "Q?", "documents": one, "response": "R."} for one in (nested, [nested])]
-    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    found = [row.content for row in open_rows(tmp_path / "rows.jsonl")]
-    assert all(isinstance(one, LabelFailure) for one in found)
-    assert len(found) == 2
+    found = contents(write_lines(tmp_path / "rows.jsonl", rows))
+    assert [one.kind for one in found if isinstance(one, LabelFailure)] == ["failure"] * 2

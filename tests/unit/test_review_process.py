@@ -62,18 +62,16 @@ class Running(NamedTuple):
         return self.process.communicate(timeout=60)[1]
 
 
+REVIEW = [sys.executable, "-m", "labeler", "review", "labels.jsonl"]
+
+
 @contextmanager
 def opened(folder: Path, *options: str) -> Iterator[Running]:
     """Run ``labeler review`` over four labels in a folder."""
     path = folder / "labels.jsonl"
     if not path.exists():
         list(write_outcomes(labels(), path))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "labeler", "review", "labels.jsonl", *options],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = subprocess.Popen([*REVIEW, *options], cwd=folder, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         for line in process.stderr:
@@ -99,21 +97,9 @@ def test_answers_survive_a_killed_app_and_a_signal_ends_the_next_one(tmp_path: P
             assert (answer.status, answer.getheader("Server")) == (404, None)
             assert b"root:" not in answer.read()
         connection.close()
+        taken = [*REVIEW, "--port", str(session.port)]
         second = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "labeler",
-                "review",
-                "labels.jsonl",
-                "--port",
-                str(session.port),
-            ],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
+            taken, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
         )
         assert second.returncode == 2
         assert f"cannot listen on port {session.port}" in second.stderr
@@ -157,31 +143,22 @@ def test_wrong_use_is_told_of_at_once(
     assert (code, words in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("twins", "expected"),
-    [
-        (0, "4 of 4 labels to review, in the order of the file\n"),
-        (1, "in the order of the file, 1 row repeats the judgment of another\n"),
-        (2, "4 of 4 labels to review, in the order of the file, 2 rows repeat the judgment of"),
-    ],
+TWINS = (
+    "4 of 4 labels to review, in the order of the file\n",
+    "in the order of the file, 1 row repeats the judgment of another\n",
+    "4 of 4 labels to review, in the order of the file, 2 rows repeat the judgment of",
 )
-def test_rows_that_share_a_judgment_are_told_of(
-    monkeypatch: pytest.MonkeyPatch, labeler_command: Command, twins: int, expected: str
-) -> None:
-    """Else fewer labels would seem to be there than the file has rows."""
-    monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: None)
-    others = [relabeled(one, {"id": f"other-{n}"}) for n, one in enumerate(labels()[:twins])]
-    list(write_outcomes([*labels(), *others], "labels.jsonl"))
-    _, _, err = labeler_command("review", "labels.jsonl", "--queue", "order")
-    assert expected in err
 
 
-def test_judgments_of_other_labels_are_counted_apart(
+def test_what_is_to_be_reviewed_is_told(
     monkeypatch: pytest.MonkeyPatch, labeler_command: Command
 ) -> None:
-    """Such as after the rows were labeled again under the same name."""
-    monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: None)
-    list(write_outcomes(labels(), "labels.jsonl"))
+    """With rows that share a judgment, and those judged already; other labels count apart."""
+    monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: 0)
+    for twins, expected in enumerate(TWINS):
+        others = [relabeled(one, {"id": f"other-{n}"}) for n, one in enumerate(labels()[:twins])]
+        list(write_outcomes([*labels(), *others], "labels.jsonl"))
+        assert expected in labeler_command("review", "labels.jsonl", "--queue", "order")[2]
     file = CorrectionsFile("labels.corrections.jsonl")
     file.append(*(correction(one) for one in [*labels(3), relabeled(labels()[0], model="m-2")]))
     _, _, err = labeler_command("review", "labels.jsonl")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,12 @@ class Harness:
         }
         return facts | changes
 
-    def post(self, content: str | bytes, **headers: str) -> tuple[int, dict[str, Any]]:
-        """Send a body as it is."""
+    def post(
+        self, content: str | bytes | Iterable[bytes] | None = None, **headers: str
+    ) -> tuple[int, dict[str, Any]]:
+        """Send a body as it is, by default the answer to the first record."""
         sent = {**OURS, "Content-Type": "application/json", **headers}
+        content = json.dumps(self.body()) if content is None else content
         answer = self.client.post("/api/records/0", content=content, headers=sent)
         return answer.status_code, answer.json()
 
@@ -80,65 +83,56 @@ def test_our_own_page_is_served_and_answered(unanswered: Harness) -> None:
     assert (overview.status_code, overview.json()["counts"]["size"]) == (200, 4)
 
 
+HOSTS = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "127.0.0.2")
+OTHERS = ("0.0.0.0", "[::1]", "user@127.0.0.1")  # noqa: S104 - nothing listens there
+
+
 def test_a_name_that_was_made_to_point_here_is_refused(unanswered: Harness) -> None:
-    """The page too: a rebound name would be its origin."""
-    ours = ("127.0.0.1", "127.0.0.1:80")
-    hosts = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "127.0.0.2")
-    others = ("0.0.0.0", "[::1]", "user@127.0.0.1")  # noqa: S104 - nothing listens there
-    for host in (*ours, "evil.example", "", *(f"{name}:{PORT}" for name in hosts + others)):
+    """The page too: a rebound name would be its origin. Both names of this machine are ours."""
+    unnamed = ("127.0.0.1", "127.0.0.1:80", "evil.example", "")
+    for host in (*unnamed, *(f"{name}:{PORT}" for name in HOSTS + OTHERS)):
         for path in ("/", "/api/overview"):
             named = {"Host": host, "Origin": f"http://{host}"}
             answer = unanswered.client.get(path, headers={**OURS, **named})
             assert answer.status_code == 421, host
             assert "labels.jsonl" not in answer.text
-
-
-def test_both_names_of_this_machine_are_ours(unanswered: Harness) -> None:
-    """In either case of their letters."""
     for host in (f"localhost:{PORT}", f"LOCALHOST:{PORT}"):
         headers = {"Authorization": f"Bearer {TOKEN}", "Host": host}
         assert unanswered.client.get("/api/overview", headers=headers).status_code == 200
 
 
 def test_without_the_token_nothing_is_told(unanswered: Harness) -> None:
-    """Not even which paths there are."""
+    """Not even which paths there are; nor for a token that would stand in logs and histories."""
     wrong = ("", "Bearer ", "Bearer wrong", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x")
-    paths = [
-        *("/api/statistics", "/api/records/0?annotator=ann", "/api/x"),
-        f"/api/overview?token={TOKEN}",  # it would stand in logs and histories
-    ]
-    for path, headers in (
-        *((path, {}) for path in paths),
+    paths = ("/api/statistics", "/api/records/0?annotator=ann", "/api/x")
+    asked: list[tuple[str, dict[str, str]]] = [
+        *((path, {}) for path in (*paths, f"/api/overview?token={TOKEN}")),
         *(
             ("/api/overview", {"Authorization": value})
             for value in (*wrong, f"bearer {TOKEN}", f"Basic {TOKEN}")
         ),
         ("/api/overview", {"Cookie": f"token={TOKEN}"}),
-    ):
+    ]
+    for path, headers in asked:
         answer = unanswered.client.get(path, headers=headers)
         assert answer.status_code == 401, (path, headers)
         assert "terminal" in answer.json()["error"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("Origin", "http://evil.example"),
-        ("Origin", "null"),
-        ("Origin", f"https://127.0.0.1:{PORT}"),
-        ("Origin", f"http://localhost:{PORT}"),
-        ("Origin", f"http://127.0.0.1:{PORT + 1}"),
-        ("Origin", f"http://127.0.0.1:{PORT}.evil.example"),
-        ("Sec-Fetch-Site", "cross-site"),
-        ("Sec-Fetch-Site", "same-site"),
-    ],
-)
-def test_what_another_page_asks_for_is_refused(unanswered: Harness, name: str, value: str) -> None:
+def test_what_another_page_asks_for_is_refused(unanswered: Harness) -> None:
     """Reading as well as writing, with the right token too."""
-    headers = {**OURS, name: value}
-    assert unanswered.client.get("/api/overview", headers=headers).status_code == 403
-    assert unanswered.client.get("/", headers=headers).status_code == 403
-    assert unanswered.post(json.dumps(unanswered.body()), **{name: value})[0] == 403
+    here = f"http://127.0.0.1:{PORT}"
+    origins = ("http://evil.example", "null", f"https://127.0.0.1:{PORT}")
+    near = (f"http://localhost:{PORT}", f"http://127.0.0.1:{PORT + 1}", f"{here}.evil.example")
+    sites = ("cross-site", "same-site")
+    for header in (
+        *({"Origin": one} for one in origins + near),
+        *({"Sec-Fetch-Site": one} for one in sites),
+    ):
+        for path in ("/", "/api/overview"):
+            answer = unanswered.client.get(path, headers=OURS | header)
+            assert answer.status_code == 403, header
+        assert unanswered.post(**header)[0] == 403
     assert unanswered.events() == 0
 
 
@@ -149,7 +143,7 @@ def test_writing_needs_an_origin(unanswered: Harness) -> None:
     assert unanswered.client.get("/", headers={"Sec-Fetch-Site": "none"}).status_code == 200
     answer = unanswered.client.post("/api/records/0", json=unanswered.body(), headers=headers)
     assert answer.status_code == 403
-    assert unanswered.post(json.dumps(unanswered.body()), **{"Sec-Fetch-Site": "none"})[0] == 403
+    assert unanswered.post(**{"Sec-Fetch-Site": "none"})[0] == 403
     assert unanswered.events() == 0
 
 
@@ -173,72 +167,54 @@ def test_other_methods_are_refused(unanswered: Harness, path: str) -> None:
 )
 def test_only_json_is_read(unanswered: Harness, content: str) -> None:
     """What a form can send without asking is not."""
-    status, _ = unanswered.post(json.dumps(unanswered.body()), **{"Content-Type": content})
-    assert status == 415
+    assert unanswered.post(**{"Content-Type": content})[0] == 415
     assert unanswered.events() == 0
 
 
 def test_a_request_may_not_be_endless(unanswered: Harness) -> None:
     """Whether or not it says how long it is."""
     text = json.dumps(unanswered.body(comment="x" * MOST_BYTES))
-    assert unanswered.post(text)[0] == 413
-    sent = {**OURS, "Content-Type": "application/json"}
     parts = (text[n : n + 65536].encode() for n in range(0, len(text), 65536))
-    assert unanswered.client.post("/api/records/0", content=parts, headers=sent).status_code == 413
+    assert [unanswered.post(sent)[0] for sent in (text, parts)] == [413, 413]
     assert unanswered.events() == 0
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        b"\xff\xfe",
-        '{"key": NaN}',
-        '{"key": Infinity}',
-        "[" * 100_000,
-        '{"a": ' + "9" * 5000 + "}",
-    ],
-    ids=["empty", "torn", "no utf-8", "nan", "infinity", "deep", "long number"],
-)
-def test_what_is_no_sound_json_is_refused(unanswered: Harness, text: str | bytes) -> None:
-    """Nothing is guessed."""
-    assert unanswered.post(text)[0] == 422
-    assert unanswered.events() == 0
+UNSOUND = {
+    "empty": "",
+    "torn": "{",
+    "no utf-8": b"\xff\xfe",
+    "nan": '{"key": NaN}',
+    "infinity": '{"key": Infinity}',
+    "deep": "[" * 100_000,
+    "long number": '{"a": ' + "9" * 5000 + "}",
+}
+UNLIKE_THE_PAGE: list[dict[str, Any]] = [
+    {"more": 1},
+    {"answer": "maybe"},
+    *({"annotator": name} for name in ("", " ann", "a\nb", "x" * 101, 7)),
+    # The last is half a character, which a file cannot hold.
+    *({"comment": text} for text in ("x" * 10_001, None, "\ud800")),
+    {"judgment": None},
+    {"judgment": {}},
+    {"judgment": {**OWN, "overall_supported": "yes"}},
+    {"judgment": {**OWN, "overall_supported": 1}},
+    {"judgment": {**OWN, "relevant": ["0z"]}},
+    {"judgment": {**OWN, "relevant": "0a"}},
+    {"judgment": {**OWN, "support": {"a": ["../../etc/passwd"]}}},
+    {"judgment": {**OWN, "extra": []}},
+    {"answer": "agree"},
+    {"answer": "unsure"},
+]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"more": 1},
-        {"answer": "maybe"},
-        {"annotator": ""},
-        {"annotator": " ann"},
-        {"annotator": "a\nb"},
-        {"annotator": "x" * 101},
-        {"annotator": 7},
-        {"comment": "x" * 10_001},
-        {"comment": None},
-        {"comment": "\ud800"},  # half a character, which a file cannot hold
-        {"judgment": None},
-        {"judgment": {}},
-        {"judgment": {**OWN, "overall_supported": "yes"}},
-        {"judgment": {**OWN, "overall_supported": 1}},
-        {"judgment": {**OWN, "relevant": ["0z"]}},
-        {"judgment": {**OWN, "relevant": "0a"}},
-        {"judgment": {**OWN, "support": {"a": ["../../etc/passwd"]}}},
-        {"judgment": {**OWN, "extra": []}},
-        {"answer": "agree"},
-        {"answer": "unsure"},
-    ],
-)
+@pytest.mark.parametrize("sent", [*UNSOUND.values(), *UNLIKE_THE_PAGE], ids=lambda s: str(s)[:30])
 def test_what_the_page_would_not_send_is_refused(
-    unanswered: Harness, changes: Mapping[str, object]
+    unanswered: Harness, sent: str | bytes | Mapping[str, object]
 ) -> None:
-    """And nothing is stored."""
-    status, answer = unanswered.post(json.dumps(unanswered.body(**changes)))
-    assert status == 422
-    assert answer["error"]
+    """Unsound JSON as well as wrong facts: nothing is guessed, and nothing is stored."""
+    content = json.dumps(unanswered.body(**sent)) if isinstance(sent, Mapping) else sent
+    status, answer = unanswered.post(content)
+    assert (status, bool(answer["error"])) == (422, True)
     assert unanswered.events() == 0
 
 
@@ -249,66 +225,49 @@ def test_a_label_of_another_place_is_refused(unanswered: Harness) -> None:
     assert unanswered.events() == 0
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/records/4?annotator=ann",
-        "/api/records/999999999999999999999?annotator=ann",
-        f"/api/records/{'9' * 5000}?annotator=ann",
-        "/api/records/-1?annotator=ann",
-        "/api/records/r0?annotator=ann",
-        "/api/records/0/",
-        "/api/records/0/../../../../etc/passwd",
-        "/api/records/..%2f..%2fetc%2fpasswd?annotator=ann",
-        "/api/records/%2e%2e/%2e%2e?annotator=ann",
-        "/..%2f..%2fetc/passwd",
-        "/etc/passwd",
-        "/review.js",
-        "/static/review.js",
-        "/labels.jsonl",
-        "/labels.corrections.jsonl",
-        "/docs",
-        "/index.html",
-    ],
+NOWHERE = (
+    "/api/records/4?annotator=ann",
+    "/api/records/999999999999999999999?annotator=ann",
+    f"/api/records/{'9' * 5000}?annotator=ann",
+    "/api/records/-1?annotator=ann",
+    "/api/records/r0?annotator=ann",
+    "/api/records/0/",
+    "/api/records/0/../../../../etc/passwd",
+    "/api/records/..%2f..%2fetc%2fpasswd?annotator=ann",
+    "/api/records/%2e%2e/%2e%2e?annotator=ann",
+    *("/..%2f..%2fetc/passwd", "/etc/passwd", "/review.js", "/static/review.js"),
+    *("/labels.jsonl", "/labels.corrections.jsonl", "/docs", "/index.html"),
 )
-def test_nothing_else_is_served(unanswered: Harness, path: str) -> None:
-    """No file, no folder, no place beyond the queue."""
-    answer = unanswered.client.get(path, headers=OURS, follow_redirects=False)
-    assert answer.status_code == 404
-    assert "root:" not in answer.text
 
 
-@pytest.mark.parametrize(
-    "query", ["", "?annotator=", "?annotator=a&annotator=b", "?annotator=a&x=1"]
-)
-def test_reading_a_record_names_one_annotator(unanswered: Harness, query: str) -> None:
-    """Nothing else belongs there."""
-    assert unanswered.client.get(f"/api/records/0{query}", headers=OURS).status_code == 422
+def test_nothing_else_is_served(unanswered: Harness) -> None:
+    """No file, no folder, no place beyond the queue; a record for one annotator alone."""
+    for path in NOWHERE:
+        answer = unanswered.client.get(path, headers=OURS, follow_redirects=False)
+        assert (answer.status_code, "root:" in answer.text) == (404, False), path
+    for query in ("", "?annotator=", "?annotator=a&annotator=b", "?annotator=a&x=1"):
+        assert unanswered.client.get(f"/api/records/0{query}", headers=OURS).status_code == 422
+
+
+GUARDS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 
 def test_every_answer_carries_its_guards(unanswered: Harness) -> None:
-    """Refusals too; and none says what serves it."""
-    answers = [
-        unanswered.client.get("/"),
-        unanswered.client.get("/api/overview", headers=OURS),
-        unanswered.client.get("/api/overview"),
-        unanswered.client.get("/", headers={"Host": "evil.example"}),
-        unanswered.client.get("/nothing"),
-    ]
-    for answer in answers:
-        headers = answer.headers
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert headers["X-Frame-Options"] == "DENY"
-        assert headers["Referrer-Policy"] == "no-referrer"
-        assert headers["Cache-Control"] == "no-store"
-        assert "default-src 'none'" in headers["Content-Security-Policy"]
-        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
-        assert "server" not in headers
-
-
-def test_the_page_may_run_nothing_but_its_own_script(unanswered: Harness) -> None:
-    """The header says what the page's own tag says, and more."""
-    policy = unanswered.client.get("/").headers["Content-Security-Policy"]
+    """Refusals too; and none says what serves it. The page runs its own script alone."""
+    get = unanswered.client.get
+    page = get("/")
+    refused = (get("/api/overview"), get("/", headers={"Host": "evil.example"}), get("/nothing"))
+    for answer in (page, get("/api/overview", headers=OURS), *refused):
+        assert {name: answer.headers[name] for name in GUARDS} == GUARDS
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert "server" not in answer.headers
+    policy = page.headers["Content-Security-Policy"]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["script-src"].startswith("'sha256-")
     assert "unsafe" not in policy
@@ -316,12 +275,16 @@ def test_the_page_may_run_nothing_but_its_own_script(unanswered: Harness) -> Non
     assert rules["require-trusted-types-for"] == "'script'"
 
 
-def test_a_hostile_name_of_a_file_stays_text(tmp_path: Path) -> None:
-    """It stands in the page's title."""
-    session = a_session(tmp_path, name=HOSTILE)
-    page = Harness(session).client.get("/").text
-    assert "<img" not in page
-    assert page.count("<script>") == 1
+def test_texts_of_strangers_stay_texts(tmp_path: Path) -> None:
+    """A file's name in the title of the page; those of records leave as JSON."""
+    told = [record(id="r0", documents=[[HOSTILE, "More.\u202e"]])]
+    client = Harness(a_session(tmp_path, records=told, name=HOSTILE)).client
+    page = client.get("/").text
+    assert ("<img" in page, page.count("<script>")) == (False, 1)
+    answer = client.get("/api/records/0?annotator=ann", headers=OURS)
+    assert answer.headers["Content-Type"] == "application/json"
+    texts = [sentence["text"] for sentence in answer.json()["record"]["documents"][0]]
+    assert texts == [HOSTILE, "More.<U+202E>"]
 
 
 def test_blind_answers_hold_no_verdict(tmp_path: Path) -> None:
@@ -336,7 +299,7 @@ def test_blind_answers_hold_no_verdict(tmp_path: Path) -> None:
     refused = harness.post(json.dumps(harness.body(answer="agree", judgment=None)))
     assert refused[0] == 409
     assert "because" not in json.dumps(refused[1])
-    status, shown = harness.post(json.dumps(harness.body()))
+    status, shown = harness.post()
     assert status == 200
     assert "because" in json.dumps(shown)
 
@@ -345,7 +308,7 @@ def test_a_correction_is_in_the_file_before_the_answer(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And where it cannot be stored, the answer is no success and names no path."""
-    status, _ = harness.post(json.dumps(harness.body()))
+    status, _ = harness.post()
     assert status == 200
     assert harness.events() == 1
 
@@ -353,7 +316,7 @@ def test_a_correction_is_in_the_file_before_the_answer(
         raise StoreError(f"{harness.session.log.file.path}: no space is left")
 
     monkeypatch.setattr(harness.session.log.file, "append", full)
-    status, answer = harness.post(json.dumps(harness.body()))
+    status, answer = harness.post()
     assert status == 500
     assert "try again" in answer["error"]
     assert str(harness.session.log.file.path.parent) not in json.dumps(answer)
@@ -376,33 +339,16 @@ def test_no_answer_tells_of_a_fault_inside(
     assert harness.complaints == ["the review app failed to answer: RuntimeError: secret of /home"]
 
 
-def test_what_was_saved_can_be_taken_back(harness: Harness) -> None:
-    """Once."""
-    harness.post(json.dumps(harness.body()))
+def test_what_was_saved_is_in_the_figures_and_can_be_taken_back(harness: Harness) -> None:
+    """Once; the figures begin with the first judgment."""
+    for judged in (0, 1):
+        assert harness.client.get("/api/statistics", headers=OURS).json()["judged"] == judged
+        harness.post()
     key = {"key": harness.session.labels.keys[0], "annotator": "ann"}
     path = "/api/records/0/withdrawal"
     answer = harness.client.post(path, json=key, headers=OURS)
-    assert answer.status_code == 200
-    assert answer.json()["mine"] is None
+    assert (answer.status_code, answer.json()["mine"]) == (200, None)
     assert harness.client.post(path, json=key, headers=OURS).status_code == 409
-
-
-def test_texts_of_records_leave_as_json_alone(tmp_path: Path) -> None:
-    """Whatever they hold; no browser would take it for a page."""
-    told = [record(id="r0", documents=[[HOSTILE, "More.\u202e"]])]
-    answer = Harness(a_session(tmp_path, records=told)).client.get(
-        "/api/records/0?annotator=ann", headers=OURS
-    )
-    assert answer.headers["Content-Type"] == "application/json"
-    texts = [sentence["text"] for sentence in answer.json()["record"]["documents"][0]]
-    assert texts == [HOSTILE, "More.<U+202E>"]
-
-
-def test_the_figures_come_by_the_api(harness: Harness) -> None:
-    """They begin with the first judgment."""
-    for judged in (0, 1):
-        assert harness.client.get("/api/statistics", headers=OURS).json()["judged"] == judged
-        harness.post(json.dumps(harness.body()))
 
 
 def test_the_usual_port_may_be_left_out() -> None:

@@ -28,30 +28,24 @@ def stored(session: ReviewSession) -> tuple[Correction, ...]:
     return session.log.file.read().events
 
 
-def test_agreeing_stores_the_judges_own_judgment(tmp_path: Path) -> None:
-    """A person who agrees has said something of every sentence."""
+def test_whether_a_person_disagrees_is_seen_by_the_judgment(tmp_path: Path) -> None:
+    """Who agrees stores the judge's own judgment; keys are stored in reading order."""
     session = a_session(tmp_path)
     session.save(0, said(session, 0))
-    [event] = stored(session)
-    assert (event.opinion, event.annotator, event.queue) == ("agree", "ann", "order")
-    assert event.judgment == Judgment(
+    judged = Judgment(
         relevant=("0a",),
         utilized=("0a",),
-        support={"a": ("0a",), "b": ("0b",)},
+        support={"b": ("0b",), "a": ("0a",)},
         overall_supported=True,
     )
-
-
-def test_whether_a_person_disagrees_is_seen_by_the_judgment(tmp_path: Path) -> None:
-    """The page cannot say one thing and send another; keys are stored in reading order."""
-    session = a_session(tmp_path)
-    same = own(support={"b": ("0b",), "a": ("0a",)}, overall_supported=True)
-    session.save(0, said(session, 0, judgment=same))
-    session.save(1, said(session, 1, judgment=own(relevant=("1a", "0b", "0a"))))
-    assert [event.opinion for event in stored(session)] == ["agree", "disagree"]
-    judgment = stored(session)[1].judgment
-    assert judgment is not None
-    assert judgment.relevant == ("0a", "0b", "1a")
+    session.save(1, said(session, 1, judgment=judged))
+    session.save(2, said(session, 2, judgment=own(relevant=("1a", "0b", "0a"))))
+    first, same, other = stored(session)
+    assert (first.opinion, first.annotator, first.queue) == ("agree", "ann", "order")
+    assert first.judgment == judged
+    assert (same.opinion, other.opinion) == ("agree", "disagree")
+    assert other.judgment is not None
+    assert other.judgment.relevant == ("0a", "0b", "1a")
 
 
 def test_who_is_unsure_judges_nothing(tmp_path: Path) -> None:
@@ -66,23 +60,19 @@ def test_who_is_unsure_judges_nothing(tmp_path: Path) -> None:
     assert view["counts"]["next_open"] == 1
 
 
-@pytest.mark.parametrize(
-    "judgment",
-    [
+def test_a_judgment_of_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    """Unknown sentences of a document, a part or the response, and those that are named twice."""
+    session = a_session(tmp_path)
+    for judgment in (
         own(relevant=("9z",)),
         own(utilized=("a",)),
         own(support={"c": ("0a",)}),
         own(support={"a": ("nonsense",)}),
         own(relevant=("0a", "0a")),
-    ],
-    ids=["document", "part", "response", "support", "twice"],
-)
-def test_a_judgment_of_what_is_not_there_is_refused(tmp_path: Path, judgment: Judgment) -> None:
-    """Unknown sentences, and sentences that are named twice."""
-    session = a_session(tmp_path)
-    with pytest.raises(HTTPException, match="does not fit") as refused:
-        session.save(0, said(session, 0, judgment=judgment))
-    assert refused.value.status_code == 422
+    ):
+        with pytest.raises(HTTPException, match="does not fit") as refused:
+            session.save(0, said(session, 0, judgment=judgment))
+        assert refused.value.status_code == 422
     assert stored(session) == ()
 
 
@@ -112,25 +102,18 @@ def test_an_answer_counts_after_the_clock_was_set_back(tmp_path: Path) -> None:
     assert session.withdraw(0, Withdrawal(key=key, annotator="ann"))["mine"] is None
 
 
-def test_two_annotators_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Each has progress and opinions of their own, and none sees the other's."""
-    session = a_session(tmp_path)
-    session.save(0, said(session, 0, "ann", own()))
-    assert session.show(0, "bob")["mine"] is None
-    view = session.save(0, said(session, 0, "bob"))
-    assert view["counts"]["agree"] == 1
-    assert view["counts"]["disagree"] == 0
-    assert [event.opinion for event in stored(session)] == ["disagree", "agree"]
-
-
-def test_two_sessions_share_one_file(tmp_path: Path) -> None:
-    """What one stores, the other shows at once, and a new one goes on from."""
+def test_annotators_and_sessions_share_one_file(tmp_path: Path) -> None:
+    """Each person has progress of their own; what one session stores, another shows at once."""
     one, other = a_session(tmp_path), a_session(tmp_path)
-    one.save(0, said(one, 0, judgment=own()))
+    one.save(0, said(one, 0, "ann", own()))
+    assert other.show(0, "bob")["mine"] is None
+    counts = other.save(0, said(other, 0, "bob"))["counts"]
+    assert (counts["agree"], counts["disagree"]) == (1, 0)
+    assert [event.opinion for event in stored(one)] == ["disagree", "agree"]
     assert other.show(0, "ann")["mine"]["opinion"] == "disagree"
     other.save(1, said(other, 1))
     assert one.show(0, "ann")["counts"]["agree"] == 1
-    assert len(one.log.snapshot().events) == 2
+    assert len(one.log.snapshot().events) == 3
     assert a_session(tmp_path).overview()["counts"]["next_open"] == 2
 
 
@@ -143,26 +126,25 @@ def test_a_judgment_from_elsewhere_that_does_not_fit_is_not_begun_with(tmp_path:
     assert session.show(0, "ann")["mine"]["judgment"] is None
 
 
-def test_who_has_seen_the_verdicts_judges_no_more_blindly(tmp_path: Path) -> None:
-    """Neither by changing one's mind nor after taking it back."""
+def test_a_blind_session_is_one_persons_until_the_verdicts_are_seen(tmp_path: Path) -> None:
+    """Nobody agrees with hidden verdicts; another name would show what must not be seen.
+
+    Who has seen them judges no more blindly, also after taking it back.
+    """
+    other = a_session(tmp_path, annotator="bob")
+    other.save(0, said(other, 0, "bob"))
     session = a_session(tmp_path, blind=True)
+    with pytest.raises(HTTPException, match="hidden"):
+        session.save(0, said(session, 0))
+    with pytest.raises(HTTPException) as refused:
+        session.show(0, "bob")
+    assert refused.value.status_code == 403
     session.save(0, said(session, 0, judgment=own()))
     session.withdraw(0, Withdrawal(key=session.labels.keys[0], annotator="ann"))
     assert not session.show(0, "ann")["hidden"]
     session.save(0, said(session, 0, judgment=own()))
-    assert [event.blind for event in stored(session) if not event.withdrawn] == [True, False]
-
-
-def test_a_blind_session_is_one_persons(tmp_path: Path) -> None:
-    """Nobody agrees with hidden verdicts; another name would show what this person must not see."""
-    session = a_session(tmp_path, blind=True)
-    with pytest.raises(HTTPException, match="hidden"):
-        session.save(0, said(session, 0))
-    other = a_session(tmp_path, annotator="bob")
-    other.save(0, said(other, 0, "bob"))
-    with pytest.raises(HTTPException) as refused:
-        session.show(0, "bob")
-    assert refused.value.status_code == 403
+    blind = [one.blind for one in stored(session) if one.annotator == "ann" and not one.withdrawn]
+    assert blind == [True, False]
 
 
 def test_a_sample_depends_on_keys_and_seed_or_on_doubt_alone() -> None:
@@ -342,11 +324,13 @@ def test_selected_corrections_next_to_a_random_sample_are_noted(drawn: ReviewSes
 
 def test_what_was_drawn_and_passed_over_is_told(drawn: ReviewSession) -> None:
     """As long as it lies before the last that was judged."""
-    assert not [note for note in statistics_of(drawn)["notes"] if "not judged" in note]
-    drawn.save(3, said(drawn, 3))
-    assert "1 record was drawn before" in statistics_of(drawn)["notes"][0]
-    drawn.save(2, said(drawn, 2))
-    assert not [note for note in statistics_of(drawn)["notes"] if "not judged" in note]
+    notes = [statistics_of(drawn)["notes"]]
+    for place in (3, 2):
+        drawn.save(place, said(drawn, place))
+        notes.append(statistics_of(drawn)["notes"])
+    told = [[note for note in some if "not judged" in note] for some in notes]
+    assert [len(some) for some in told] == [0, 1, 0]
+    assert "1 record was drawn before" in notes[1][0]
 
 
 def test_who_judged_how_often_is_told_by_name(tmp_path: Path) -> None:

@@ -13,14 +13,16 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 import labeler
 from labeler.api import open_rows
 from labeler.data.formats import objects
+from labeler.data.rows import RowStream
 from labeler.errors import BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
+from support import rows as read
 from support.command import Command
 
 ROWS: list[dict[str, Any]] = [
@@ -31,56 +33,29 @@ ROWS: list[dict[str, Any]] = [
 
 def examples(source: Any, **options: Any) -> list[tuple[Any, ...]]:
     """The texts of each row; all are read."""
-    found = [row.content for row in open_rows(source, **options)]
-    assert all(isinstance(one, Example) for one in found), found
-    return [(one.question, list(one.documents), one.response) for one in found]  # type: ignore[union-attr]
+    found = read.examples(source, **options)
+    return [(one.question, list(one.documents), one.response) for one in found]
 
 
 EXPECTED = examples(ROWS)
 
 
-class Sample(BaseModel):
-    """A row as pydantic models hold it."""
-
-    user_input: str
-    retrieved_contexts: list[str]
-    response: str
-    reference: str | None = None
-
-
-@dataclasses.dataclass
-class Passage:
-    """A document with what labels do not keep."""
-
-    content: str
-    embedding: list[float]
-    meta: dict[str, object]
+Sample = create_model(  # rows as pydantic models hold them
+    "Sample",
+    user_input=str,
+    retrieved_contexts=list[str],
+    response=str,
+    reference=(str | None, None),
+)
+Passage = dataclasses.make_dataclass("Passage", ["content", "embedding", "meta"])
+Answer = dataclasses.make_dataclass("Answer", ["query", "documents", "data", "client", "_private"])
+Response = dataclasses.make_dataclass("Response", ["response", "source_nodes"])  # of LlamaIndex
 
 
-@dataclasses.dataclass
-class Answer:
-    """A row of objects in a dataclass."""
-
-    query: str
-    documents: list[Passage]
-    data: str
-    client: object
-    _private: str = "no"
-
-
-class Cases:
-    """A data set that is no iterable."""
-
-    def __init__(self, *cases: object) -> None:
-        self.test_cases = list(cases)
-
-
-def samples() -> list[Sample]:
+def samples() -> list[BaseModel]:
     """The rows as models."""
-    return [
-        Sample(user_input=r["question"], retrieved_contexts=r["documents"], response=r["response"])
-        for r in ROWS
-    ]
+    names = ("user_input", "retrieved_contexts", "response")
+    return [Sample(**dict(zip(names, row.values(), strict=True))) for row in ROWS]
 
 
 def test_models_dataclasses_and_data_sets_of_them_are_rows() -> None:
@@ -88,10 +63,10 @@ def test_models_dataclasses_and_data_sets_of_them_are_rows() -> None:
 
     A response with its question is one, as the error of a response alone says.
     """
-    assert examples(samples()) == examples(Cases(*samples())) == EXPECTED
+    data_set = types.SimpleNamespace(test_cases=samples())  # no iterable
+    assert examples(samples()) == examples(data_set) == EXPECTED
     assert examples(samples()[0]) == EXPECTED[:1]
-    (row,) = open_rows(samples()[:1])
-    assert (row.content.metadata, row.content.id) == ({}, next(iter(open_rows(ROWS))).content.id)
+    assert read.only(samples()[:1]) == read.only(ROWS[:1])
     response = Response("R.", [{"node": {"text": "D."}, "score": 0.5}])
     assert examples([{"query": "Q?", "response": response}]) == [("Q?", ["D."], "R.")]
 
@@ -138,29 +113,17 @@ def test_objects_with_attributes_are_rows(kind: Any) -> None:
 def test_a_field_without_a_value_is_named(name: str) -> None:
     """It is there, so that no other column is to be read."""
     row = {"question": "Q?", name: None, "response": "R."}
-    with pytest.raises(
-        BadRows, match=f"; without a value: {name}(;|. Pass .*'documents': '{name}')"
-    ):
+    says = f"; without a value: {name}(;|. Pass .*'documents': '{name}')"
+    with pytest.raises(BadRows, match=says):
         labeler.label([row], judge="embedded", store=labeler.MemoryStore())
 
 
 def test_fields_that_are_no_data_are_left_out() -> None:
     """Clients, vectors and what is private; what stands next to a text is metadata."""
     meta = {"date": dt.date(2026, 1, 2), "score": float("nan"), "client": object()}
-    (row,) = open_rows([Answer("Q?", [Passage("D.", [0.5], meta)], "R.", client=object())])
-    assert isinstance(row.content, Example)
-    assert row.content.documents == ("D.",)
-    assert row.content.metadata == {
-        "documents": [{"meta": {"date": "2026-01-02", "score": None, "client": None}}]
-    }
-
-
-class Broken(BaseModel):
-    """A model that cannot be dumped."""
-
-    def model_dump(self, **_: object) -> dict[str, Any]:
-        """Fail."""
-        raise RuntimeError("no connection")
+    found = read.only([Answer("Q?", [Passage("D.", [0.5], meta)], "R.", object(), "no")])
+    kept = {"meta": {"date": "2026-01-02", "score": None, "client": None}}
+    assert (found.documents, found.metadata) == (("D.",), {"documents": [kept]})
 
 
 class Endless:
@@ -171,19 +134,25 @@ class Endless:
         return {"a": self, "b": self}
 
 
-@dataclasses.dataclass
-class Response:
-    """A response of LlamaIndex."""
+class Dumped:
+    """An object that is dumped by a function."""
 
-    response: str
-    source_nodes: list[dict[str, Any]]
+    def __init__(self, dump: Any) -> None:
+        self._dump = dump
+
+    def model_dump(self) -> Any:
+        """Its fields."""
+        return self._dump(self)
 
 
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        (Broken(), r"row 1: the fields of a Broken cannot be read: RuntimeError: no connection"),
-        (Endless(), r"row 1: more than 1000 lists and objects"),
+        (
+            Dumped(lambda _: 1 / 0),
+            "row 1: the fields of a Dumped cannot be read: ZeroDivisionError",
+        ),
+        (Dumped(lambda self: {"a": self, "b": self}), r"row 1: more than 1000 lists and objects"),
         (Response("R.", []), r"row 1: .*LlamaIndex.* pass {'query': question, 'response'"),
     ],
     ids=["broken", "endless", "no question"],
@@ -193,10 +162,10 @@ def test_an_object_that_is_no_row_fails_alone(
 ) -> None:
     """The rows after it are read."""
     monkeypatch.setattr(objects, "_MOST_PARTS", 1000)
-    bad, *good = open_rows([row, *ROWS])
-    assert isinstance(bad.content, LabelFailure)
-    assert re.search(says, bad.content.message)
-    assert len(good) == len(ROWS)
+    bad, *good = read.contents([row, *ROWS])
+    assert isinstance(bad, LabelFailure)
+    assert re.search(says, bad.message)
+    assert good == read.examples(ROWS)
 
 
 def test_columns_and_tables_of_data_frames_are_lists() -> None:
@@ -208,63 +177,53 @@ def test_columns_and_tables_of_data_frames_are_lists() -> None:
     assert examples(columns) == [("Q?", ["D."], "R.")]
 
 
-def test_lists_that_pandas_wrote_are_read_from_csv(tmp_path: Path) -> None:
+@pytest.mark.parametrize("separator", ",;\t")
+def test_lists_that_pandas_wrote_are_read_from_csv(separator: str, tmp_path: Path) -> None:
     """A comma, a semicolon or a tab separates the cells, as the first line says."""
-    for separator in ",;\t":
-        lines = [["", "user_input", "retrieved_contexts", "response"]]
-        lines += [
-            [str(n), r["question"], str(r["documents"]), r["response"]] for n, r in enumerate(ROWS)
-        ]
-        path = tmp_path / "rows.csv"
-        path.write_text(
-            "".join(
-                separator.join('"' + cell.replace('"', '""') + '"' for cell in line) + "\n"
-                for line in lines
-            )
-        )
-        assert examples(path) == EXPECTED
+    names = ("user_input", "retrieved_contexts", "response")
+    rows = [
+        {"": str(n), **dict(zip(names, map(str, row.values()), strict=True))}
+        for n, row in enumerate(ROWS)
+    ]
+    assert examples(read.write_csv(tmp_path / "rows.csv", rows, separator)) == EXPECTED
 
 
+BY_NAME = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+DATA = [list(row.values()) for row in ROWS]
 TABLES: dict[str, Any] = {
-    "lists": {name: [row[name] for row in ROWS] for name in ROWS[0]},
-    "positions": {name: {str(n): row[name] for n, row in enumerate(ROWS)} for name in ROWS[0]},
-    "rows by position": {str(n): row for n, row in enumerate(ROWS)},
-    "split": {
-        "columns": list(ROWS[0]),
-        "index": [0, 1],
-        "data": [list(row.values()) for row in ROWS],
-    },
-    "without index": {"columns": list(ROWS[0]), "data": [list(row.values()) for row in ROWS]},
-    "below a name": {"data": {name: [row[name] for row in ROWS] for name in ROWS[0]}},
-    "next to objects": {name: [row[name] for row in ROWS] for name in ROWS[0]}
-    | {"metadata": [{"n": 1}, {"n": 2}]},
+    "lists": BY_NAME,
+    "positions": {name: dict(zip("01", column, strict=True)) for name, column in BY_NAME.items()},
+    "rows by position": dict(zip("01", ROWS, strict=True)),
+    "split": {"columns": list(BY_NAME), "index": [0, 1], "data": DATA},
+    "without index": {"columns": list(BY_NAME), "data": DATA},
+    "below a name": {"data": BY_NAME},
+    "next to objects": BY_NAME | {"metadata": [{"n": 1}, {"n": 2}]},
 }
 
 
 LABELS = ["x/1", "y"]
+BY_LABEL = dict(zip(LABELS, ROWS, strict=True))
 
 
 @pytest.mark.parametrize(
     "table",
     [
         TABLES["split"] | {"index": [["x", 1], "y"]},
-        dict(zip(LABELS, ROWS, strict=True)),
-        {
-            name: {label: row[name] for label, row in zip(LABELS, ROWS, strict=True)}
-            for name in ROWS[0]
-        },
-        {"version": 1, **dict(zip(LABELS, ROWS, strict=True))},
-        {"rows": dict(zip(LABELS, ROWS, strict=True))},
-        {"version": 1, "data": {"test": dict(zip(LABELS, ROWS, strict=True))}},
+        BY_LABEL,
+        {name: dict(zip(LABELS, column, strict=True)) for name, column in BY_NAME.items()},
+        {"version": 1, **BY_LABEL},
+        {"rows": BY_LABEL},
+        {"version": 1, "data": {"test": BY_LABEL}},
     ],
 )
 def test_texts_that_label_the_rows_of_a_table_are_ids(table: Any, tmp_path: Path) -> None:
     """As pandas writes an index of texts, and where rows by id stand below another name."""
-    path = tmp_path / "rows.json"
-    path.write_text(json.dumps(table))
-    for rows in (open_rows(path), open_rows(table)):
-        found = [(row.content.id, row.content.response) for row in rows]  # type: ignore[union-attr]
-        assert found == [("x/1", "R."), ("y", "S, T.")]
+    expected = [
+        one.model_copy(update={"id": name})
+        for one, name in zip(read.examples(ROWS), LABELS, strict=True)
+    ]
+    path = read.write(tmp_path / "rows.json", json.dumps(table))
+    assert read.examples(path) == read.examples(table) == expected
 
 
 BESIDE: dict[str, Any] = {
@@ -276,13 +235,13 @@ BESIDE: dict[str, Any] = {
         "tags": ["a"],
         "samples": [
             {
-                "id": row["question"],
+                "id": question,
                 "epoch": 1,
-                "input": row["question"],
-                "metadata": {"contexts": row["documents"]},
-                "output": {"completion": row["response"]},
+                "input": question,
+                "metadata": {"contexts": documents},
+                "output": {"completion": response},
             }
-            for row in ROWS
+            for question, documents, response in (row.values() for row in ROWS)
         ],
     },
 }
@@ -295,11 +254,9 @@ def test_a_table_by_columns_is_read_from_json_and_python(form: str, tmp_path: Pa
     A list of rows next to texts and other lists is still the rows: a table by columns has a column
     of questions.
     """
-    path = tmp_path / "table.json"
-    path.write_text(json.dumps((TABLES | BESIDE)[form], indent=1))
-    assert examples(path) == EXPECTED
-    if form in TABLES:
-        assert examples(TABLES[form]) == EXPECTED
+    given = (TABLES | BESIDE)[form]
+    assert examples(read.write(tmp_path / "t.json", json.dumps(given, indent=1))) == EXPECTED
+    assert form in BESIDE or examples(given) == EXPECTED
 
 
 CASE = {"input": "Q?", "actualOutput": "R.", "retrievalContext": ["D."], "expectedOutput": "Z."}
@@ -309,10 +266,7 @@ WRAPPED: dict[str, tuple[str, Any]] = {
     "deep": (
         "testRunData.testCases",
         {
-            "testRunData": {
-                "testCases": [CASE],
-                "metricsScores": [{"metric": "x", "scores": [1.0]}],
-            },
+            "testRunData": {"testCases": [CASE] * 2, "metricsScores": [{"scores": [1.0]}]},
             "hyperparameters": {"model": "m"},
         },
     ),
@@ -323,54 +277,44 @@ WRAPPED: dict[str, tuple[str, Any]] = {
 def test_the_only_list_that_fits_is_the_rows(form: str, tmp_path: Path) -> None:
     """Whatever stands next to it; a notice says which, and names may be in camel case."""
     place, value = WRAPPED[form]
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps(value, indent=1))
-    rows = open_rows(path)
-    found = [row.content for row in rows]
-    assert all(isinstance(one, Example) for one in found), found
-    assert len(found) == (1 if form == "deep" else len(ROWS))
+    rows = open_rows(read.write(tmp_path / "results.json", json.dumps(value, indent=1)))
+    found = read.examples(rows)
+    assert found == read.examples(value)
+    assert len(found) == 2
     assert any(f"rows are read from {place!r}" in text for text in rows.notices.values())
-    assert examples(value) == examples(path)
 
 
 def test_turns_before_a_question_of_messages_are_its_history() -> None:
     """In each form of messages; the row's own history counts more."""
     said = (("human", "Hi."), ("ai", "Hello."), ("human", "Q?"))
-    for messages in (
-        [{"type": role, "content": text} for role, text in said],
-        [{"role": role, "content": text} for role, text in said],
-    ):
+    turns = [{"role": "user", "text": "Hi."}, {"role": "assistant", "text": "Hello."}]
+    own = [{"role": "user", "text": "Before."}]
+    for name in ("type", "role"):
+        messages = [{name: role, "content": text} for role, text in said]
         row = {"question": messages, "documents": ["D."], "response": "R."}
-        turns = [{"role": "user", "text": "Hi."}, {"role": "assistant", "text": "Hello."}]
-        own = [{"role": "user", "text": "Before."}]
-        for given, expected in ((row, turns), ({**row, "history": own}, own)):
-            (found,) = open_rows([given])
-            assert isinstance(found.content, Example)
-            assert found.content.question == "Q?"
-            assert found.content.history == expected
+        found, other = read.examples([row, {**row, "history": own}])
+        assert (found.question, found.history, other.history) == ("Q?", turns, own)
 
 
 def test_the_pieces_of_a_cited_answer_are_its_sentences() -> None:
     """Anthropic and Bedrock end a part at each quotation; other parts stand on lines."""
     texts = ("As the guide says,", "the quay is 90 m long", ". It is old.", "Really.")
     cited = [{"document_index": 0, "cited_text": "90 m"}]
-    anthropic: list[dict[str, Any]] = [
-        {"type": "text", "text": text, "citations": None} for text in texts
-    ]
+    anthropic: list[dict[str, Any]] = [{"type": "text", "text": text} for text in texts]
     anthropic[1] |= {"citations": cited}
     bedrock: list[dict[str, Any]] = [{"text": text} for text in texts]
     bedrock[1] = {"citationsContent": {"content": [{"text": texts[1]}], "citations": cited}}
-    for parts in (anthropic, bedrock):
-        (row,) = open_rows([{"question": "Q?", "documents": ["D."], "response": parts}])
-        assert isinstance(row.content, Example)
-        assert row.content.response == f"{''.join(texts[:3])}\n{texts[3]}"
-    cited = [{"text": one, "citations": [0]} for one in ("One.", "Two.")]
-    (row,) = open_rows([{"question": "Q?", "documents": [], "response": cited}])
-    assert getattr(row.content, "response", None) == "One.\nTwo."
-    parts = [{"title": "T", "sentences": ["One. ", "Two.", "Three."]}]
-    (row,) = open_rows([{"question": "Q?", "documents": parts, "response": "R."}])
-    assert isinstance(row.content, Example)
-    assert row.content.documents == ("T\n\nOne. Two.\nThree.",)
+    whole = [{"text": one, "citations": [0]} for one in ("One.", "Two.")]
+    for parts, response in (
+        (anthropic, f"{''.join(texts[:3])}\n{texts[3]}"),
+        (bedrock, f"{''.join(texts[:3])}\n{texts[3]}"),
+        (whole, "One.\nTwo."),
+    ):
+        row = {"question": "Q?", "documents": ["D."], "response": parts}
+        assert read.only([row]).response == response
+    document = {"title": "T", "sentences": ["One. ", "Two.", "Three."]}
+    found = read.only([{"question": "Q?", "documents": [document], "response": "R."}])
+    assert found.documents == ("T\n\nOne. Two.\nThree.",)
 
 
 @pytest.mark.parametrize(
@@ -385,24 +329,22 @@ def test_the_pieces_of_a_cited_answer_are_its_sentences() -> None:
 )
 def test_an_error_or_a_thought_is_no_response(response: Any, text: str | None) -> None:
     """The failure of such a row says how to read another field."""
-    (row,) = open_rows([{"question": "Q?", "documents": ["D."], "response": response}])
-    if isinstance(row.content, Example):
-        assert row.content.response == text
+    (found,) = read.contents([{"question": "Q?", "documents": ["D."], "response": response}])
+    if isinstance(found, Example):
+        assert found.response == text
     else:
-        assert (text, "columns={'response': 'COLUMN.FIELD'}" in row.content.message) == (None, True)
+        assert (text, "columns={'response': 'COLUMN.FIELD'}" in found.message) == (None, True)
 
 
 def test_answers_in_an_object_with_documents_are_no_rows(tmp_path: Path) -> None:
     """The documents are those of the question, not those that an answer quotes."""
     answer = {"data": "R.", "query": "Q?", "documents": []}
-    path = tmp_path / "pipeline.json"
     found = {"query": "Q?", "documents": [{"content": "D."}], "answers": [answer]}
-    path.write_text(json.dumps(found, indent=1))
+    path = read.write(tmp_path / "pipeline.json", json.dumps(found, indent=1))
     with pytest.raises(BadRows):
-        labeler.label(path, judge="embedded", store=labeler.MemoryStore())
-    (row,) = open_rows(path, columns={"question": "query", "response": "answers[0].data"})
-    assert isinstance(row.content, Example)
-    assert row.content.documents == ("D.",)
+        RowStream(open_rows(path))
+    columns = {"question": "query", "response": "answers[0].data"}
+    assert examples(path, columns=columns) == [("Q?", ["D."], "R.")]
 
 
 @pytest.mark.parametrize(
@@ -424,38 +366,35 @@ def test_a_mapping_with_named_columns_is_a_row(row: dict[str, Any], texts: list[
 def test_a_mapping_with_an_empty_list_is_a_row() -> None:
     """It fails as such: no row is lost without a word."""
     with pytest.raises(BadRows):
-        labeler.label(
-            {"x": "Q?", "documents": [], "y": "R."}, judge="embedded", store=labeler.MemoryStore()
-        )
+        RowStream(open_rows({"x": "Q?", "documents": [], "y": "R."}))
 
 
 def test_rows_by_name_have_their_names_as_ids(tmp_path: Path) -> None:
     """An object of rows; one with an empty list has none, and two lists are refused by name."""
     path = tmp_path / "rows.json"
     row = {"input": "Q?", "actual_output": "R.", "retrieval_context": ["D."]}
-    path.write_text(json.dumps({"a": row, "b": row}), encoding="utf-8")
-    assert [one.content.id for one in open_rows(path)] == ["a", "b"]
-    path.write_text('{"time": 3, "results": []}', encoding="utf-8")
-    assert not list(open_rows(path))
-    path.write_text(json.dumps({"a": ROWS, "b": {"c": ROWS}}, indent=1))
-    with pytest.raises(UsageError, match=r"several lists of rows: a, b\.c; .* jq \.a"):
-        list(open_rows(path))
-    with pytest.raises(UsageError, match=r"several lists of rows: a, b\.c; pass one of them"):
-        open_rows({"a": ROWS, "b": {"c": ROWS}})
+    found = read.examples(read.write(path, json.dumps({"a": row, "b": row})))
+    assert [one.id for one in found] == ["a", "b"]
+    assert read.contents(read.write(path, '{"time": 3, "results": []}')) == []
+    several = {"a": ROWS, "b": {"c": ROWS}}
+    for source, says in (
+        (read.write(path, json.dumps(several)), r".* jq \.a"),
+        (several, "pass one"),
+    ):
+        with pytest.raises(UsageError, match=rf"several lists of rows: a, b\.c; {says}"):
+            read.contents(source)
 
 
 def test_a_folder_stands_for_its_files_of_rows(tmp_path: Path) -> None:
     """By name; other files, hidden files and folders are left out."""
-    (tmp_path / "b.jsonl").write_text(json.dumps(ROWS[1]))
-    (tmp_path / "a.json").write_text(json.dumps([ROWS[0]]))
+    read.write(tmp_path / "b.jsonl", json.dumps(ROWS[1]))
+    read.write(tmp_path / "a.json", json.dumps([ROWS[0]]))
     for name in ("README.md", ".hidden.jsonl", "~$rows.xlsx"):
-        (tmp_path / name).write_text("no rows")
+        read.write(tmp_path / name, "no rows")
     (tmp_path / "c.jsonl").mkdir()
     assert examples(tmp_path) == EXPECTED
-    assert [row.where for row in open_rows(tmp_path)] == [
-        f"{tmp_path / 'a.json'}:row 1",
-        f"{tmp_path / 'b.jsonl'}:1",
-    ]
+    places = [row.where.removeprefix(f"{tmp_path}/") for row in open_rows(tmp_path)]
+    assert places == ["a.json:row 1", "b.jsonl:1"]
 
 
 def test_labels_are_not_written_among_the_rows(tmp_path: Path, labeler_command: Command) -> None:
@@ -491,16 +430,14 @@ def test_empty_lines_and_separators_of_excel_are_no_rows(first: str, tmp_path: P
     assert examples(path) == [("Q?", ["D."], "R.")]
 
 
-def test_a_file_that_names_its_columns_at_its_end_is_refused_with_the_remedy(
-    tmp_path: Path,
-) -> None:
-    """What polars writes by another function is read."""
-    frame = pl.DataFrame(ROWS)
-    frame.write_ipc(tmp_path / "rows.arrow")
+def test_a_file_that_names_its_columns_at_its_end_is_refused(tmp_path: Path) -> None:
+    """With the remedy; what polars writes by another function is read."""
+    frame, path = pl.DataFrame(ROWS), tmp_path / "rows.arrow"
+    frame.write_ipc(path)
     with pytest.raises(UsageError, match="write it with write_ipc_stream, or as Parquet"):
-        list(open_rows(tmp_path / "rows.arrow"))
-    frame.write_ipc_stream(tmp_path / "rows.arrow")
-    assert examples(tmp_path / "rows.arrow") == EXPECTED
+        read.contents(path)
+    frame.write_ipc_stream(path)
+    assert examples(path) == EXPECTED
 
 
 def test_rows_within_rows_are_looked_for_a_few_levels_deep() -> None:

@@ -20,16 +20,15 @@ from labeler.data.rows import Rows, RowStream, identified
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import Example
-from support.labeled import claims_output, output, record, says
+from support.labeled import claims_output, record, says
+from support.rows import contents, only, write
 
 GOOD: dict[str, Any] = {"id": "1", "question": "Q?", "documents": ["D."], "response": "R."}
 
 
 def row_file(tmp_path: Path, *lines: bytes) -> Rows:
     """A file of the given lines."""
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b"\n".join(lines))
-    return open_rows(path)
+    return open_rows(write(tmp_path / "rows.jsonl", b"\n".join(lines)))
 
 
 def line(**changes: Any) -> bytes:
@@ -37,18 +36,11 @@ def line(**changes: Any) -> bytes:
     return json.dumps({**GOOD, **changes}).encode()
 
 
-def only(tmp_path: Path, **changes: Any) -> Example:
-    """What a good row with some fields changed becomes."""
-    (row,) = row_file(tmp_path, line(**changes))
-    assert isinstance(row.content, Example), row.content
-    return row.content
-
-
 def test_a_row_becomes_an_example(tmp_path: Path) -> None:
     """Other columns become metadata; numbers that JSON lacks are null."""
-    content = only(tmp_path, reference="Z.", domain="x", metadata={"run": 3})
+    content = only(row_file(tmp_path, line(reference="Z.", domain="x", metadata={"run": 3})))
     assert (content.reference, content.metadata) == ("Z.", {"domain": "x", "run": 3})
-    content = only(tmp_path, score=float("nan"), scores=[float("-inf"), 1])
+    content = only(row_file(tmp_path, line(score=float("nan"), scores=[float("-inf"), 1])))
     assert content.metadata == {"score": None, "scores": [None, 1]}
 
 
@@ -60,7 +52,6 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (b'{"question": NaN}', "missing_field", "no 'question'"),
         (b"[1]", "invalid_json", "1: a list, not a JSON object"),
         (b"null", "invalid_json", "1: null, not a JSON object"),
-        (b'"x"', "invalid_json", "1: a text, not a JSON object"),
         (b"[" * 100_000, "invalid_json", "not JSON"),
         (b"{}", "missing_field", "no 'question'"),
         (line(question=None, qestion="Q"), "missing_field", r"\('1'\): no 'question'.*: qestion"),
@@ -68,6 +59,7 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (line(question=3), "wrong_type", "'question' must be a text, got a number"),
         (line(documents="D."), "wrong_type", "'documents' must be a list of texts, got a text"),
         (line(documents=["D.", 7]), "wrong_type", r"documents\[1\] must be a text, got a number"),
+        (line(documents=["D.", "<NA>"]), "wrong_type", r"documents\[1\] is '<NA>', which"),
         (line(id=True), "wrong_type", "'id' is a [a-z]+; it must be a text or a whole number"),
         (line(id=""), "wrong_type", "'id' is empty"),
         (
@@ -91,20 +83,19 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
 )
 def test_a_bad_line_fails_alone(tmp_path: Path, content: bytes, reason: str, says: str) -> None:
     """It becomes a failure that says what, where, got and allowed; the next line is read."""
-    bad, good = row_file(tmp_path, content, line())
-    assert isinstance(bad.content, LabelFailure)
-    assert bad.content.reason == reason
-    assert bad.content.id == "1" or bad.content.id.endswith("rows.jsonl:1")
-    assert "rows.jsonl:1" in bad.content.message
-    assert re.search(says, bad.content.message), bad.content.message
-    assert isinstance(good.content, Example)
+    bad, good = contents(row_file(tmp_path, content, line()))
+    assert isinstance(bad, LabelFailure)
+    assert bad.reason == reason
+    assert bad.id == "1" or bad.id.endswith("rows.jsonl:1")
+    assert "rows.jsonl:1" in bad.message
+    assert re.search(says, bad.message), bad.message
+    assert isinstance(good, Example)
 
 
 def test_a_failed_row_keeps_its_name_and_columns(tmp_path: Path) -> None:
     """So that it counts in the group that it belongs to."""
-    (row,) = row_file(tmp_path, line(response=None, domain="x"))
-    assert isinstance(row.content, LabelFailure)
-    assert (row.content.id, row.content.metadata) == ("1", {"domain": "x"})
+    (failed,) = contents(row_file(tmp_path, line(response=None, domain="x")))
+    assert (failed.id, failed.metadata) == ("1", {"domain": "x"})
 
 
 def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
@@ -117,14 +108,12 @@ def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
 
 def test_compressed_rows_are_read(tmp_path: Path) -> None:
     """A broken file and a missing one are named."""
-    path = tmp_path / "rows.jsonl.gz"
-    path.write_bytes(gzip.compress(line()))
-    assert len([*RowStream(open_rows(path))]) == 1
-    path.write_bytes(gzip.compress(line())[:-9])
-    with pytest.raises(UsageError, match="cannot read"):
-        len([*RowStream(open_rows(path))])
-    with pytest.raises(UsageError, match=r"cannot read .*nowhere\.jsonl"):
-        len([*RowStream(open_rows(tmp_path / "nowhere.jsonl"))])
+    path = write(tmp_path / "rows.jsonl.gz", gzip.compress(line()))
+    assert only(path).id == "1"
+    write(path, gzip.compress(line())[:-9])
+    for name in ("rows.jsonl.gz", "nowhere.jsonl"):
+        with pytest.raises(UsageError, match=rf"cannot read .*{name}"):
+            contents(tmp_path / name)
 
 
 def test_standard_input_and_pipes_are_read_once_and_kept(
@@ -147,23 +136,18 @@ def test_a_repeated_row_keeps_its_place_and_its_id(tmp_path: Path) -> None:
     rows = row_file(tmp_path, line(metadata=one), line(id="2"), line(metadata=two))
     twice = open_rows([tmp_path / "rows.jsonl"] * 2)
     assert [row.content.id for row in identified(rows)] == ["1", "2", "1"]
-    assert [row.content.id for row in identified(twice)] == ["1", "2", "1"] * 2
-    assert len([*RowStream(twice)]) == 6
+    assert [row.content.id for row in RowStream(twice)] == ["1", "2", "1"] * 2
 
 
-def test_rows_without_ids_get_ids_of_their_own(tmp_path: Path) -> None:
+def test_rows_without_ids_get_ids_of_their_own() -> None:
     """By content and number; columns that nobody reads change none of them."""
-    rows = [{**GOOD, "latency": n, "response": r} for n, r in enumerate("RSRR")]
-    for one in rows:
-        del one["id"]
-    file = row_file(tmp_path, *(json.dumps(one).encode() for one in rows))
-    ids = [row.content.id for row in identified(file)]
-    first, other = ids[:2]
-    assert ids == [first, other, f"{first}-2", f"{first}-3"]
-    assert first.startswith("sha256-")
+    bare = {name: value for name, value in GOOD.items() if name != "id"}
+    rows = [{**bare, "latency": n, "response": r} for n, r in enumerate("RSRR")]
     again = [{**one, "latency": 7, "cost": 1} for one in rows]
-    for source in (rows, again):
-        assert [row.content.id for row in identified(open_rows(source))] == ids
+    found = [[row.content.id for row in identified(open_rows(one))] for one in (rows, again)]
+    first, other, *_ = found[0]
+    assert found == [[first, other, f"{first}-2", f"{first}-3"]] * 2
+    assert first.startswith("sha256-")
     taken = [{**GOOD, "id": f"{first}-2"}, *rows]
     assert len({row.content.id for row in identified(open_rows(taken))}) == 5
 
@@ -180,103 +164,81 @@ def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) ->
 
 def test_a_row_without_an_id_is_named_by_its_content() -> None:
     """The same content has the same name in another order or file."""
-    fields = {name: value for name, value in GOOD.items() if name != "id"}
-    first, second = to_example(fields, "row 1"), to_example(dict(reversed(fields.items())), "row 9")
-    assert first.id == second.id
-    assert first.id.startswith("sha256-")
-    assert first.id == to_example({**fields, "history": [], "tool_outputs": None}, "row 2").id
-    others = ({"response": "Z."}, {"history": ["Hi."]}, {"tool_outputs": ["Hi."]})
-    assert len({first.id, *(to_example({**fields, **one}, "row 3").id for one in others)}) == 4
+    bare = {name: value for name, value in GOOD.items() if name != "id"}
+
+    def name(**more: object) -> str:
+        return to_example({**more, **bare}, "row 1").id
+
+    assert name() == to_example(dict(reversed(bare.items())), "row 9").id
+    assert name() == name(history=[], tool_outputs=None)
+    bare["response"] = "Z."
+    others = {name(), name(history=["Hi."]), name(tool_outputs=["Hi."])}
+    assert len({*others, to_example(GOOD | {"id": None}, "row 3").id}) == 4
 
 
 def test_rows_from_python() -> None:
     """Mappings and examples alike; a bad one fails alone."""
-    rows = open_rows([GOOD, to_example({**GOOD, "id": 2}, "x"), {"question": "Q?"}])
-    contents = [row.content for row in rows]
-    assert [content.id for content in contents] == ["1", "2", "row 3"]
-    for odd in (float("nan"), object()):
-        with pytest.raises(BadRow, match="column 'tag' cannot be written as JSON"):
-            to_example({**GOOD, "tag": odd}, "row")
+    rows = [GOOD, to_example({**GOOD, "id": 2}, "x"), {"question": "Q?"}]
+    once = open_rows(row for row in rows)  # a generator is read once and kept
+    assert [one.id for one in contents(once)] == ["1", "2", "row 3"]
+    assert contents(once) == contents(once)
     odd_name: Any = 5
-    with pytest.raises(BadRow, match="column 5 must have a text as its name"):
-        to_example(GOOD | {odd_name: "tag"}, "row")
-    with pytest.raises(BadRow, match="row: no 'documents', 'response'"):
-        to_example({"question": "Q?"}, "row")
+    for row, why in (
+        (GOOD | {"tag": float("nan")}, "column 'tag' cannot be written as JSON"),
+        (GOOD | {"tag": object()}, "column 'tag' cannot be written as JSON"),
+        (GOOD | {odd_name: "tag"}, "column 5 must have a text as its name"),
+        ({"question": "Q?"}, "row: no 'documents', 'response'"),
+    ):
+        with pytest.raises(BadRow, match=why):
+            to_example(row, "row")
 
 
-def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None:
-    """The message never repeats the line itself."""
-    path = tmp_path / "labels.jsonl"
-    path.write_text(record().model_dump_json() + '\n{"kind": "label", "secret": "hidden"}\n')
-    with pytest.raises(UsageError, match=r"labels\.jsonl:2: not a label record: key") as error:
-        list(read_outcomes(path))
-    assert "hidden" not in str(error.value)
+def as_json(made: LabelRecord) -> dict[str, Any]:
+    """A record as its line holds it."""
+    found: dict[str, Any] = json.loads(made.model_dump_json())
+    return found
 
 
-def test_a_label_file_that_was_cut_off_says_so(tmp_path: Path) -> None:
-    """As a full disk or a stopped copy leaves it."""
-    path = tmp_path / "labels.jsonl"
-    path.write_text(record().model_dump_json() + "\n" + record().model_dump_json()[:-30])
-    with pytest.raises(UsageError, match=r"labels\.jsonl:2: the file ends within this line"):
-        list(read_outcomes(path))
+MADE = as_json(record(metadata={"score": 0.25, "text": "NaN, Infinity"}))
+CLAIMED = as_json(record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])])))
 
 
-@pytest.mark.parametrize("value", ["x", None, [], 5, True])
-@pytest.mark.parametrize("field", ["label", "verbatim"])
-def test_a_label_that_is_no_object_is_no_label(tmp_path: Path, field: str, value: object) -> None:
-    """Whatever stands there; only an answer in its own words may be missing."""
-    path = tmp_path / "labels.jsonl"
-    line = {**json.loads(record().model_dump_json()), field: value}
-    path.write_text(json.dumps(line) + "\n")
-    if (field, value) == ("verbatim", None):
-        assert len(list(read_outcomes(path))) == 1
-        return
-    with pytest.raises(UsageError, match=rf"labels\.jsonl:1: not a label record: {field}"):
-        list(read_outcomes(path))
+DAMAGED = "record 'r1' was damaged or edited"
+MADE = as_json(record(metadata={"score": 0.25, "text": "NaN, Infinity"}))
+CLAIMED = as_json(record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])])))
 
 
-MADE = record()
-CLAIMED = record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])]))
-DAMAGED = r"labels\.jsonl:1: record 'r1' was damaged or edited"
-EDITED: dict[str, tuple[LabelRecord, dict[str, object], str]] = {
-    "another question": (
-        MADE,
-        {"example": MADE.example.model_copy(update={"question": "Other?"})},
-        DAMAGED,
-    ),
+NO_LABELS: dict[str, tuple[dict[str, Any] | str, str]] = {
+    "another object": ({"kind": "label", "secret": "hidden"}, "not a label record: key"),
+    "cut off": (json.dumps(MADE)[:-30], "the file ends within this line"),
+    "a number that JSON lacks": (json.dumps(MADE).replace("0.25", "NaN"), "NaN is not JSON"),
+    "another question": (MADE | {"example": MADE["example"] | {"question": "Other?"}}, DAMAGED),
     "a key that its sentences do not have": (
-        MADE,
-        {"label": MADE.label.model_copy(update={"all_relevant_sentence_keys": ("9z",)})},
+        MADE | {"label": MADE["label"] | {"all_relevant_sentence_keys": ["9z"]}},
         DAMAGED,
     ),
-    "a key that is not its own": (MADE, {"key": "0" * 64}, DAMAGED),
+    "a key that is not its own": (MADE | {"key": "0" * 64}, DAMAGED),
     "a label of another profile": (
-        CLAIMED,
-        {"label": output()},
+        CLAIMED | {"label": MADE["label"]},
         "not of the profile that the schema of its signature",
     ),
+    **{
+        f"{field} {value!r}": (MADE | {field: value}, f"not a label record: {field}")
+        for field, value in (("label", "x"), ("label", None), ("label", []), ("verbatim", 5))
+    },
 }
 
 
-@pytest.mark.parametrize("edit", EDITED)
-def test_an_edited_record_is_refused(tmp_path: Path, edit: str) -> None:
-    """It would be measured by what nobody asked for."""
-    made, changes, says_so = EDITED[edit]
-    path = tmp_path / "labels.jsonl"
-    path.write_text(made.model_copy(update=changes).model_dump_json() + "\n")
-    with pytest.raises(UsageError, match=says_so):
-        list(read_outcomes(path))
-
-
-def test_a_label_file_with_a_nan_is_refused(tmp_path: Path) -> None:
-    """Python would read it, JSON does not know it, and a store would make null of it."""
-    path = tmp_path / "labels.jsonl"
-    text = record(metadata={"score": 0.25}).model_dump_json().replace('"score":0.25', '"score":NaN')
-    path.write_text(text)
-    with pytest.raises(UsageError, match="NaN is not JSON"):
-        list(read_outcomes(path))
-    path.write_text(record(metadata={"text": "NaN, Infinity"}).model_dump_json())
-    assert len(list(read_outcomes(path))) == 1
+@pytest.mark.parametrize("fault", NO_LABELS)
+def test_a_line_that_is_no_label_is_refused(tmp_path: Path, fault: str) -> None:
+    """By its place, its fields or rule, and never by its text; the line before it is read."""
+    given, why = NO_LABELS[fault]
+    text = given if isinstance(given, str) else json.dumps(given)
+    found = read_outcomes(write(tmp_path / "labels.jsonl", f"{json.dumps(MADE)}\n{text}"))
+    assert isinstance(next(found), LabelRecord)
+    with pytest.raises(UsageError, match=rf"labels\.jsonl:2: .*{why}") as error:
+        next(found)
+    assert "hidden" not in str(error.value)
 
 
 @pytest.mark.parametrize("column", ["question", "chat"])

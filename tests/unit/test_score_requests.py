@@ -28,6 +28,11 @@ def key(asked: Criterion | None = None, row: dict[str, Any] | None = None, **set
     return request(asked, row, **settings).key
 
 
+def without(part: str) -> Criterion:
+    """The criterion that shows all other parts."""
+    return criterion(shows=tuple(one for one in FULL.shows if one != part))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -51,13 +56,6 @@ def test_all_that_a_criterion_says_changes_the_key(change: dict[str, Any]) -> No
     assert before.signature != after.signature
 
 
-def test_the_threshold_changes_nothing_that_is_asked() -> None:
-    """It is for the reader of the score."""
-    strict = FULL.model_copy(update={"threshold": 5})
-    assert key(FULL) == key(strict)
-    assert request(FULL).messages == request(strict).messages
-
-
 @pytest.mark.parametrize(
     ("shown", "row"),
     [
@@ -71,17 +69,20 @@ def test_a_part_changes_the_key_if_it_is_shown(shown: str, row: dict[str, Any]) 
     """What is not shown changes neither the key nor a letter of the messages."""
     alone = criterion(shows=(shown,))
     assert key(alone) != key(alone, row)
-    others = criterion(shows=tuple(part for part in FULL.shows if part != shown))
-    assert key(others) == key(others, row)
-    assert request(others).messages == request(others, row).messages
+    before, after = request(without(shown)), request(without(shown), row)
+    assert (before.key, before.messages) == (after.key, after.messages)
 
 
 def test_the_trial_the_model_and_the_probabilities_are_in_the_key() -> None:
-    """Names, columns and samples change nothing that is asked; a label's key is never a score's."""
+    """Names, columns, samples and the threshold change nothing that is asked.
+
+    A label's key is never a score's.
+    """
     other = CountingJudge(scoring(), model="fake-2")
     assert len({key(), key(trial=1), key(logprobs=True), key(judge=other)}) == 4
     assert key() == key(row={"id": "other", "metadata": {"run": 7}}) == key(samples=3)
-    asked = request(FULL)
+    asked, strict = request(FULL), request(FULL.model_copy(update={"threshold": 5}))
+    assert (strict.key, strict.messages) == (asked.key, asked.messages)
     assert label_key(asked.example, asked.signature) != asked.key
 
 
@@ -115,9 +116,6 @@ def test_a_row_that_lacks_a_shown_part_is_not_asked_about(
         request(criterion(shows=(shown,)), row)
     assert caught.value.reason == reason
     assert caught.value.signature == request(criterion(shows=(shown,))).signature
-    others = criterion(shows=tuple(part for part in FULL.shows if part != shown))
-    if shown != "key_facts":
-        assert request(others, row).key
 
 
 @pytest.mark.parametrize(
@@ -144,7 +142,7 @@ def test_a_criterion_that_cannot_be_asked_is_refused(change: dict[str, Any], sai
         criterion(**change)
 
 
-# Words
+# Words and schemas
 
 
 def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
@@ -165,49 +163,34 @@ def test_braces_of_a_criterion_stay_braces() -> None:
     assert "{{" not in user
 
 
-# Schema
-
-
-def test_one_to_five_is_the_published_schema() -> None:
-    """Byte for byte; another scale changes the numbers alone."""
+def test_the_published_schema_is_of_one_to_five() -> None:
+    """Byte for byte; another scale changes the numbers alone. A model reasons, then decides."""
     published = load_schema("score/v1")
     assert request().schema.text == published.text
     ten = request(criterion(high=10)).schema
     assert ten.json_schema["properties"]["score"]["enum"] == list(range(1, 11))
     assert ten.artifact.name == "score/v1"
     assert ten.artifact.digest != published.artifact.digest
-
-
-def test_the_schemas_are_strict_safe() -> None:
-    """A provider that is strict takes them as they are; a model reasons before it decides."""
+    assert list(published.json_schema["properties"]) == ["reasoning", "score"]
     for name in ("score/v1", "steps/v1"):
         assert not list(schema_problems(load_schema(name).json_schema, name))
-    assert list(load_schema("score/v1").json_schema["properties"]) == ["reasoning", "score"]
 
 
-# Contract
+# Answers
 
 
-def test_a_whole_number_may_have_a_point() -> None:
-    """By JSON Schema 4.0 is an integer; the record has 4."""
-    answer = ScoreAnswer.model_validate_json('{"reasoning": "so", "score": 4.0}')
-    assert (answer.score, type(answer.score)) == (4, int)
+def test_a_score_is_a_whole_number_and_nothing_like_one() -> None:
+    """By JSON Schema 4.0 is one; a text, a fraction or a truth value is asked for again."""
 
+    def read(score: object) -> ScoreAnswer:
+        return ScoreAnswer.model_validate_json(json.dumps({"reasoning": "so", "score": score}))
 
-@pytest.mark.parametrize("score", ["4", 4.5, True, None])
-def test_a_score_is_a_whole_number_and_nothing_like_one(score: object) -> None:
-    """A text, a fraction or a truth value is asked for again."""
-    with pytest.raises(ValueError, match="score"):
-        ScoreAnswer.model_validate_json(json.dumps({"reasoning": "so", "score": score}))
-
-
-def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
-    """It ends as a failure of its row that says so."""
+    assert repr(read(4.0).score) == "4"
+    for odd in ("4", 4.5, True, None):
+        with pytest.raises(ValueError, match="score"):
+            read(odd)
     with pytest.raises(TypeError, match="a ScoreAnswer was asked for, got a StepsAnswer"):
         request().violations(StepsAnswer(steps=("x",)))
-
-
-# Records
 
 
 @pytest.mark.parametrize(
@@ -229,30 +212,20 @@ def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
     assert said in str(record().model_copy(update=change).fault())
 
 
-# Steps
-
-
-def steps_key(**changes: Any) -> str:
-    """The key of the steps of a criterion."""
-    asked = criterion(steps=None, **changes)
-    return steps_task(CountingJudge(scoring()), asked).key
-
-
 def test_steps_are_kept_by_the_text_of_the_criterion() -> None:
     """Its scale and what it shows are part of it; its name and its threshold are not."""
-    assert steps_key() == steps_key(name="mood") == steps_key(threshold=5)
-    others: list[dict[str, Any]] = [
-        {"criteria": "Is it rude?"},
-        {"high": 10},
-        {"shows": ("response",)},
-    ]
-    assert len({steps_key(), *(steps_key(**change) for change in others)}) == 4
+
+    def key(**changes: Any) -> str:
+        return steps_task(CountingJudge(scoring()), criterion(steps=None, **changes)).key
+
+    assert key() == key(name="mood") == key(threshold=5)
+    assert len({key(), key(criteria="Is it rude?"), key(high=10), key(shows=("response",))}) == 4
 
 
 @pytest.mark.parametrize("steps", [(), ("",), ("a", " "), ("a",) * 21])
 def test_no_steps_are_asked_for_again(steps: tuple[str, ...]) -> None:
     """Nor is an endless list taken."""
-    asked = criterion(steps=None)
-    task = steps_task(CountingJudge(scoring()), asked)
+    task = steps_task(CountingJudge(scoring()), criterion(steps=None))
+    assert not task.violations(StepsAnswer(steps=("a",) * 20))
     (broken,) = task.violations(StepsAnswer(steps=steps))
     assert broken.kind == "no_steps"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.scripted import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.record import LabelFailure
-from labeler.plugins.scores.api import iter_scores, read_scores, score
+from labeler.plugins.scores.api import read_scores, score
 from labeler.plugins.scores.collected import compare_raters
 from labeler.plugins.scores.criteria import Criterion, choose_criteria, read_criteria
 from labeler.plugins.scores.records import ScoreOutcome, ScoreRecord, StepsRecord
@@ -31,9 +31,9 @@ ROWS = [{**ROW, "id": f"r{n}", "response": f"Paris. Item {n}."} for n in range(3
 
 
 def scored(
-    judge: CountingJudge | list[CountingJudge],
+    judge: CountingJudge | list[Any],
     asked: Criterion | list[str | Path | Criterion] | str | None = None,
-    rows: list[dict[str, Any]] | None = None,
+    rows: Iterable[dict[str, Any]] | None = None,
     **options: Any,
 ) -> list[ScoreOutcome]:
     """Score rows, into a store of their own unless one is given."""
@@ -49,66 +49,51 @@ def refuse(_: Task) -> JudgeReply[Frozen]:
 
 
 def test_each_row_has_each_criterion_in_turn() -> None:
-    """In input order, and within a row in the order of the criteria."""
-    judge = CountingJudge(scoring(5))
-    done = scored(judge, "rubric_faithfulness,rubric_answer_relevancy")
-    names = [(o.id, o.criterion.name, o.answer.score) for o in done if isinstance(o, ScoreRecord)]
-    both = ("rubric_faithfulness", "rubric_answer_relevancy")
-    assert names == [(f"r{n}", name, 5) for n in range(3) for name in both]
-    assert judge.closed == 1
+    """In input order; a row that cannot be read fails once, not once for each criterion."""
+    judge, names = CountingJudge(scoring(5)), ("rubric_faithfulness", "rubric_answer_relevancy")
+    bad, *done = scored(judge, ",".join(names), [{"id": "bad"}, *ROWS])
+    assert (bad.kind, judge.closed) == ("failure", 1)
+    found = [(o.id, o.criterion.name, o.answer.score) for o in done if isinstance(o, ScoreRecord)]
+    assert found == [(f"r{n}", name, 5) for n in range(3) for name in names]
 
 
 def test_more_trials_ask_for_the_missing_ones_alone() -> None:
-    """Samples and repeats are trials, stored apart."""
+    """Samples and repeats are trials, stored apart; a stricter threshold is no trial."""
     judge, store = CountingJudge(scoring()), MemoryStore()
     scored(judge, store=store)
+    done = scored(judge, criterion(threshold=5), store=store)
+    assert {o.criterion.threshold for o in done if isinstance(o, ScoreRecord)} == {5}
+    assert len(judge.asked) == 3
     done = scored(judge, store=store, samples=2, repeat=2)
     assert len(judge.asked) == 3 + 9
     assert [o.signature.trial for o in done[:4] if o.signature] == [0, 1, 2, 3]
     assert {o.samples for o in done if isinstance(o, ScoreRecord)} == {2}
 
 
-def test_a_stored_score_takes_the_threshold_of_the_run() -> None:
-    """A stricter reader pays nothing."""
-    judge, store = CountingJudge(scoring()), MemoryStore()
-    scored(judge, store=store)
-    done = scored(judge, criterion(threshold=5), store=store)
-    assert {o.criterion.threshold for o in done if isinstance(o, ScoreRecord)} == {5}
-    assert len(judge.asked) == 3
-
-
 def test_steps_are_written_once_and_reused(tmp_path: Path) -> None:
-    """Before the rows, by the judge that scores; a criterion of the same text has the same."""
-    judge = CountingJudge(scoring())
-    done = scored(judge, criterion(steps=None), store=tmp_path / "s")
-    assert judge.asked[0] == "tone"
-    assert {o.criterion.steps for o in done if isinstance(o, ScoreRecord)} == {
-        ("Read it.", "Weigh it.")
-    }
-    again = CountingJudge(scoring())
-    scored(again, criterion(steps=None), store=tmp_path / "s", rows=[{**ROW, "id": "new"}])
-    scored(again, criterion(name="mood", steps=None), store=tmp_path / "s", rows=ROWS[:1])
-    assert "tone" not in again.asked
-    assert "mood" not in again.asked
-    with DiskStore(tmp_path / "s", create=False) as store:
-        assert sum(isinstance(record, StepsRecord) for record in store) == 1
+    """Before the rows, by the judge that scores; a criterion of the same text has the same.
 
-
-def test_a_score_by_written_steps_has_the_key_of_given_ones() -> None:
-    """Every author asks the same."""
-    judge, store = CountingJudge(scoring()), MemoryStore()
-    scored(judge, criterion(steps=("Read it.", "Weigh it.")), store=store)
+    A score by them has the key of one by the same steps in a file.
+    """
+    judge, steps, store = CountingJudge(scoring()), ("Read it.", "Weigh it."), tmp_path / "s"
+    scored(judge, criterion(steps=steps), store=store)
     before = len(judge.asked)
-    scored(judge, criterion(steps=None), store=store)
+    done = scored(judge, criterion(steps=None), store=store)
     assert judge.asked[before:] == ["tone"]
+    assert {o.criterion.steps for o in done if isinstance(o, ScoreRecord)} == {steps}
+    again = CountingJudge(scoring())
+    scored(again, criterion(name="mood", steps=None), store=store)
+    assert again.asked == ["r0", "r1", "r2"]
+    with DiskStore(store, create=False) as opened:
+        assert sum(isinstance(record, StepsRecord) for record in opened) == 1
 
 
 def test_without_steps_no_row_is_asked_about() -> None:
-    """The run ends, and says which criterion it was."""
-    judge = CountingJudge(refuse)
+    """The run names the criterion; of several judges the first has cost no more than its own."""
+    first, second = CountingJudge(scoring(), model="a"), CountingJudge(refuse, model="b")
     with pytest.raises(FatalJudgeError, match="criterion 'tone' has no evaluation steps"):
-        scored(judge, criterion(steps=None))
-    assert judge.asked == ["tone"]
+        scored([first, second], criterion(steps=None))
+    assert (first.asked, second.asked) == (["tone"], ["tone"])
 
 
 def test_a_row_that_lacks_a_part_fails_by_that_criterion_alone() -> None:
@@ -121,16 +106,6 @@ def test_a_row_that_lacks_a_part_fails_by_that_criterion_alone() -> None:
     assert (second.reason, second.key) == ("no_reference", None)
     assert second.signature is not None
     assert "needy" in str(second.signature)
-
-
-def test_a_row_that_cannot_be_read_fails_once() -> None:
-    """Not once for each criterion."""
-    done = scored(
-        CountingJudge(scoring()),
-        "rubric_faithfulness,rubric_answer_relevancy",
-        [{"id": "bad"}, ROW],
-    )
-    assert [o.kind for o in done] == ["failure", "score", "score"]
 
 
 def test_a_score_off_the_scale_is_a_lasting_failure() -> None:
@@ -167,23 +142,33 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     assert list(api.stored_outcomes(tmp_path / "other")) == list(api.stored_outcomes(folder))
 
 
-@pytest.mark.parametrize("asked", [criterion(), criterion(steps=None)], ids=["score", "steps"])
-@pytest.mark.parametrize(
-    "judge", [EmbeddedJudge, lambda: ReplayJudge([], name="none")], ids=["embedded", "replay"]
-)
-def test_judges_that_only_label_say_what_to_use(judge: Callable[[], Any], asked: Criterion) -> None:
-    """Before anything is stored."""
+STEPLESS = criterion(steps=None)
+NEEDY = {
+    "asked": [criterion(), criterion(name="b", shows=("reference",))],
+    "rows": [{**ROW, "reference": None}],
+}
+WRONG: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "embedded": ([EmbeddedJudge()], {}, "can label but not score.*use judge openai model"),
+    "embedded, steps": ([EmbeddedJudge()], {"asked": STEPLESS}, "can label but not score"),
+    "replay": ([ReplayJudge([], name="none")], {}, "can label but not score"),
+    "no judge": ([], {}, "need a judge"),
+    # A judge agrees with itself by the store; rows may lack what a criterion needs.
+    "one judge twice": ([CountingJudge(), CountingJudge()], NEEDY, "twice"),
+    "no samples": ([CountingJudge()], {"samples": 0}, "must be a whole number, 1 or more"),
+    "no repeats": ([CountingJudge()], {"repeat": 0}, "must be a whole number, 1 or more"),
+}
+
+
+@pytest.mark.parametrize(("judges", "options", "message"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_use_is_refused_before_any_row_is_asked_about(
+    judges: list[Any], options: dict[str, Any], message: str
+) -> None:
+    """Nothing is stored."""
     store = MemoryStore()
-    with pytest.raises(UsageError, match=r"can label but not score.*use judge openai model"):
-        labeler.score(ROWS, criteria=asked, judge=judge(), store=store)
+    with pytest.raises(UsageError, match=message):
+        scored(judges, store=store, **options)
     assert len(store) == 0
-
-
-@pytest.mark.parametrize("options", [{"samples": 0}, {"repeat": 0}, {"samples": -1}])
-def test_counts_below_one_are_refused(options: dict[str, Any]) -> None:
-    """There is nothing to ask for."""
-    with pytest.raises(UsageError, match="must be a whole number, 1 or more"):
-        scored(CountingJudge(scoring()), **options)
+    assert not any(judge.asked for judge in judges if isinstance(judge, CountingJudge))
 
 
 # Several judges
@@ -195,11 +180,17 @@ def both() -> list[CountingJudge]:
 
 
 def test_all_judges_score_a_row_before_the_next() -> None:
-    """Rows are read once, such as those of an iterator; the judges' panel has both."""
-    judges = both()
-    done = list(score(iter(ROWS), criteria=criterion(), judges=judges, store=MemoryStore()))
+    """Rows are read once, such as those of an iterator, and told once, with one end.
+
+    The judges' panel has both.
+    """
+    judges, watch = both(), Watch()
+    rows = iter([{"id": "bad"}, *ROWS])
+    done = scored(judges, rows=rows, on_event=watch)
+    assert (done[0].kind, watch.finished) == ("failure", 1)
     models = [(o.id, o.signature.model) for o in done if o.signature]
     assert models == [(f"r{n}", model) for n in range(3) for model in "ab"]
+    assert watch.results == [outcome.id for outcome in done]
     assert [len(judge.asked) for judge in judges] == [3, 3]
     (panel,) = compare_raters(done)
     assert [rater.mean for rater in panel.raters] == [5.0, 3.0]
@@ -207,86 +198,26 @@ def test_all_judges_score_a_row_before_the_next() -> None:
 
 def test_each_judge_finds_its_own_scores() -> None:
     """A judge that comes later pays for itself alone."""
-    store, judges = MemoryStore(), both()
+    store, judges, watch = MemoryStore(), both(), Watch()
     alone = scored(judges[0], store=store)
-    done = scored(judges, store=store)
+    assert scored(judges, store=store, on_event=watch)[::2] == alone
     assert [len(judge.asked) for judge in judges] == [3, 3]
-    assert done[::2] == alone
-
-
-def test_several_judges_are_one_run_to_who_watches() -> None:
-    """Rows of all of them, told once, and one end."""
-    watch = Watch()
-    rows = [{"id": "bad"}, *ROWS[:2]]
-    done = list(
-        iter_scores(rows, criteria=criterion(), judges=both(), store=MemoryStore(), on_event=watch)
-    )
     assert watch.total == 6
-    assert watch.results == [outcome.id for outcome in done]
-    assert [outcome.kind for outcome in done] == ["failure", *["score"] * 4]
-    assert watch.finished == 1
-
-
-def test_all_judges_write_their_steps_before_any_row() -> None:
-    """Where the second gets none, the first has cost no more than its own."""
-    first, second = CountingJudge(scoring(), model="a"), CountingJudge(refuse, model="b")
-    with pytest.raises(FatalJudgeError, match="has no evaluation steps"):
-        scored([first, second], criterion(steps=None))
-    assert (first.asked, second.asked) == (["tone"], ["tone"])
-
-
-def test_all_judges_are_closed_if_one_ends_the_run() -> None:
-    """The first one ends the run at its first row."""
-
-    def expired(_: Task) -> JudgeReply[Frozen]:
-        raise FatalJudgeError("the key is not valid", reason="auth")
-
-    first, second = CountingJudge(expired, model="a"), CountingJudge(scoring(), model="b")
-    with pytest.raises(FatalJudgeError, match="not valid"):
-        scored([first, second])
-    assert (first.closed, second.closed) == (1, 1)
-    assert not {"r1", "r2"}.intersection(second.asked)
-
-
-@pytest.mark.parametrize(
-    ("judges", "message"),
-    [([], "need a judge"), ([CountingJudge(), CountingJudge()], "named twice")],
-    ids=["none", "twice"],
-)
-def test_judges_that_make_no_panel_are_refused(judges: list[CountingJudge], message: str) -> None:
-    """A judge agrees with itself by the store; rows may lack what another criterion needs."""
-    asked: list[str | Path | Criterion] = [criterion(), criterion(name="b", shows=("reference",))]
-    with pytest.raises(UsageError, match=message):
-        scored(judges, asked, [{**ROW, "reference": None}])
-    assert all(not judge.asked for judge in judges)
-
-
-def test_a_store_is_closed_when_a_run_of_several_judges_is_given_up(tmp_path: Path) -> None:
-    """And holds what was scored until then."""
-    run = iter_scores(ROWS, criteria=criterion(), judges=both(), store=tmp_path / "s")
-    first = next(run)
-    run.close()
-    with DiskStore(tmp_path / "s", create=False) as store:
-        assert first in list(store)
 
 
 def test_scores_are_one_object_with_table_and_gates(tmp_path: Path) -> None:
     """Like labels: metrics by criterion, means, gates, a data frame, a file."""
     found = score(ROWS, criteria=criterion(), judge=CountingJudge(scoring()), store=MemoryStore())
-    name = criterion().name
-    assert found.metrics(name)[0][name] == 4
-    assert found.summary()[name].mean == 4.0
-    assert found.check({name: 4}).passed
-    assert found.check({name: 4}, against=found, max_drop=1).passed
-    assert found.to_polars(name)[name].to_list() == [4.0] * len(ROWS)
+    assert found.metrics("tone")[0]["tone"] == 4
+    assert found.summary()["tone"].mean == 4.0
+    assert found.check({"tone": 4}, against=found, max_drop=1).passed
+    assert found.to_polars("tone")["tone"].to_list() == [4.0] * 3
     path = found.save(tmp_path / "scores.jsonl")
     assert list(read_scores(path)) == found
-    assert [row[name].value for row in labeler.metrics(path, name)] == [4.0] * len(ROWS)
-    assert [(row.metric.id, row.mean) for row in labeler.summary(path)] == [
-        (name, 4.0),
-        (f"{name}:pass", 1.0),
-    ]
-    assert f"{len(ROWS)} scores by" in repr(found)
+    assert [row["tone"].value for row in labeler.metrics(path, "tone")] == [4.0] * 3
+    means = [(row.metric.id, row.mean) for row in labeler.summary(path)]
+    assert means == [("tone", 4.0), ("tone:pass", 1.0)]
+    assert "3 scores by" in repr(found)
     (page,) = found.report(tmp_path / "scores.html")
     assert "<h1>" in page.read_text(encoding="utf-8")
     with pytest.raises(UnknownName, match=r"metric .tome.; .*of these records: tone, tone:pass"):
@@ -346,15 +277,9 @@ def test_a_file_says_all_of_a_criterion_or_has_defaults(tmp_path: Path) -> None:
         ('["Read it.", "Weigh it."]', '"Read it."', "steps: .*'Read it.'"),
         ('["Read it.", "Weigh it."]', '[" "]', "steps.0: "),
         ('"question", "response"', '"answer"', "shows.0: .*'documents'.*; got 'answer'"),
-        ('"question", "response"', '"question", "question"', "shows must .* none twice"),
-        ('shows = ["question", "response"]', "", "shows: Field required"),
-        ('shows = ["question", "response"]', "shows = []", "shows must name one part"),
         ("low = 0", "low = true", "low: .*integer; got True"),
-        ("high = 10", "high = 0", "low must be below high, by 100 at most"),
         ("high = 10", "high = 101", "low must be below high, by 100 at most"),
-        ("threshold = 6.5", "threshold = 11", "threshold must lie on the scale"),
         ("threshold = 6.5", "threshold = nan", "threshold must lie on the scale"),
-        ('0 = "Rude."', '11 = "Rude."', "anchors are for scores of the scale"),
         ('0 = "Rude."', 'low = "Rude."', "anchors.low.*: .*integer"),
         ('0 = "Rude."', "0 = 1", "anchors.0: .*string; got 1"),
         ('name = "tone"', 'name = ["tone"]', "name: .*string"),
@@ -380,22 +305,12 @@ def test_an_error_names_file_criterion_field_and_what_is_allowed(
         (b"[criterion]\nname = 't'\n", r"criteria stand in tables \[\[criterion\]\]"),
         (b"criterion = [1]\n", r"criterion 1 is not a table"),
         (TONE.encode() + b"[more]\n", "got also 'more'"),
-        (
-            b'[[criterion]]\nname = "t"\nshows = ["response"]\nsteps = []\n',
-            r"criterion 1 \(t\): criteria or steps are needed",
-        ),
-        (b"a = ", "cannot be read as TOML"),
-        (b"a = 1" + b"0" * 5000, "cannot be read as TOML"),
         (b"\xff\xfe", "cannot be read as TOML"),
-        (None, r"cannot read .*mine\.toml"),
     ],
 )
-def test_a_file_of_another_form_is_refused(
-    tmp_path: Path, content: bytes | None, said: str
-) -> None:
-    """With the form that it must have; one that is not there is named."""
-    if content is not None:
-        (tmp_path / "mine.toml").write_bytes(content)
+def test_a_file_of_another_form_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    """With the form that it must have."""
+    (tmp_path / "mine.toml").write_bytes(content)
     with pytest.raises(UsageError, match=said):
         read_criteria(tmp_path / "mine.toml")
 

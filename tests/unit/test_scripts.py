@@ -33,40 +33,33 @@ def batches(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_is_labeled_and_goes_on(
+def test_a_folder_is_labeled_goes_on_and_is_measured(
     batches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One label file for each row file; a second run gives the same files from the store."""
+    """One label file for each row file; a second run gives the same files from the store.
+
+    A bad row is exit code 1, and the good ones are labeled. Every metric of the store is
+    recomputed from it alone, also by column.
+    """
     labels = tmp_path / "labels"
     assert label_batch.main(batches, labels) == 0
     first = (labels / "two.jsonl").read_bytes()
-    assert label_batch.main(batches, labels) == 0
-    assert (labels / "two.jsonl").read_bytes() == first
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        "one.jsonl: 3 labels, 0 failures",
-        "two.jsonl: 2 labels, 0 failures",
-    ]
-
-
-def test_a_folder_with_a_bad_row_says_so(batches: Path, tmp_path: Path) -> None:
-    """Exit code 1, and the good rows are labeled."""
     with (batches / "one.jsonl").open("a") as file:
         file.write("{broken\n")
-    assert label_batch.main(batches, tmp_path / "labels") == 1
-    assert len((tmp_path / "labels" / "one.jsonl").read_text().splitlines()) == 4
-
-
-def test_every_metric_of_a_store_is_recomputed(
-    batches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """From the store alone, in all dialects, also by column."""
-    label_batch.main(batches, tmp_path / "labels")
-    capsys.readouterr()
-    recompute.main(str(tmp_path / "labels" / "store"))
+    assert label_batch.main(batches, labels) == 1
+    assert (labels / "two.jsonl").read_bytes() == first
+    assert len((labels / "one.jsonl").read_text().splitlines()) == 4
+    assert capsys.readouterr().out.splitlines() == [
+        "one.jsonl: 3 labels, 0 failures",
+        "two.jsonl: 2 labels, 0 failures",
+        "one.jsonl: 3 labels, 1 failures",
+        "two.jsonl: 2 labels, 0 failures",
+    ]
+    recompute.main(str(labels / "store"))
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {"relevance", "relevance:ragbench", "trace_mean:capstone"} <= {r["metric"] for r in rows}
     assert all(row["defined"] + sum(row["undefined"].values()) == 5 for row in rows)
-    recompute.main(str(tmp_path / "labels" / "store"), "domain")
+    recompute.main(str(labels / "store"), "domain")
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["group"] for row in rows} == {"harbour", "clinic"}
 

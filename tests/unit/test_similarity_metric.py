@@ -14,13 +14,13 @@ import pytest
 
 import labeler
 from labeler import api
-from labeler.calculators import METRICS, measure, select_metrics, summarize
+from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize
 from labeler.comparing.checking import check_drops
 from labeler.comparing.diff import diff_labels
 from labeler.comparing.gates import Gate
 from labeler.errors import UsageError
-from labeler.judges.task import JudgeReply, Task
-from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
+from labeler.judges.task import Task
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.signature import load_schema
 from labeler.plugins.similarity.comparing import (
     SCHEMA,
@@ -39,39 +39,29 @@ from labeler.plugins.similarity.records import (
 )
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import SPLITTERS
-from labeler.store import DamagedRecord, decode, encode
 from support import samples
 from support.fakes import CountingJudge
 from support.questions import EMBEDDER, SIGNATURE, questions_record
 from support.records import sample_record
 
 QUESTION_METRICS = select_metrics("all", kind="questions")
-MEAN, RAGAS, FLAG = (
-    "answer_relevancy_similarity",
-    "answer_relevancy_similarity:ragas",
-    "noncommittal",
-)
+MEAN, FLAG = "answer_relevancy_similarity", "noncommittal"
+RAGAS = f"{MEAN}:ragas"
 
 
-def value(record: QuestionsRecord, metric: str = MEAN) -> float | None:
+def ratio(record: QuestionsRecord, metric: str = MEAN) -> Ratio:
     """One metric of a record."""
-    return measure(record, QUESTION_METRICS).metrics[metric].value
+    return measure(record, QUESTION_METRICS).metrics[metric]
 
 
-@pytest.mark.parametrize(
-    ("cosines", "expected"),
-    [
-        ((0.92, 0.91, 0.93), 0.92),  # one of the documents that it comes from prints 0.9207: a slip
-        ((0.98, 0.99, 0.97), 0.98),
-        ((0.2, 0.1, 0.15), 0.15),
-        ((1.0, 1.0, 1.0), 1.0),
-        ((0.0, 0.0, 0.0), 0.0),
-        ((-0.5, 0.5, -0.3), -0.1),
-    ],
-)
-def test_the_number_is_the_mean_of_the_cosines(cosines: tuple[float, ...], expected: float) -> None:
+def test_the_number_is_the_mean_of_the_cosines() -> None:
     """Worked out by hand; it can be below 0."""
-    assert value(questions_record(*cosines)) == pytest.approx(expected, abs=1e-15)
+    for cosines, expected in {
+        (0.92, 0.91, 0.93): 0.92,  # one of the documents that it comes from prints 0.9207: a slip
+        (0.0, 0.0, 0.0): 0.0,
+        (-0.5, 0.5, -0.3): -0.1,
+    }.items():
+        assert ratio(questions_record(*cosines)).value == pytest.approx(expected, abs=1e-15)
 
 
 def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
@@ -80,23 +70,8 @@ def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
     assert directions == {MEAN: True, RAGAS: True, FLAG: False}
     for noncommittal, ragas, flag in ((True, 0.0, 1.0), (False, 0.9, 0.0)):
         record = questions_record(0.9, 0.9, 0.9, noncommittal=noncommittal)
-        found = [value(record, metric) for metric in (MEAN, RAGAS, FLAG)]
+        found = [ratio(record, metric).value for metric in (MEAN, RAGAS, FLAG)]
         assert found == pytest.approx([0.9, ragas, flag])
-
-
-def test_a_record_shows_what_its_number_is_made_of() -> None:
-    """The questions, and the cosine of each with the row's own."""
-    record = questions_record(0.5, None, -0.25)
-    headings = dict(record.shown())
-    assert headings["questions"] == [*record.answer.questions]
-    assert record.similarity is not None
-    own = f"question, and the cosines by {record.similarity.embedder}"
-    assert headings[own] == [record.example.question, "0.5000", "-", "-0.2500"]
-
-
-def undefined(record: QuestionsRecord, metric: str = MEAN) -> str | None:
-    """Why a metric has no value."""
-    return measure(record, QUESTION_METRICS).metrics[metric].undefined
 
 
 def test_without_vectors_there_is_no_number() -> None:
@@ -105,37 +80,39 @@ def test_without_vectors_there_is_no_number() -> None:
     A text without a direction makes neither 0 nor the mean of the others.
     """
     for metric in (MEAN, RAGAS):
-        assert undefined(questions_record(), metric) == "no_vectors"
-    assert value(questions_record(), FLAG) == 0.0
-    assert value(questions_record(noncommittal=True), RAGAS) == 0.0
-    assert undefined(questions_record(0.9, None, 0.9)) == "zero_vector"
+        assert ratio(questions_record(), metric).undefined == "no_vectors"
+    assert ratio(questions_record(), FLAG).value == 0.0
+    assert ratio(questions_record(noncommittal=True), RAGAS).value == 0.0
+    assert ratio(questions_record(0.9, None, 0.9)).undefined == "zero_vector"
     assert mean_cosine([]).undefined == "no_questions"
 
 
+def test_a_record_shows_what_its_number_is_made_of() -> None:
+    """The questions, and the cosine of each with the row's own."""
+    record = questions_record(0.5, None, -0.25)
+    headings = dict(record.shown())
+    assert headings["questions"] == [*record.answer.questions]
+    own = f"question, and the cosines by {EMBEDDER}"
+    assert headings[own] == [record.example.question, "0.5000", "-", "-0.2500"]
+
+
 def test_numbers_by_two_embedders_are_never_averaged() -> None:
-    """Each has a summary of its own, in which failed rows count."""
-    other = EmbedderSpec(embedder="openai", model="e", dimensions=8)
+    """Each has a summary of its own, in which failed rows count; bars in a name are escaped."""
+    other = EmbedderSpec(embedder="openai", model="x|judge:other", dimensions=8)
     outcomes: list[AnyOutcome] = [
         questions_record(0.9, 0.9, 0.9, id="a"),
         questions_record(0.1, 0.1, 0.1, id="a", embedder=other),
         LabelFailure(id="f", reason="refusal", message="m", signature=SIGNATURE),
     ]
-    summary = [
-        s for s in summarize(map(measure, outcomes), QUESTION_METRICS) if s.metric.id == MEAN
+    summary = summarize(map(measure, outcomes), QUESTION_METRICS)
+    assert [
+        (round(s.mean or 0, 6), s.failed, str(s.label).rpartition("|")[2])
+        for s in summary
+        if s.metric.id == MEAN
+    ] == [
+        (0.9, {"refusal": 1}, "embedder:openai/e"),
+        (0.1, {"refusal": 1}, "embedder:openai/x%7Cjudge:other/8"),
     ]
-    assert [round(s.mean or 0, 6) for s in summary] == [0.9, 0.1]
-    assert [s.failed for s in summary] == [{"refusal": 1}] * 2
-    assert [str(s.label).rpartition("|")[2] for s in summary] == [
-        "embedder:openai/e",
-        "embedder:openai/e/8",
-    ]
-
-
-def test_an_embedders_name_cannot_read_as_another_part_of_a_signature() -> None:
-    """Its bars are escaped."""
-    odd = EmbedderSpec(embedder="openai", model="x|judge:other")
-    row = measure(questions_record(0.9, 0.9, 0.9, embedder=odd))
-    assert str(row.label).endswith("|embedder:openai/x%7Cjudge:other")
 
 
 # Among other outcomes
@@ -148,18 +125,22 @@ def test_metrics_of_questions_are_no_metrics_of_labels() -> None:
     with pytest.raises(UsageError, match="records of kind 'questions'"):
         select_metrics(MEAN)
     assert not {MEAN, FLAG} & {metric.id for metric in select_metrics("all")}
+    assert {metric.id for metric in QUESTION_METRICS} == {MEAN, RAGAS, FLAG}
+    assert [m.id for m in select_metrics(f"{MEAN}:mean", kind=None)] == [MEAN]
 
 
 def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None:
-    """Labels have theirs, written questions theirs; also in a summary."""
+    """Labels have theirs, written questions theirs; also in a summary, and where some are named."""
     outcomes: list[AnyOutcome] = [sample_record(1), questions_record(0.9, 0.9, 0.9)]
     label, questions = api.metrics(outcomes)
-    assert "relevance" in label.metrics
-    assert MEAN not in label.metrics
+    assert ("relevance" in label.metrics, MEAN in label.metrics) == (True, False)
     assert set(questions.metrics) == {MEAN, FLAG}
     summary = api.summary(outcomes)
     assert {row.metric.id for row in summary if "questions/v1" in str(row.label)} == {MEAN, FLAG}
     assert MEAN not in {row.metric.id for row in summary if "questions" not in str(row.label)}
+    for names in ({RAGAS, FLAG}, {"relevance"}):
+        (row,) = api.metrics(outcomes, ",".join(names))
+        assert set(row.metrics) == names
 
 
 def test_a_row_that_could_not_be_read_is_about_what_its_file_is_about() -> None:
@@ -167,57 +148,22 @@ def test_a_row_that_could_not_be_read_is_about_what_its_file_is_about() -> None:
     broken = LabelFailure(id="f", reason="empty_response", message="m")
     last = broken.model_copy(update={"id": "g"})
     written = api.metrics([broken, questions_record(0.9, 0.9, 0.9), last])
-    assert [set(row.metrics) for row in written] == [{MEAN, FLAG}] * 3
-    assert [row.id for row in written] == ["f", "r", "g"]
+    assert [(row.id, set(row.metrics)) for row in written] == [(id_, {MEAN, FLAG}) for id_ in "frg"]
     assert "relevance" in api.metrics([broken, sample_record(1)])[0].metrics
     assert "relevance" in api.metrics([broken])[0].metrics
-
-
-def test_metrics_are_chosen_by_id_among_both_kinds() -> None:
-    """What is of questions is asked of them alone; where none is of labels, they are left out."""
-    outcomes: list[AnyOutcome] = [sample_record(1), questions_record(0.9, 0.9, 0.9)]
-    (row,) = api.metrics(outcomes, f"{RAGAS},{FLAG}")
-    assert set(row.metrics) == {RAGAS, FLAG}
-    (row,) = api.metrics(outcomes, "relevance")
-    assert set(row.metrics) == {"relevance"}
-    assert [m.id for m in select_metrics(f"{MEAN}:mean", kind=None)] == [MEAN]
-    assert {m.id for m in select_metrics("all", kind="questions")} == {MEAN, RAGAS, FLAG}
 
 
 # Records
 
 
-def test_a_key_is_made_of_the_response_and_the_signature_alone() -> None:
-    """The judge sees nothing else: another question changes no key, another response does."""
-    example = samples.keyed_example()
-    other = example.model_copy(update={"question": "Another?", "documents": (), "id": "x"})
-    assert questions_key(example, SIGNATURE) == questions_key(other, SIGNATURE)
-    shorter = samples.keyed_example(response=["Paris is the capital."])
-    assert questions_key(shorter, SIGNATURE) != questions_key(example, SIGNATURE)
-    again = SIGNATURE.model_copy(update={"trial": 1})
-    assert questions_key(example, again) != questions_key(example, SIGNATURE)
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"key": "0" * 64}, "its key is not"),
-        ({"similarity": Similarity(embedder=EMBEDDER, cosines=(0.1, 0.2))}, "2 cosines"),
-        ({"similarity": Similarity(embedder=EMBEDDER, cosines=(0.1, 0.2, 1.5))}, "beyond -1 to 1"),
-    ],
-)
-def test_an_edited_record_has_a_fault(change: dict[str, object], fault: str) -> None:
+def test_an_edited_record_has_a_fault() -> None:
     """Another key, a cosine too few, a cosine that is none."""
     record = questions_record(0.1, 0.2, 0.3)
     assert record.fault() is None
-    assert fault in str(record.model_copy(update=change).fault())
-
-
-ANSWER = QuestionsAnswer(
-    noncommittal_explanation="it names the capital",
-    noncommittal=False,
-    questions=("What is the capital?", "Which city is it?", "Where is the government?"),
-)
+    assert "its key is not" in str(record.model_copy(update={"key": "0" * 64}).fault())
+    for cosines in ([0.1, 0.2], [0.1, 0.2, 1.5], [0.1, 0.2, math.nan]):
+        with pytest.raises(ValueError, match="cosines"):
+            Similarity.model_validate({"embedder": EMBEDDER, "cosines": cosines})
 
 
 def request_for(example: KeyedExample) -> Task[QuestionsAnswer]:
@@ -239,14 +185,18 @@ def user_message(*response: str) -> str:
 
 
 def test_the_response_stands_in_a_fence_of_its_own() -> None:
-    """One line a sentence, between two lines with the marker that the first line states."""
-    lines = user_message("It is red.", "It is\nlarge.").split("\n")
+    """One line a sentence, between two lines with the marker that the first line states.
+
+    A model's control token is escaped, and means the same.
+    """
+    lines = user_message("It is red.", "It is\nlarge <|im_end|>.").split("\n")
     marker = lines[0].removeprefix("The marker is ")
     assert re.fullmatch("[0-9a-f]{16}", marker)
-    inside = lines[
-        lines.index(f"BEGIN RESPONSE {marker}") + 1 : lines.index(f"END RESPONSE {marker}")
-    ]
-    assert inside == ['a "It is red."', r'b "It is\nlarge."']
+    begin, end = (lines.index(f"{word} RESPONSE {marker}") for word in ("BEGIN", "END"))
+    first, second = lines[begin + 1 : end]
+    assert first == 'a "It is red."'
+    assert "<|im_end|>" not in second
+    assert json.loads(second.removeprefix("b ")) == "It is\nlarge <|im_end|>."
 
 
 def test_what_is_sent_depends_on_the_response_alone() -> None:
@@ -255,38 +205,22 @@ def test_what_is_sent_depends_on_the_response_alone() -> None:
     other = samples.keyed_example(question="Other?", id="x")
     assert request_for(one).messages == request_for(other).messages
     assert request_for(one).key == request_for(other).key
-    assert user_message("It is red.") != user_message("It is blue.")
-
-
-@pytest.mark.parametrize("text", ["<|im_end|>", "\u202e", "</s>", "[INST]"])
-def test_nothing_in_a_response_can_pass_for_a_models_control_token(text: str) -> None:
-    """It is escaped, and means the same."""
-    sent = user_message(f"It is {text} red.")
-    assert text not in sent
-    assert json.loads(sent.split("\n")[3].removeprefix("a ")) == f"It is {text} red."
+    shorter = samples.keyed_example(response=["Paris is the capital."])
+    assert request_for(shorter).messages != request_for(one).messages
+    assert request_for(shorter).key != request_for(one).key
 
 
 def test_the_task_names_all_that_can_change_the_questions() -> None:
     """Judge, prompt, schema, splitter and trial; another trial has another key."""
     example = Example(id="r", question="q?", documents=(), response="It is red. It is large.")
-    tasks = QuestionsTasks(CountingJudge(), SPLITTERS["general"])
-    request = tasks.task(example)
+    request, again = (
+        QuestionsTasks(CountingJudge(), SPLITTERS["general"], trial).task(example)
+        for trial in (0, 1)
+    )
     assert str(request.signature.prompt).startswith("questions/v1@")
     assert str(request.signature.response_schema).startswith("questions/v1@")
     assert len(request.example.response) == 2
-    again = QuestionsTasks(CountingJudge(), SPLITTERS["general"], trial=1).task(example)
     assert again.key != request.key
-
-
-def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
-    """Sealed and read back it is the same; nobody can move it under another response."""
-    request = request_for(samples.keyed_example())
-    assert request.violations(ANSWER) == ()
-    record = request.record(JudgeReply(ANSWER, ReplyFacts(attempts=1)))
-    assert isinstance(record, QuestionsRecord)
-    assert decode(record.key, encode(record)) == record
-    with pytest.raises(DamagedRecord, match="of key"):
-        decode("0" * 64, encode(record))
 
 
 GOOD = "The tower of Rome is 90 meters high."
@@ -314,11 +248,9 @@ def test_edited_answers_are_paired_by_question() -> None:
     assert "5 without an id are paired by question" in found.counts.in_words()
     assert {one.id for one in found["adherence"].moved} <= {one.id for one in base}
     assert "5 with another response" in diff_labels(base, new).conclusion
-    metrics = select_metrics(["adherence"])
-    rows = [[measure(one, metrics) for one in side] for side in (new, base)]
-    (verdict,) = check_drops(
-        rows[0], rows[1], [Gate(metrics[0], 0.1, at_least=False, of_drop=True)]
-    )
+    (adherence,) = metrics = select_metrics(["adherence"])
+    ours, theirs = ([measure(one, metrics) for one in side] for side in (new, base))
+    (verdict,) = check_drops(ours, theirs, [Gate(adherence, 0.1, at_least=False, of_drop=True)])
     assert (verdict.value, verdict.passed) == (5 / 8, False)
 
 
@@ -344,32 +276,25 @@ def drawn(seed: int, size: int) -> Vector:
 
 @pytest.mark.parametrize("size", [1, 3, 256, 1536])
 def test_the_cosine_is_that_of_numpy(size: int) -> None:
-    """To a millionth and far beyond, whatever the lengths of the vectors."""
+    """To a millionth and far beyond, whatever the lengths of the vectors and their order."""
     for seed in range(20):
         one, other = drawn(seed, size), drawn(1000 + seed, size)
         a, b = np.array(one), np.array(other)
         expected = float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
         assert cosine(one, other) == pytest.approx(expected, abs=1e-12)
+        assert cosine(one[::-1], other[::-1]) == pytest.approx(cosine(one, other), rel=1e-15)
 
 
 def test_the_cosine_at_its_limits() -> None:
-    """Of equal, opposite, turned, zero, tiny and huge vectors; other sizes are an error."""
+    """Of equal, opposite, zero, tiny and huge vectors; other sizes are an error."""
     for seed in range(50):
         one = drawn(seed, 17)
-        other = tuple(-3.0 * number for number in one)
-        assert cosine(one, one) == pytest.approx(1.0, abs=1e-12)
-        assert cosine(one, other) == pytest.approx(-1.0, abs=1e-12)
-        assert -1.0 <= (cosine(one, other) or 0.0) <= (cosine(one, one) or 0.0) <= 1.0
-    one, other = drawn(1, 300), drawn(2, 300)
-    shuffled = list(range(300))
-    random.Random(3).shuffle(shuffled)  # noqa: S311 - no secret
-    turned = [tuple(vector[place] for place in shuffled) for vector in (one, other)]
-    assert cosine(*turned) == pytest.approx(cosine(one, other) or math.nan, rel=1e-15)
-    assert cosine((0.0, 0.0), (1.0, 2.0)) is None
-    assert cosine((0.0, 0.0), (0.0, 0.0)) is None
+        opposite, same = cosine(one, tuple(-3.0 * number for number in one)), cosine(one, one)
+        assert (opposite, same) == pytest.approx((-1.0, 1.0), abs=1e-12)
+        assert -1.0 <= (opposite or 0.0) <= (same or 0.0) <= 1.0
+    assert cosine((0.0, 0.0), (1.0, 2.0)) is cosine((0.0, 0.0), (0.0, 0.0)) is None
     tiny, huge = as_vector([1e-38, 1e-38]), as_vector([3e38, 3e38])
-    assert cosine(tiny, tiny) == pytest.approx(1.0)
-    assert cosine(huge, tiny) == pytest.approx(1.0)
+    assert (cosine(tiny, tiny), cosine(huge, tiny)) == pytest.approx((1.0, 1.0))
     with pytest.raises(ValueError, match="of 2 and of 3 numbers"):
         cosine((1.0, 2.0), (1.0, 2.0, 3.0))
 
@@ -382,17 +307,15 @@ def test_a_vector_has_single_precision_bit_by_bit() -> None:
 
 
 @pytest.mark.parametrize(
-    "numbers",
-    [[], ["1"], [None], [math.nan], [math.inf], [1e300], [10**400], [[1.0]], b"\0\0\0\0", {1.0}],
+    "given",
+    [
+        *([], ["1"], [None], [math.nan], [math.inf], [1e300], [10**400], [[1.0]]),
+        *(b"\0\0\0\0", {1.0}, [1.0] * 65_537),
+        *("", "AAA", "AAAAAAA=", "äöü", "!!!!", encoded((math.inf,))),
+    ],
+    ids=lambda given: repr(given)[:20],
 )
-def test_what_is_no_finite_number_is_refused(numbers: list[object]) -> None:
-    """Before it could enter a sum."""
+def test_what_is_no_vector_is_refused(given: object) -> None:
+    """No finite numbers, or base64 of something else; before it could enter a sum."""
     with pytest.raises(ValueError, match="number"):
-        as_vector(numbers)
-
-
-@pytest.mark.parametrize("text", ["", "AAA", "AAAAAAA=", "äöü", "!!!!", encoded((math.inf,))])
-def test_what_is_no_vector_in_base64_is_refused(text: str) -> None:
-    """Empty, cut short, other letters, and what is not finite."""
-    with pytest.raises(ValueError, match=r"base64|bytes are not|not finite"):
-        as_vector(text)
+        as_vector(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import product
 
 import pytest
 
@@ -21,56 +22,38 @@ from labeler.sentences.splitting.general import GENERAL, LONGEST
 DIGEST = "ad08918bb80e14715cd9c5851e78d2b14a92f2f193e323ed099b235fb1832fc2"
 
 PROSE = {
-    "one word": "Yes",
     "stops": "It is. ¦Is it? ¦It is!",
-    "several stops": "What?! ¦No way!! ¦Right.",
     "lower case": "i am here. ¦you are there. ¦ok",
     "ellipsis": "Wait... what? ¦Hmm… ok.",
-    "decimals": "Pi is 3.14. ¦It costs $3.50. ¦Bye.",
     "versions": "Use version 2.0.1 now. ¦Then 3.11.",
     "titles": "Mr. and Mrs. Smith met Gov. Brown. ¦They left.",
     "latin": "See e.g. this, i.e. that. ¦Done.",
     "initials": "J. K. Rowling wrote. ¦We read.",
-    "countries": "The U.S. market fell. ¦It rose.",
     "companies": "Apple Inc. announced it. ¦Good.",
     "degrees": "She has a Ph.D. in law. ¦He does not.",
     "numbered things": "No. 5 is alive. ¦See p. 55.",
-    "figures": "See Fig. 3 and Eq. 4. ¦Done.",
-    "volumes": "It is in Vol. 2, approx. 5 km off.",
     "court cases": "Smith v. Jones was cited. ¦So it was.",
     "years": "It happened in 1999. ¦Then it stopped.",
     "quotations": '"Go now." ¦She left. ¦"Hi." he said.',
-    "curly quotes": "It is “the end.” ¦Next. ¦So it’s.",
     "quoted sentences": "He said: “Go. Now. Please.” and left.",
     "guillemets": "«Oui!» ¦Fin.",
     "opening quote": "It ends here. ¦“Our study shows.",
-    "opening apostrophe": "Use ‘n Go here. ¦Then stop. ¦It’s off.",
     "parenthesis": "It ends (see below). ¦Next one.",
-    "citations": "It works [12]. ¦More did (Smith et al., 2020). ¦End.",
     "citations behind the stop": "More.[13] ¦Last one.[1, 2][3] ¦End.",
     "address": "Visit https://a.example/x.html?q=1. ¦Then mail a.b@c.example. ¦Done.",
-    "sites": "Open www.example.com/Foo.Bar now. ¦Or Example.Com instead.",
     "emoji": "Great! 😀 ¦Love it 👍🏽. ¦So do we ❤️ 😀! ¦Bye.",
-    "touching emoji": "Great!🎉🎉 ¦Next.",
-    "emoji alone": "😀",
     "zero width": "Hello\u200b world.\u200b ¦Next.\u200b¦Last one.\ufeff",
     "NUL": "It is.\0¦So it is. ¦Yes\0No.",
-    "hard and wide spaces": "It is.\u00a0¦So it is.\u3000¦Bye.",
     "accents": "Cafe\u0301. ¦Ou\u0300 est-il? ¦La\u0300.",
-    "JSON": '{"a": "b. C", "d": [1, 2]}',
 }
 MISSING_SPACE = {
     "words": "It fell.¦The next rose.",
     "year": "It began in 1999.¦The next year it stopped.",
-    "question": "Is it?¦Yes, it is.",
     "quote": "It was “good.”¦But not cheap.",
     "contraction": "He left.¦It's over.",
     "identifier": "Call np.Array now.",
     "call": "Then numpy.Array(1) works.",
     "chain": "System.Out.println works.",
-    "code": "Use `torch.Tensor` here.",
-    "file": "Edit config.Yaml and README.Md first.",
-    "domain": "Booking.Com is a site.",
     "path": "See docs/intro.The file is there.",
     "short word": "St.Patrick was there.",
     "capitals": "The Microsoft.NET framework runs.",
@@ -81,42 +64,34 @@ LINES = {
     "blank line": "No stop here\n\n¦Next paragraph\r\n \t\r\n¦Last",
     "paragraph separator alone": "No stop\u2029still the same",
     "bullets": "Intro:\n¦- one\n¦* two. ¦Three.\n¦• four\n¦– five\n¦+ six",
-    "wrapped bullet": "- one thing\n  that goes on\n¦- another",
     "nested bullets": "1. Contrast:\n   ¦- Open it. ¦Press OK.\n\n¦2. Sharpness:",
-    "bare bullets": "•\nText of it\n¦•\nMore",
     "emoji bullets": "✅ Done\n¦✅ Next. ¦Good\n¦1️⃣ First\n¦2️⃣ Second",
     "numbers": "1. First. ¦Second.\n¦2. Third\n¦10) Tenth",
     "clauses": "1.1 Scope of work\n¦1.1.2 More. ¦And more\n¦(a) alpha\n¦b) beta\n¦(iv) four",
-    "choices": "Which one?\n¦A. Paris\n¦B. London",
     "numbers in a line": "Do so. ¦1. First open it. ¦2. Then close it.",
     "number at a line's start": "It grew by\n2.3 million. ¦It did so in\n1985. ¦Good.",
     "heading": "# A title\n¦Text goes on\nhere. ¦Done.",
-    "bold heading": "**A title**\n¦Text. ¦**Note:** more.",
     "underlined heading": "A title\n=====\n¦Text.\n\n¦Another\n---\n¦More.",
     "rule": "Above.\n\n---\n\n¦Below.",
     "rule at the start": "---\n\nBelow. ¦Done.",
     "table": "| a | b. C |\n|:--|--:|\n¦| 1. x. Y | 2 |\n¦After. ¦Done.",
     "fence": "Run:\n¦```py\nx = 1. \n\n# y. Z\n```\n¦After. ¦Done.",
-    "two fences": "~~~\na. B\n~~~\n¦~~~\nc. D\n~~~",
     "fence inside a line": "```x = 1``` is code. ¦So is it.\n¦```y = 2``` is not. ¦Done.",
     "half a fence": "x = 1\n```\n¦After. ¦Done.",
     "fields": "Title: A thing\n¦Passage: it is so. ¦Done.",
     "block quotation": "> It is\n> so. ¦> Done.",
-    "lone emoji line": "Thanks.\n\n👍",
 }
 LANGUAGES = {
     "Chinese": "你好。¦今天天气很好！¦真的吗？¦是的。",
-    "Chinese, ASCII stops": "真的吗?¦是的!¦好。",
     "Korean": "안녕하세요. ¦반갑습니다. ¦정말요?",
     "Hindi": "मैं घर गया। ¦क्या तुम ठीक हो? ¦हाँ!",
     "Arabic": "ما اسمك؟ ¦اسمي علي. ¦شكرا!",
-    "Urdu": "یہ ایک ہے۔ ¦یہ دوسرا ہے۔",
-    "Armenian": "Ես գնում եմ։ ¦Դու գալիս ես։",
+    "Arabic vowel marks": "طوله 90 مترًا. ¦بُني من البلوط. ¦كان كبيرًا جدًا. ¦كان قديمًا.",
+    "Gujarati": "ઘર લાલ છે. ¦પાણી નથી.",
     "Thai": "สวัสดีครับ วันนี้อากาศดี",
     "Russian": "Это г. Москва. ¦И т. д. и т. п. Всё. ¦Проф. Иванов пришёл.",
     "Greek": "Τι κάνεις; ¦Είμαι καλά. ¦Ο κ. Παπάς ήρθε.",
     "Spanish": "Él vino. ¦¿Qué? ¦¡Sí! ¦Vale.",
-    "Greek letters in English": "Let α be small. ¦Then β; so it is.",
 }
 SHAPES = {
     "exclamation in a name": "We play Bingo! every week. ¦Then 5! grows.",
@@ -146,7 +121,6 @@ SHAPES = {
     "CSV": 'id,text\n¦1,"It is. So, it is."\n¦2,no',
     "semicolons": "a;b;c\n¦1;2,5;3\n¦2;3,5;4",
     "pipes without a frame": "a | b\n--- | ---\n¦x. Y | 2",
-    "columns of spaces": "Name    Age   City\n¦Ann     31    Bonn",
     "log": "2026-01-02 10:00:01 Job 1. Failed.\n¦[WARN] Slow. Bye.\n¦10:00 | x. Y",
     "times alone": "1\n00:00:01,000 --> 00:00:02,000\nHello.\n\n¦2\n00:00:03,000 --> x",
     "speakers": "Ann: Yes. It is.\n¦Bob: No.\n¦Ann: Oh.",
@@ -154,7 +128,6 @@ SHAPES = {
     "fields": "Title: A thing\n¦Text: It is. ¦So it is.",
     "reference": "Doe, J. (2020). A title. Paris: Pub.\n¦[3] J. Doe. A title. 2021. Pub.",
     "HTML": "<p>It is <b>so.</b> ¦Yes.</p>¦<ul><li>One</li>¦<li>Two<br>¦Three</li></ul>",
-    "tags alone": "<div>\n<p>Text.</p>\n</div>",
     "generic types": "Use List<String> here. ¦It is a < b. ¦And c > d.",
     "Korean": '"어디 가세요?"라고 물었다. ¦그는 웃었다.',
     "Hindi": "डॉ. राव आए। ¦मूल्य रु. 50 है।",
@@ -186,19 +159,16 @@ def _bounded_texts(text: str) -> list[str]:
         ("apples, red pears and ", ","),
         ("word ", "word"),
         ("很好，", "，"),
+        ("e\u0301\u0302", "e\u0301\u0302"),
+        ("👍🏽\ufe0f", "👍🏽\ufe0f"),
     ],
 )
 def test_a_long_sentence_is_cut_at_its_best_place(unit: str, ends: str) -> None:
-    """At a line break, else a semicolon, a comma, which needs no space in Chinese, a space."""
-    assert all(piece.endswith(ends) for piece in _bounded_texts(unit * 2_000)[:-1])
+    """At a line break, else a semicolon, a comma, which needs no space in Chinese, a space.
 
-
-def test_a_cut_through_letters_spares_accents() -> None:
-    """Where nothing else is left, a letter still keeps its accents, an emoji its parts."""
-    pieces = _bounded_texts("a" + "e\u0301\u0302" * 2000)
-    assert all(piece.startswith(("a", "e")) for piece in pieces)
-    pieces = _bounded_texts("a" + "👍🏽\ufe0f" * 2000)
-    assert all(piece.startswith(("a", "👍")) for piece in pieces)
+    Where nothing else is left, a letter still keeps its accents, an emoji its parts.
+    """
+    assert all(piece.endswith(ends) for piece in _bounded_texts("a" + unit * 2_000)[:-1])
 
 
 def test_long_code_and_long_lines_are_cut_at_their_parts() -> None:
@@ -224,14 +194,6 @@ def test_its_sentences_never_change() -> None:
     assert hashlib.sha256(pieces.encode()).hexdigest() == DIGEST
 
 
-@pytest.mark.parametrize(
-    "text", ["طوله 90 مترًا. بُني من البلوط.", "كان كبيرًا جدًا. كان قديمًا.", "ઘર લાલ છે. પાણી નથી."]
-)
-def test_vowel_marks_do_not_make_initials(text: str) -> None:
-    """The letter behind a mark ends a word, and is no abbreviation."""
-    assert len(GENERAL.split(text)) == text.count(".")
-
-
 # A pattern that looks back or ahead from each of these would take the square of the length.
 UNITS = (
     *("U.S. ", "Mr. ", ".", ". ", " .", "? ", '"', "'", "“", "‘", "«", "「", "\"'`“‘«„「"),
@@ -244,8 +206,6 @@ UNITS = (
     *("[00:12] ", "text.12 ", ". 3 The ", "1. A 2. B ", "[1]", "Aa, B. ", ".¹"),
     *("https://a.example/b?c=d.E"),
 )
-# Most patterns fail only at the end of what they have matched.
-TAILS = ("", "x")
 
 
 def shape(unit: str, tail: str, length: int) -> str:
@@ -253,25 +213,18 @@ def shape(unit: str, tail: str, length: int) -> str:
     return unit * (length // len(unit)) + tail
 
 
-def visible(text: str) -> str:
-    """Leave out white space, which no splitter answers for."""
-    return "".join(text.split())
-
-
-@pytest.mark.parametrize("unit", ["a", "a ", ".", "“", "“Go. ", " ", "\n", "U.S. ", "Go on now. "])
-def test_general_reads_a_long_line(unit: str) -> None:
-    """Nothing is lost, and no sentence is too long."""
-    text = shape(unit, "", 60_000)
-    pieces = GENERAL.split(text)
-    assert visible("".join(piece.text for piece in pieces)) == visible(text)
-    assert all(len(piece.text) <= LONGEST for piece in pieces)
-
-
 @pytest.mark.parametrize("name", ["general", "ragbench"])
 def test_every_shape_is_read(name: str) -> None:
-    """Nothing is lost, and no shape keeps a splitter busy for long."""
-    for unit in UNITS:
-        for tail in TAILS:
-            text = shape(unit, tail, 1_500)
-            pieces = SPLITTERS[name].split(text)
-            assert visible("".join(piece.text for piece in pieces)) == visible(text), unit
+    """Nothing is lost, and no shape keeps a splitter busy for long.
+
+    Most patterns fail only at the end of what they have matched, so that something stands there.
+    """
+    for unit, tail in product(UNITS, ("", "x")):
+        text = shape(unit, tail, 1_500)
+        pieces = SPLITTERS[name].split(text)
+        assert _visible("".join(piece.text for piece in pieces)) == _visible(text), unit
+
+
+def _visible(text: str) -> str:
+    """Leave out white space, which no splitter answers for."""
+    return "".join(text.split())

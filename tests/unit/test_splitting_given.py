@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,127 +34,88 @@ def test_a_given_sentence_is_kept_and_may_differ_in_white_space_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentences", "message"),
+    ("text", "sentences", "number", "place", "has", "wanted"),
     [
-        (
-            "One. Two.",
-            ["One.", "Tow."],
-            "1 is not in it: at character 6 the text has 'wo.', {'ow.'}",
-        ),
+        ("One. Two.", ["One.", "Tow."], 1, 6, "'wo.'", "ow."),
         # What ``str.isspace`` does not call white space has to be in the sentence.
-        ("a\u200bb", ["ab"], "0 is not in it: at character 1 the text has '\\u200bb', {'b'}"),
-        ("One.", ["One. More"], "0 is not in it: at character 4 the text has ended, {'More'}"),
-        (
-            "One. Two.",
-            ["One.", "Two.", "Two."],
-            "2 is not in it: at character 9 the text has ended, {'Two.'}",
-        ),
-        ("One.", ["One.", " \t"], "1 is blank; leave it out"),
-        (
-            "Two. One.",
-            ["One.", "Two."],
-            "0 is not in it: at character 0 the text has 'Two. One.', {'One.'}",
-        ),
+        ("a\u200bb", ["ab"], 0, 1, r"'\u200bb'", "b"),
+        ("One.", ["One. More"], 0, 4, "ended", "More"),
+        ("One. Two.", ["One.", "Two.", "Two."], 2, 9, "ended", "Two."),
+        ("Two. One.", ["One.", "Two."], 0, 0, "'Two. One.'", "One."),
     ],
 )
 def test_sentences_that_do_not_fit_are_refused(
-    text: str, sentences: list[str], message: str
+    text: str, sentences: list[str], *, number: int, place: int, has: str, wanted: str
 ) -> None:
     """The error says where, what the text has and what the sentence has."""
-    message = re.sub("{(.*)}", r"the sentence \1; they may differ in white space alone", message)
     with pytest.raises(BadRow) as caught:
         align(text, sentences, where="document 3")
-    assert str(caught.value) == f"document 3: given sentence {message}"
+    assert str(caught.value) == (
+        f"document 3: given sentence {number} is not in it: at character {place} the text has "
+        f"{has}, the sentence {wanted!r}; they may differ in white space alone"
+    )
     assert caught.value.reason == "given_sentences_mismatch"
 
 
-def test_a_text_that_goes_on_behind_its_sentences_is_refused() -> None:
-    """With the place and its text."""
-    with pytest.raises(BadRow) as caught:
-        align("One. Two.", ["One."], where="document 3")
-    assert str(caught.value) == (
-        "document 3: the given sentences end before it does: at character 5 it continues with "
-        "'Two.'; give all of its sentences"
-    )
+@pytest.mark.parametrize(
+    ("sentences", "says"),
+    [
+        (["One.", " \t"], "given sentence 1 is blank; leave it out"),
+        (["One."], "end before it does: at character 5 it continues with 'Two.'; give all of"),
+    ],
+)
+def test_blank_and_lacking_sentences_are_refused(sentences: list[str], says: str) -> None:
+    """With the place, and the text of the source."""
+    with pytest.raises(BadRow, match=f"^document 3: .*{says}"):
+        align("One. Two.", sentences, where="document 3")
 
 
 def _example(**fields: object) -> Example:
-    row = {
-        "id": "1",
-        "question": "Q?",
-        "documents": ("Doc one. Doc two.", " "),
-        "response": "Yes. No.",
-    }
-    return Example.model_validate(row | fields)
+    row = {"id": "1", "question": "Q?", "documents": ("Doc one. Doc two.", " ")}
+    return Example.model_validate(row | {"response": "Yes. No."} | fields)
 
 
 def test_an_example_without_sentences_is_split() -> None:
-    """The splitter, which is named, cuts all texts; an absent reference differs from a blank."""
+    """The splitter, which is named, cuts all texts; an absent reference differs from a blank.
+
+    Given sentences are used whatever splitter is asked for, and the record says so.
+    """
     keyed = key_example(_example(reference="It is so. It was.", metadata={"k": 1}), GENERAL)
-    assert keyed.splitter == "general/1"
-    assert keyed.document_keys() == ["0a", "0b"]
+    assert (keyed.splitter, keyed.document_keys()) == ("general/1", ["0a", "0b"])
     assert keyed.documents[1] == ()
     assert [(s.key, s.text, s.start) for s in keyed.response] == [("a", "Yes.", 0), ("b", "No.", 5)]
-    assert keyed.reference is not None
-    assert [(s.key, s.text) for s in keyed.reference] == [
-        ("ref.a", "It is so."),
-        ("ref.b", "It was."),
-    ]
+    reference = [(s.key, s.text) for s in keyed.reference or ()]
+    assert reference == [("ref.a", "It is so."), ("ref.b", "It was.")]
     assert (keyed.id, keyed.question, keyed.metadata) == ("1", "Q?", {"k": 1})
     assert key_example(_example(), GENERAL).reference is None
     assert key_example(_example(reference=" "), GENERAL).reference == ()
+    given = {"documents_sentences": (("Doc", "one. Doc two."), ()), "reference": "It is. It was."}
+    own = key_example(_example(**given, response_sentences=("Yes. No.",)), SPLITTERS["ragbench"])
+    assert (own.splitter, own.response_keys()) == ("given/1", ["a"])
+    assert [s.text for s in own.document_sentences()] == ["Doc", "one. Doc two."]
+    assert [s.text for s in own.reference or ()] == ["It is.", "It was."]
 
 
-def test_an_examples_own_sentences_win() -> None:
-    """Given sentences are used whatever splitter is asked for, and the record says so."""
-    keyed = key_example(
-        _example(
-            documents_sentences=(("Doc", "one. Doc two."), ()),
-            response_sentences=("Yes. No.",),
-            reference="It is so. It was.",
-        ),
-        SPLITTERS["ragbench"],
-    )
-    assert keyed.splitter == "given/1"
-    assert [s.text for s in keyed.document_sentences()] == ["Doc", "one. Doc two."]
-    assert keyed.response_keys() == ["a"]
-    assert keyed.reference is not None
-    assert [s.text for s in keyed.reference] == ["It is so.", "It was."]
+ALL = {"documents_sentences": (("Doc one. Doc two.",), ()), "response_sentences": ("Yes. No.",)}
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason", "message"),
+    ("changes", "reason", "message"),
     [
-        (
-            {"documents_sentences": (("Doc one. Doc two.",), ())},
-            "given_sentences_incomplete",
-            "no response_sentences",
-        ),
-        ({"response_sentences": ("Yes. No.",)}, "given_sentences_incomplete", "no documents_"),
-        (
-            {"documents_sentences": (("Doc one. Doc two.",),), "response_sentences": ("Yes. No.",)},
-            "given_sentences_incomplete",
-            "1 lists for 2 documents",
-        ),
-        (
-            {"documents_sentences": ((), ()), "response_sentences": ("Yes. No.",)},
-            "given_sentences_mismatch",
-            "^document 0: the given sentences end",
-        ),
-        (
-            {"documents_sentences": (("Doc one. Doc two.",), ()), "response_sentences": ("Yes.",)},
-            "given_sentences_mismatch",
-            "^response: the given sentences end",
-        ),
+        ({"response_sentences": None}, "incomplete", "no response_sentences"),
+        ({"documents_sentences": None}, "incomplete", "no documents_"),
+        ({"documents_sentences": (("Doc",),)}, "incomplete", "1 lists for 2 documents"),
+        ({"documents_sentences": ((), ())}, "mismatch", "^document 0: the given sentences end"),
+        ({"response_sentences": ("Yes.",)}, "mismatch", "^response: the given sentences end"),
     ],
 )
 def test_incomplete_given_sentences_are_refused(
-    fields: dict[str, object], reason: str, message: str
+    changes: dict[str, object], reason: str, message: str
 ) -> None:
     """A row brings all of its sentences or none."""
     with pytest.raises(BadRow, match=message) as caught:
-        key_example(_example(**fields), GENERAL)
-    assert caught.value.reason == reason
+        key_example(_example(**ALL | changes), GENERAL)
+    assert caught.value.reason == f"given_sentences_{reason}"
 
 
 RULES = {
@@ -221,20 +180,16 @@ def test_a_joined_sentence_spans_its_parts() -> None:
 
 
 INDEX = st.integers(min_value=0, max_value=10**9)
-
-
 LETTERS = {0: "a", 25: "z", 26: "aa", 51: "az", 52: "ba", 549: "ud", 701: "zz", 702: "aaa"}
-
-
-def test_letters_are_bijective_base_26() -> None:
-    """After z comes aa, after az comes ba, and sentence 550 is ud, as in RAGBench."""
-    assert [letters(index) for index in LETTERS] == [*LETTERS.values()]
-    assert [index_of(text) for text in LETTERS.values()] == [*LETTERS]
 
 
 @given(INDEX, INDEX, st.text(alphabet="abcxyz", min_size=1, max_size=8))
 def test_keys_round_trip(document: int, sentence: int, text: str) -> None:
-    """A key names exactly the position that it was made of, in each part of a record."""
+    """A key names exactly the position that it was made of, in each part of a record.
+
+    After z comes aa, after az comes ba, and sentence 550 is ud, as in RAGBench.
+    """
+    assert [letters(index) for index in LETTERS] == [*LETTERS.values()]
     assert index_of(letters(sentence)) == sentence
     assert letters(index_of(text)) == text
     own, answer = document_key(document, sentence), letters(sentence)
@@ -259,18 +214,14 @@ def test_reading_order_is_sort_order(places: list[tuple[int, int]]) -> None:
     ],
 )
 def test_no_second_spelling(text: str) -> None:
-    """What is not the one spelling of a key is refused."""
+    """What is not the one spelling of a key is refused; no position is negative."""
     assert not is_key(text)
     with pytest.raises(ValueError, match="not a sentence key"):
         position(text)
-
-
-def test_a_position_is_made_of_letters_and_is_not_negative() -> None:
-    """Only the letters a to z make one, and none stands before the first."""
-    for text in ("", "A", "a1", "é"):
-        with pytest.raises(ValueError, match="sentence letters"):
-            index_of(text)
     with pytest.raises(ValueError, match="0 or more"):
         letters(-1)
     with pytest.raises(ValueError, match="0 or more"):
         document_key(-1, 0)
+    for odd in ("", "A", "a1", "é"):
+        with pytest.raises(ValueError, match="sentence letters"):
+            index_of(odd)

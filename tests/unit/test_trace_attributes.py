@@ -14,6 +14,16 @@ FOUND = "The quay is 90 m long."
 PROMPT = f"{FOUND}\n{QUESTION}"
 
 
+def top(**attributes: Any) -> dict[str, Any]:
+    """Return the root of a trace, without a kind of OpenInference."""
+    return span("root", None, "", **attributes)
+
+
+def part(name: str, **attributes: Any) -> dict[str, Any]:
+    """Return a span below the root, without a kind of OpenInference."""
+    return span(name, "root", "", **attributes)
+
+
 def events(*given: tuple[str, dict[str, str]]) -> dict[str, Any]:
     """Return events as OTLP JSON has them, a name and attributes each."""
     made = [
@@ -40,229 +50,138 @@ TURNS = [
     turn("user", RESULT),
     turn("assistant", ANSWER),
 ]
-EVENTS = [
-    {"event.name": "gen_ai.user.message", "role": "user", "content": QUESTION},
-    {"event.name": "gen_ai.tool.message", "role": "tool", "name": "retrieve", "content": FOUND},
-    {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": ANSWER}},
-]
-FLOW: dict[str, Any] = {
-    "traceloop__entity__input": {"args": [QUESTION], "kwargs": {}},
-    "traceloop__entity__output": f'"{ANSWER}"',
+TALK = {"gen_ai.input.messages": TURNS[:3], "gen_ai.output.messages": TURNS[3:]}
+FLOW = top(
+    traceloop__span__kind="workflow",
+    traceloop__entity__input={"args": [QUESTION], "kwargs": {}},
+    traceloop__entity__output=f'"{ANSWER}"',
+)
+CHAT = part(
+    "chat",
+    llm__request__type="chat",
+    gen_ai__prompt__0__role="user",
+    gen_ai__prompt__0__content=PROMPT,
+    gen_ai__completion__0__role="assistant",
+    gen_ai__completion__0__content=ANSWER,
+)
+TASK: dict[str, Any] = {
+    "traceloop__span__kind": "task",
+    "traceloop__entity__name": "retrieve_documents",
+    "traceloop__entity__output": [FOUND],
 }
-CHAT: dict[str, Any] = {
-    "llm__request__type": "chat",
-    "gen_ai__prompt__0__role": "user",
-    "gen_ai__prompt__0__content": PROMPT,
-    "gen_ai__completion__0__role": "assistant",
-    "gen_ai__completion__0__content": ANSWER,
+METHOD: dict[str, Any] = {
+    "traceloop__entity__input": {"args": [{"model": "m"}, QUESTION]},
+    "traceloop__entity__output": {"generation": ANSWER},
 }
-
-
-def component(kind: str, given: Any, made: Any) -> dict[str, Any]:
-    """Return the span of a component of Haystack."""
-    tags = {"type": kind, "input": given, "output": made}
-    named: dict[str, Any] = {f"haystack__component__{k}": v for k, v in tags.items()}
-    return span(kind, "root", "", **named)
+METADATA = {"db.query.result.metadata": json.dumps({"text": FOUND})}
+TOOL = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "retrieve"}
+DETAILS = {
+    "gen_ai.input.messages": json.dumps(TURNS[:1]),
+    "gen_ai.output.messages": json.dumps(TURNS[-1:]),
+}
+RETRIEVAL: dict[str, Any] = {
+    "gen_ai__operation__name": "retrieval",
+    "gen_ai__retrieval__documents": [FOUND],
+}
 
 
 SPANS: dict[str, list[dict[str, Any]]] = {
     "OpenLLMetry, a vector store": [
-        span("root", None, "", traceloop__span__kind="workflow", **FLOW),
-        span("find", "root", "", db__system="chroma")
+        FLOW,
+        part("find", db__system="chroma")
         | events(("db.query.result", {"db.query.result.document": FOUND})),
-        span("chat", "root", "", **CHAT),
+        CHAT,
     ],
     "OpenLLMetry, metadata of a vector store and arguments of a method": [
-        span(
-            "root",
-            None,
-            "",
-            traceloop__entity__input={"args": [{"model": "m"}, QUESTION]},
-            traceloop__entity__output={"generation": ANSWER},
-        ),
-        span("find", "root", "", db__system="pinecone")
-        | events(("db.query.result", {"db.query.result.metadata": json.dumps({"text": FOUND})})),
+        top(**METHOD),
+        part("find", db__system="pinecone") | events(("db.query.result", METADATA)),
     ],
-    "OpenLLMetry, a task": [
-        span("root", None, "", traceloop__span__kind="workflow", **FLOW),
-        span(
-            "find",
-            "root",
-            "",
-            traceloop__span__kind="task",
-            traceloop__entity__name="retrieve_documents",
-            traceloop__entity__output=[FOUND],
-        ),
-        span("chat", "root", "", **CHAT),
-    ],
-    "Haystack": [
-        span("root", None, "", haystack__pipeline__input_data={"retriever": {"query": QUESTION}}),
-        component("BM25Retriever", {"query": QUESTION}, {"documents": [{"content": FOUND}]}),
-        component("PromptBuilder", {"question": QUESTION}, {"prompt": PROMPT}),
-        component("OpenAIGenerator", {"prompt": PROMPT}, {"replies": [ANSWER], "meta": [{}]}),
-    ],
-    "Pydantic AI": [
-        span("root", None, "", pydantic_ai__all_messages=TURNS, final_result=ANSWER),
-        span("find", "root", "", gen_ai__tool__name="retrieve", tool_response=FOUND),
-    ],
-    "Pydantic AI, before": [span("root", None, "", all_messages_events=EVENTS)],
+    "OpenLLMetry, a task": [FLOW, part("find", **TASK), CHAT],
+    "tool results in messages": [top(**{k.replace(".", "__"): v for k, v in TALK.items()})],
     "messages as events": [
-        span("root", None, "", gen_ai__operation__name="invoke_agent")
+        top(gen_ai__operation__name="invoke_agent")
         | events(
             ("gen_ai.user.message", {"gen_ai.event.content": json.dumps({"content": QUESTION})}),
             ("gen_ai.choice", {"message": ANSWER}),
         ),
-        span(
-            "find",
-            "root",
-            "",
-            gen_ai__operation__name="execute_tool",
-            gen_ai__tool__name="retrieve",
-        )
+        part("find", **TOOL)
         | events(("gen_ai.choice", {"message": json.dumps([{"text": FOUND}])})),
     ],
     "an event of a model": [
-        span(
-            "find",
-            None,
-            "",
-            gen_ai__operation__name="retrieval",
-            gen_ai__retrieval__documents=[FOUND],
-        ),
+        span("find", None, "", **RETRIEVAL),
         span("chat", None, "", gen_ai__operation__name="chat")
-        | events(
-            (
-                "gen_ai.client.inference.operation.details",
-                {
-                    "gen_ai.input.messages": json.dumps(TURNS[:1]),
-                    "gen_ai.output.messages": json.dumps(TURNS[-1:]),
-                },
-            )
-        ),
+        | events(("gen_ai.client.inference.operation.details", DETAILS)),
     ],
 }
 
 
 @pytest.mark.parametrize("source", SPANS)
 def test_spans_become_rows(source: str, tmp_path: Path) -> None:
-    """Question and response stand at the root or in its steps."""
+    """Question and response stand at the root or in its steps, what a tool found in its output."""
     [row], counts = joined(write(tmp_path / "spans.jsonl", *SPANS[source]))
     assert (row["question"], row["response"]) == (QUESTION, ANSWER)
     found = row["documents"] or [one["text"] for one in row["tool_outputs"]]
     assert (found, counts.faults) == ([FOUND], {})
 
 
-def test_records_of_logfire(tmp_path: Path) -> None:
-    """Ids and times stand next to the attributes."""
-    record = {
-        "trace_id": f"{1:032x}",
-        "span_id": f"{1:016x}",
-        "parent_span_id": None,
-        "start_timestamp": "2026-01-01T00:00:00Z",
-        "attributes": json.dumps({"all_messages_events": EVENTS}),
-    }
-    (tmp_path / "records.json").write_text(json.dumps([record]))
-    [row], _ = joined(str(tmp_path / "records.json"))
-    assert (row["question"], row["metadata"]["time"][:10]) == (QUESTION, "2026-01-01")
+def run(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    """Return a run of LangSmith; the trace's id is its root's."""
+    above = {} if name == "t" else {"parent_run_id": "t"}
+    known = {"id": name, "trace_id": "t", "run_type": kind, "session_id": "project"}
+    return {**known, "start_time": "2026-01-01T00:00:00", **above, **more}
 
 
-def test_runs_of_langsmith(tmp_path: Path) -> None:
-    """The root's trace id is its own id; a project does not count as a conversation."""
-    common = {"trace_id": "t", "session_id": "project", "start_time": "2026-01-01T00:00:00"}
-    runs = [
-        {"id": "t", "run_type": "chain", "inputs": {"input": QUESTION}, "outputs": {"output": "A"}},
-        {"id": "p", "parent_run_id": "t", "run_type": "prompt", "outputs": {"output": "x"}},
-        {
-            "id": "r",
-            "parent_run_id": "t",
-            "run_type": "retriever",
-            "outputs": {"documents": [{"page_content": "90 m.", "metadata": {}}]},
-        },
-        {
-            "id": "m",
-            "parent_run_id": "t",
-            "run_type": "llm",
-            "inputs": {},
-            "outputs": {},
-            "extra": '{"metadata": {"ls_model_name": "model-1"}}',  # as in a table
-        },
-    ]
-    (tmp_path / "runs.json").write_text(json.dumps([common | run for run in runs]))
-    [row], _ = joined(str(tmp_path / "runs.json"))
-    assert (row["id"], row["question"], row["documents"]) == ("t", QUESTION, ["90 m."])
-    assert row["metadata"]["model"] == "model-1"
-    assert "conversation_id" not in row["metadata"]
+CHAIN = run("chain", "t", inputs={"input": QUESTION}, outputs={"output": ANSWER})
+RETRIEVER = run("retriever", "r", outputs={"documents": [{"page_content": FOUND, "metadata": {}}]})
+LOGFIRE = {
+    "trace_id": f"{1:032x}",
+    "span_id": f"{1:016x}",
+    "parent_span_id": None,
+    "start_timestamp": "2026-01-01T00:00:00Z",
+    "attributes": json.dumps(TALK),
+}
+EXPORTED: dict[str, list[dict[str, Any]]] = {
+    "records of Logfire": [LOGFIRE],
+    "runs of LangSmith": [
+        CHAIN,
+        run("prompt", "p", outputs={"output": "x"}),
+        RETRIEVER,
+        # As in a table.
+        run("llm", "m", extra='{"metadata": {"ls_model_name": "model-1"}}'),
+    ],
+    "child runs of LangSmith": [CHAIN | {"child_runs": [RETRIEVER]}],
+}
 
 
-def test_child_runs_of_langsmith(tmp_path: Path) -> None:
-    """They stand in their parent."""
-    child = {"id": "r", "trace_id": "t", "run_type": "retriever", "parent_run_id": "t"}
-    run = {
-        "id": "t",
-        "trace_id": "t",
-        "run_type": "chain",
-        "session_id": "project",
-        "inputs": {"input": QUESTION},
-        "outputs": {"output": ANSWER},
-        "child_runs": [child | {"outputs": {"documents": [{"page_content": FOUND}]}}],
-    }
-    (tmp_path / "run.json").write_text(json.dumps(run))
-    [row], _ = joined(str(tmp_path / "run.json"))
-    assert row["documents"] == [FOUND]
-    assert "conversation_id" not in row["metadata"]
+@pytest.mark.parametrize("source", EXPORTED)
+def test_exported_objects_become_rows(source: str, tmp_path: Path) -> None:
+    """Ids and times stand next to the attributes; a project does not count as a conversation."""
+    (tmp_path / "exported.json").write_text(json.dumps(EXPORTED[source]))
+    [row], _ = joined(str(tmp_path / "exported.json"))
+    assert (row["question"], row["response"]) == (QUESTION, ANSWER)
+    assert row["id"] == ("t" if "LangSmith" in source else f"{1:032x}")
+    assert (row["documents"] or [one["text"] for one in row["tool_outputs"]]) == [FOUND]
+    metadata = row["metadata"]
+    assert (metadata["time"][:10], "conversation_id" in metadata) == ("2026-01-01", False)
+    assert metadata.get("model") == ("model-1" if source == "runs of LangSmith" else None)
 
 
 @pytest.mark.parametrize(
-    ("name", "output", "is_one"),
+    ("name", "output", "documents"),
     [
-        ("retrieval", [{"page_content": FOUND}], True),
-        ("retrieve_docs", [FOUND], True),
-        ("DocumentRetriever", {"hits": 7}, False),
-        ("retriever", [], None),
-        ("retriever", None, False),
-        ("RetrievalQA", FOUND, False),
-        ("retrieve_and_generate", FOUND, False),
+        ("retrieval", [{"page_content": FOUND}], [FOUND]),
+        ("retrieve_docs", [FOUND], [FOUND]),
+        ("retriever", [], []),
+        ("DocumentRetriever", {"hits": 7}, None),
+        ("retriever", None, None),
+        ("RetrievalQA", FOUND, None),
+        ("retrieve_and_generate", FOUND, None),
     ],
 )
 def test_a_step_named_after_a_retrieval_is_one_if_it_returns_documents(
-    name: str, output: Any, is_one: bool | None, tmp_path: Path
+    name: str, output: Any, documents: list[str] | None, tmp_path: Path
 ) -> None:
     """A step that answers as well is none; one may find nothing."""
-    texts: dict[str, Any] = {"input__value": QUESTION, "output__value": ANSWER}
-    spans = [span("root", None, "", **texts), span(name, "root", "", output__value=output)]
+    spans = [top(input__value=QUESTION, output__value=ANSWER), part(name, output__value=output)]
     rows, _ = joined(write(tmp_path / "spans.jsonl", *spans))
-    assert [row["documents"] for row in rows] == ([[]] if is_one is None else [[FOUND]] * is_one)
-
-
-def test_spans_of_vercels_sdk(tmp_path: Path) -> None:
-    """What a tool found is a tool's output; the model's steps have their model."""
-    messages = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
-    made = [
-        span(
-            "ai.generateText",
-            kind="",
-            ai__operationId="ai.generateText",
-            ai__response__text=ANSWER,
-            ai__prompt={"system": "Be brief.", "messages": messages},
-        ),
-        span(
-            "doGenerate",
-            "ai.generateText",
-            "",
-            ai__operationId="ai.generateText.doGenerate",
-            ai__prompt__messages=messages,
-            gen_ai__request__model="model-1",
-        ),
-        span(
-            "ai.toolCall",
-            "ai.generateText",
-            "",
-            ai__operationId="ai.toolCall",
-            ai__toolCall__name="find",
-            ai__toolCall__result='"The quay is 90 m long."',
-        ),
-    ]
-    [row], _ = joined(write(tmp_path / "spans.jsonl", *made))
-    assert (row["question"], row["response"]) == (QUESTION, ANSWER)
-    assert row["tool_outputs"] == [{"name": "find", "text": "The quay is 90 m long."}]
-    assert row["metadata"]["model"] == "model-1"
+    assert [row["documents"] for row in rows] == ([] if documents is None else [documents])

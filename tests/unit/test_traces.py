@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +13,36 @@ import pytest
 from import_rows import AGENT_ROW, import_rows
 from labeler.api import open_rows
 from labeler.data.lines import read_lines
+from labeler.plugins.traces import TraceCounts
 from labeler.sentences.example import Example
 from support.command import Command
 from support.trace_spans import ANSWER, HOUR, QUESTION, answer, joined, retriever, root, span, write
 
+Join = Callable[..., tuple[list[dict[str, Any]], TraceCounts]]
+"""Returns the rows of spans, and the counts."""
 
-def only(path: Path, *spans: Any) -> dict[str, Any]:
+
+@pytest.fixture
+def join(tmp_path: Path) -> Join:
+    """Write spans to a file, and join them."""
+    return lambda *spans, **choice: joined(write(tmp_path / "spans.jsonl", *spans), **choice)
+
+
+def only(found: tuple[list[dict[str, Any]], TraceCounts]) -> dict[str, Any]:
     """Return the row of a trace that gives one."""
-    [row], counts = joined(write(path, *spans))
+    [row], counts = found
     assert not counts.faults
     return row
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """A file to write."""
-    return tmp_path / "spans.jsonl"
+def test_a_row_has_the_texts_of_its_spans_and_names_them(join: Join) -> None:
+    """The root's question and answer, the retriever's documents, the model of the call.
 
-
-def test_a_row_has_the_texts_of_its_spans_and_names_them(file: Path) -> None:
-    """The root's question and answer, the retriever's documents, the model of the call."""
+    An evaluator next to the root changes nothing, nor does what it retrieves.
+    """
     call = span("call", "root", "LLM", llm__model_name="small", user__id="7", session__id="c1")
-    row = only(file, *answer(1), call)
-    assert row == {
+    judged = [span("judge", None, "EVALUATOR", start=1), retriever("gold", "judge", "B", start=1)]
+    assert only(join(*answer(1), call, *judged)) == {
         "id": f"{1:032x}",
         "question": QUESTION,
         "documents": ["The quay is 90 m long."],
@@ -50,22 +59,22 @@ def test_a_row_has_the_texts_of_its_spans_and_names_them(file: Path) -> None:
     }
 
 
-def test_several_retrievals_stand_in_order_and_a_document_found_again_once(file: Path) -> None:
+def test_several_retrievals_stand_in_order_and_a_document_found_again_once(join: Join) -> None:
     """A retrieval inside a retrieval is part of it; a reranker replaces what it was given."""
     later = retriever("later", "root", "C", "A", "D", start=2)
     first = retriever("first", "root", "A", "B", "B", start=1)
     inner = retriever("inner", "first", "B", "Z", start=1)
-    assert only(file, root(), later, first, inner)["documents"] == ["A", "B", "B", "C", "D"]
+    assert only(join(root(), later, first, inner))["documents"] == ["A", "B", "B", "C", "D"]
     reranked: dict[str, Any] = {
         f"reranker__{side}_documents__{n}__document__content": text
         for side, texts in {"input": "ABC", "output": "CA"}.items()
         for n, text in enumerate(texts)
     }
     ranker = span("rank", "root", "RERANKER", start=3, **reranked)
-    assert only(file, root(), later, first, ranker)["documents"] == ["D", "C", "A"]
+    assert only(join(root(), later, first, ranker))["documents"] == ["D", "C", "A"]
 
 
-def test_tools_and_earlier_turns_stand_next_to_the_documents(file: Path) -> None:
+def test_tools_and_earlier_turns_stand_next_to_the_documents(join: Join) -> None:
     """A tool that retrieves texts is a retrieval; evaluators and system messages are left out."""
     talk = [
         {"role": "system", "content": "Be brief."},
@@ -73,165 +82,117 @@ def test_tools_and_earlier_turns_stand_next_to_the_documents(file: Path) -> None
         {"role": "assistant", "content": [{"type": "text", "text": "Hello!"}]},
         {"role": "user", "content": QUESTION},
     ]
-    book = {"type": "tool", "content": "B"}  # as LangChain's tools return it
-    row = only(
-        file,
+    book = {"type": "tool", "data": {"type": "tool", "content": "B"}}  # as LangChain's return it
+    made = join(
         root(input__value={"messages": talk}),
         span("search", "root", "TOOL", output__value="A"),
         retriever("find", "search", "A"),
         span("clock", "root", "TOOL", start=2, output__value={"hour": 7}, tool__name="time"),
-        span("book", "root", "TOOL", start=3, output__value={"type": "tool", "data": book}),
+        span("book", "root", "TOOL", start=3, output__value=book),
         span("ids", "book", "RETRIEVER", start=3, retrieval__documents=[{"id": "7"}]),
         span("rate", "root", "EVALUATOR", input__value="q", output__value="0.5"),
     )
-    assert row["history"] == [
-        {"role": "user", "text": "Hello."},
-        {"role": "assistant", "text": "Hello!"},
-    ]
-    assert row["tool_outputs"] == [
-        {"name": "time", "text": '{"hour": 7}'},
-        {"name": "book", "text": "B"},
-    ]
+    row, turns = only(made), [("user", "Hello."), ("assistant", "Hello!")]
+    assert row["history"] == [{"role": role, "text": text} for role, text in turns]
+    tools = [("time", '{"hour": 7}'), ("book", "B")]
+    assert row["tool_outputs"] == [{"name": name, "text": text} for name, text in tools]
     assert (row["question"], row["documents"]) == (QUESTION, ["A"])
 
 
-def test_an_evaluator_next_to_the_root_changes_no_row(file: Path) -> None:
-    """Nor does what it retrieves."""
-    judged = [span("judge", None, "EVALUATOR", start=1), retriever("gold", "judge", "B", start=1)]
-    assert only(file, *answer(1), *judged) == only(file, *answer(1))
-
-
-def test_answers_below_a_request_are_rows_with_an_index(file: Path) -> None:
+def test_answers_below_a_request_are_rows_with_an_index(join: Join) -> None:
     """A span without texts stands for the answers below it."""
-    spans = [span("request", None, "")]
-    for n in range(2):
-        spans.append(root(f"turn{n}", "request", start=n, output__value=f"{n}."))
-        spans.append(retriever(f"find{n}", f"turn{n}", f"D{n}", start=n))
-    rows, _ = joined(write(file, *spans))
+    turns = [
+        (
+            root(f"turn{n}", "request", start=n, output__value=f"{n}."),
+            retriever(f"find{n}", f"turn{n}", f"D{n}", start=n),
+        )
+        for n in range(2)
+    ]
+    rows, _ = join(span("request", None, ""), *chain.from_iterable(turns))
     assert [(row["id"][-2:], row["documents"], row["response"]) for row in rows] == [
         ("/0", ["D0"], "0."),
         ("/1", ["D1"], "1."),
     ]
 
 
-def test_parts_of_an_answer_are_joined_where_no_span_has_all(file: Path) -> None:
+def test_parts_of_an_answer_are_joined_where_no_span_has_all(join: Join) -> None:
     """A step that retrieves, and a model that answers, below a request."""
-    row = only(
-        file,
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}]
+    last: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__output__messages": said}
+    made = join(
         span("request", None, ""),
         span("step", "request", input__value={"query": QUESTION}, output__value=[{"text": "A"}]),
         retriever("find", "step", "A"),
-        span("call", "request", "LLM", start=2, llm__output_messages__0__message__role="assistant")
-        | {"name": "call"},
-        span(
-            "last",
-            "request",
-            "",
-            start=3,
-            gen_ai__operation__name="chat",
-            gen_ai__output__messages=[
-                {"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}
-            ],
-        ),
+        span("call", "request", "LLM", start=2, llm__output_messages__0__message__role="assistant"),
+        span("last", "request", "", start=3, **last),
     )
+    row = only(made)
     assert (row["question"], row["documents"], row["response"]) == (QUESTION, ["A"], ANSWER)
 
 
-@pytest.mark.parametrize(
-    ("reason", "spans"),
-    {
-        "no_texts": [span("root"), span("find", "root", "RETRIEVER")],
-        "no_retrieval": [root()],
-        "no_question": [
-            span("judge", None, "EVALUATOR", input__value="q", output__value="1"),
-            span("call", "judge", "LLM", input__value="q", output__value="1"),
-        ],
-        "no_response": [root(output__value=""), retriever("find", "root", "A")],
-        "documents_without_text": [
-            root(),
-            span(
-                "find",
-                "root",
-                "",
-                gen_ai__operation__name="retrieval",
-                gen_ai__retrieval__documents=[{"id": "7", "score": 0.5}],
-            ),
-        ],
-        "attributes_dropped": [
-            root(),
-            retriever("find", "root", "D.") | {"droppedAttributesCount": 3},
-        ],
-        "cyclic_parents": [*answer(1), span("a", "b"), span("b", "a")],
-        "too_deep": [span(f"s{n}", f"s{n - 1}" if n else None) for n in range(202)],
-    }.items(),
-)
+def found(**recorded: Any) -> dict[str, Any]:
+    """Return the span of a retriever that recorded this."""
+    return span("find", "root", "RETRIEVER", **recorded)
+
+
+LOST = [
+    *("__REDACTED__", "<truncated due to size exceeding limit>"),
+    *('{"answer": "It is 90', '[{"role": "user", "content": "How lo'),
+    *("<openai.Stream object at 0x7f3a>", 'data: {"choices": []}\n\ndata: [DONE]'),
+]
+"""What stands for texts that were hidden or cut off, or had none."""
+IDS_ONLY: dict[str, Any] = {
+    "gen_ai__operation__name": "retrieval",
+    "gen_ai__retrieval__documents": [{"id": "7", "score": 0.5}],
+}
+JUDGED = [span("judge", None, "EVALUATOR", input__value="q", output__value="1")]
+NO_ROW = [
+    ("no_texts", [span("root"), found()]),
+    ("no_retrieval", [root()]),
+    ("no_question", [*JUDGED, span("call", "judge", "LLM", input__value="q", output__value="1")]),
+    ("no_response", [root(output__value=""), retriever("find", "root", "A")]),
+    ("attributes_dropped", [root(), retriever("f", "root", "D.") | {"droppedAttributesCount": 3}]),
+    ("cyclic_parents", [*answer(1), span("a", "b"), span("b", "a")]),
+    ("too_deep", [span(f"s{n}", f"s{n - 1}" if n else None) for n in range(202)]),
+    # An adherence of 0 would be a guess.
+    ("documents_without_text", [root(), span("find", "root", "", **IDS_ONLY)]),
+    ("documents_without_text", [root(), found()]),
+    ("documents_without_text", [root(), found(retrieval__documents="?")]),
+    *(
+        ("documents_without_text", [root(), found(output__value=output)])
+        for output in ({"took": 3, "answer": 7}, {"error": "timeout"}, [{"id": 7}], *LOST)
+    ),
+    *(("no_question", [root(input__value=lost), found()]) for lost in LOST),
+    *(
+        ("no_response", [root(output__value=lost), *answer(1)[1:]])
+        for lost in (*LOST, "null", "None", " null\n")
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "spans"), NO_ROW)
 def test_a_trace_that_gives_no_row_is_counted_by_its_reason(
-    reason: str, spans: list[dict[str, Any]], file: Path
+    reason: str, spans: list[dict[str, Any]], join: Join
 ) -> None:
     """The first one is named."""
-    rows, counts = joined(write(file, *spans))
+    rows, counts = join(*spans)
     assert (rows, dict(counts.unjoined)) == ([], {reason: 1})
     assert counts.examples[reason] == f"{1:032x}"
 
 
-@pytest.mark.parametrize("output", [{"took": 3, "answer": 7}, {"error": "timeout"}, [{"id": 7}]])
-def test_a_retrieval_of_unknown_shape_gives_no_row(output: object, file: Path) -> None:
-    """An adherence of 0 would be a guess."""
-    found = span("find", "root", "RETRIEVER", output__value=output)
-    rows, counts = joined(write(file, root(), found))
-    assert (rows, dict(counts.unjoined)) == ([], {"documents_without_text": 1})
-
-
 @pytest.mark.parametrize("null", ["null", "None", " null\n"])
-def test_an_output_of_null_is_no_text(null: str, file: Path) -> None:
-    """Of a retriever, a tool or a root."""
-    spans = [
-        span("find", "root", "RETRIEVER", output__value=null),
-        span("clock", "root", "TOOL", output__value=null),
-    ]
-    row = only(file, root(), *spans)
+def test_a_recorded_null_is_nothing_found(null: str, join: Join) -> None:
+    """Of a retriever or a tool."""
+    row = only(
+        join(root(), found(output__value=null), span("t", "root", "TOOL", output__value=null))
+    )
     assert (row["documents"], row.get("tool_outputs")) == ([], None)
-    rows, counts = joined(write(file, root(output__value=null), *spans))
-    assert (rows, dict(counts.unjoined)) == ([], {"no_response": 1})
 
 
-@pytest.mark.parametrize(
-    "lost",
-    [
-        *("__REDACTED__", "<truncated due to size exceeding limit>"),
-        *('{"answer": "It is 90', '[{"role": "user", "content": "How lo'),
-        *("<openai.Stream object at 0x7f3a>", 'data: {"choices": []}\n\ndata: [DONE]'),
-    ],
-)
-def test_a_text_that_was_hidden_or_cut_off_gives_no_row(lost: str, file: Path) -> None:
-    """Nor is it a retrieval that found nothing."""
-    found = span("find", "root", "RETRIEVER", output__value=lost)
-    for spans, reason in (
-        ([root(), found], "documents_without_text"),
-        ([root(output__value=lost), *answer(1)[1:]], "no_response"),
-        ([root(input__value=lost), span("find", "root", "RETRIEVER")], "no_question"),
-    ):
-        rows, counts = joined(write(file, *spans))
-        assert (rows, dict(counts.unjoined)) == ([], {reason: 1})
-
-
-def test_a_retriever_without_any_output_is_no_empty_retrieval(file: Path) -> None:
-    """Nor is one whose documents are a text that nobody can read; a recorded null is."""
-    cases: list[tuple[dict[str, Any], list[str] | None]]
-    cases = [({}, None), ({"output__value": "null"}, [])]
-    for recorded, documents in cases:
-        rows, counts = joined(write(file, root(), span("find", "root", "RETRIEVER", **recorded)))
-        assert [row["documents"] for row in rows] == ([] if documents is None else [documents])
-        assert dict(counts.unjoined) == ({"documents_without_text": 1} if not rows else {})
-    rows, _ = joined(write(file, root(), span("f", "root", "RETRIEVER", retrieval__documents="?")))
-    assert not rows
-
-
-def test_streamed_chunks_are_one_answer(file: Path) -> None:
+def test_streamed_chunks_are_one_answer(join: Join) -> None:
     """White space between them counts."""
     chunks = [{"type": "AIMessageChunk", "content": text} for text in ("It", " ", "is 90 m.", "")]
-    [row], _ = joined(write(file, root(output__value=chunks), *answer(1)[1:]))
-    assert row["response"] == "It is 90 m."
+    assert only(join(root(output__value=chunks), *answer(1)[1:]))["response"] == "It is 90 m."
 
 
 def test_documents_in_a_table_that_pandas_wrote(tmp_path: Path) -> None:
@@ -246,7 +207,7 @@ def test_documents_in_a_table_that_pandas_wrote(tmp_path: Path) -> None:
     assert row["documents"] == ["90 m."]
 
 
-def test_tool_results_in_messages_stand_in_for_spans_of_tools(file: Path) -> None:
+def test_tool_results_in_messages_stand_in_for_spans_of_tools(join: Join) -> None:
     """Of the root or of the last model; images in them are counted."""
     result = {"type": "tool_result", "content": [{"type": "text", "text": "90 m"}]}
     image = {"type": "image", "source": {}}
@@ -255,13 +216,13 @@ def test_tool_results_in_messages_stand_in_for_spans_of_tools(file: Path) -> Non
         {"role": "assistant", "content": [{"type": "tool_use", "name": "measure"}]},
         {"role": "user", "content": [result, {"type": "text", "text": "Be brief."}]},
     ]
-    [row], counts = joined(write(file, root(input__value={"messages": talk})))
+    [row], counts = join(root(input__value={"messages": talk}))
     assert (row["question"], row["tool_outputs"]) == (QUESTION, [{"text": "90 m"}])
-    assert (row["metadata"]["left_out"], counts.with_media) == (["image"], 1)
+    assert (row["metadata"]["left_out"], counts.notes["with_media"]) == (["image"], 1)
     call = span("call", "root", "LLM", input__value={"messages": talk}, output__value=ANSWER)
-    assert only(file, root(), call)["tool_outputs"] == [{"text": "90 m"}]
+    assert only(join(root(), call))["tool_outputs"] == [{"text": "90 m"}]
     clock = span("clock", "root", "TOOL", output__value="21:10")
-    assert only(file, root(), call, clock)["tool_outputs"] == [{"name": "clock", "text": "21:10"}]
+    assert only(join(root(), call, clock))["tool_outputs"] == [{"name": "clock", "text": "21:10"}]
 
 
 def test_spans_that_occur_twice_count_once(tmp_path: Path) -> None:
@@ -269,35 +230,29 @@ def test_spans_that_occur_twice_count_once(tmp_path: Path) -> None:
     again = write(tmp_path / "again.jsonl", *answer(1, output__value="Yes."))
     rows, counts = joined(write(tmp_path / "spans.jsonl", *answer(1)), again)
     assert [row["response"] for row in rows] == ["Yes."]
-    assert (counts.repeated, counts.replaced) == (1, 1)
+    assert (counts.notes["repeated"], counts.notes["replaced"]) == (1, 1)
 
 
-def test_a_trace_without_its_root_is_joined_from_its_parts(file: Path) -> None:
+def test_a_trace_without_its_root_is_joined_from_its_parts(join: Join) -> None:
     """And reported."""
-    rows, counts = joined(write(file, root(parent="gone"), *answer(1)[1:]))
-    assert (len(rows), counts.without_root) == (1, 1)
+    rows, counts = join(root(parent="gone"), *answer(1)[1:])
+    assert (len(rows), counts.notes["without_root"]) == (1, 1)
 
 
-def test_numbers_that_json_lacks_cost_no_trace(file: Path) -> None:
-    """MLflow writes attributes as texts, in which Python's JSON allows them."""
+def test_hostile_lines_are_counted_and_cost_no_other_trace(tmp_path: Path) -> None:
+    """Cut off, no object, no span, without ids, with a surrogate, nested deeply.
+
+    MLflow writes attributes as texts, in which Python's JSON allows NaN: that is no fault.
+    """
+    path, deep = tmp_path / "spans.jsonl", root(name="deep", trace=2, input__value="[" * 100_000)
+    bare = {"spanId": "1", "attributes": []}
+    name = write(path, 7, bare, root(input__value="\ud800"), *answer(1), deep)
     odd = '{"input.value": "Q?", "output.value": "A.", "x": NaN, "y": -Infinity}'
-    spans = [{"span_id": "a", "attributes": odd}]
-    file.write_text(json.dumps({"info": {"trace_id": "tr-1"}, "data": {"spans": spans}}))
-    assert joined(str(file))[1].unjoined == {"no_retrieval": 1}
-
-
-def test_hostile_lines_are_counted_and_cost_no_other_trace(file: Path) -> None:
-    """Cut off, no object, no span, without ids, with a surrogate, nested deeply."""
-    name = write(
-        file, 7, {"spanId": "1", "attributes": []}, root(input__value="\ud800"), *answer(1)
-    )
-    deep = root(name="deep", trace=2, input__value="[" * 100_000)
-    with file.open("a", encoding="utf-8") as end:
-        end.write('{"question": "no span"}\n')
-        end.write(Path(write(file.with_name("deep"), deep)).read_text(encoding="utf-8"))
-        end.write('{"resourceSpans": [{"scope')
+    mlflow = {"info": {"trace_id": "tr-1"}, "spans": [{"span_id": "a", "attributes": odd}]}
+    with path.open("a", encoding="utf-8") as end:
+        end.write(f'{json.dumps(mlflow)}\n{{"question": "no span"}}\n{{"resourceSpans": [{{"scope')
     rows, counts = joined(name)
-    assert len(rows) == 1
+    assert (len(rows), dict(counts.unjoined)) == (1, {"no_retrieval": 1, "no_question": 1})
     assert counts.faults == {
         "not_an_object": 1,
         "without_ids": 1,
@@ -308,12 +263,11 @@ def test_hostile_lines_are_counted_and_cost_no_other_trace(file: Path) -> None:
     assert counts.examples["not_an_object"].startswith(f"{name}:1: ")
 
 
-def test_a_sample_follows_the_ids_alone(tmp_path: Path) -> None:
+def test_a_sample_follows_the_ids_alone(join: Join) -> None:
     """Greater shares contain smaller ones; another seed gives other traces."""
     spans = [one for trace in range(200) for one in answer(trace)]
-    name = write(tmp_path / "spans.jsonl", *spans)
     half, third, other = (
-        {row["id"] for row in joined(name, sample=share, seed=seed)[0]}
+        {row["id"] for row in join(*spans, sample=share, seed=seed)[0]}
         for share, seed in ((0.5, 1), (0.3, 1), (0.3, 2))
     )
     assert third < half
@@ -321,45 +275,41 @@ def test_a_sample_follows_the_ids_alone(tmp_path: Path) -> None:
     assert (len(third), len(half)) == (54, 109)
 
 
-def test_a_limit_per_day_counts_traces_with_rows(tmp_path: Path) -> None:
+def test_a_limit_per_day_counts_traces_with_rows(join: Join) -> None:
     """Days are those of UTC."""
     spans = [one for trace in range(60) for one in answer(trace, start=trace * HOUR)]
-    name = write(tmp_path / "spans.jsonl", *spans, root("alone", trace=99))
-    rows, counts = joined(name, per_day=2)
+    rows, counts = join(*spans, root("alone", trace=99), per_day=2)
     days = [row["metadata"]["time"][:10] for row in rows]
     assert days == ["2024-10-04"] * 2 + ["2024-10-05"] * 2 + ["2024-10-06"] * 2
-    assert counts.over_limit + len(rows) + counts.unjoined["no_retrieval"] == counts.traces
+    assert counts.notes["over_limit"] + len(rows) + counts.unjoined["no_retrieval"] == counts.traces
 
 
-def test_traces_are_chosen_by_attributes_and_metadata(tmp_path: Path) -> None:
+def test_traces_are_chosen_by_attributes_and_metadata(join: Join) -> None:
     """All must hold."""
     spans = [one for trace in range(4) for one in answer(trace, user__id=str(trace % 2), tier="a")]
-    name = write(tmp_path / "spans.jsonl", *spans)
-    rows, counts = joined(name, where=["user=1", "tier=a", "user.id=1"])
-    assert [row["id"][-1] for row in rows] == sorted("13", key=[r["id"][-1] for r in rows].index)
-    assert counts.filtered == 2
+    rows, counts = join(*spans, where=["user=1", "tier=a", "user.id=1"])
+    assert sorted(row["id"][-1] for row in rows) == ["1", "3"]
+    assert counts.notes["filtered"] == 2
 
 
 def test_the_command_writes_rows_and_says_what_gave_none(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    labeler_command: Command, tmp_path: Path
 ) -> None:
     """A file that gives no row leaves the output as it was."""
-    labeler = Command(monkeypatch, capsys)
     rows = tmp_path / "rows.jsonl"
     good = write(tmp_path / "good.jsonl", *answer(1), root(trace=2), 7)
-    code, _, err = labeler("import", "traces", good, "-o", rows)
+    code, _, err = labeler_command("import", "traces", good, "-o", rows)
     assert code == 1
     assert "1 trace without a retrieval: " in err
     assert f"1 unreadable (not_an_object); the first: {good}:4: " in err
     assert "1 row of 2 traces written" in err
     before = rows.read_text(encoding="utf-8")
     bad = write(tmp_path / "bad.jsonl", root())
-    code, _, err = labeler("import", "traces", bad, "-o", rows)
+    code, _, err = labeler_command("import", "traces", bad, "-o", rows)
     assert (code, rows.read_text(encoding="utf-8")) == (2, before)
     assert "no trace gives a row: 1 trace without a retrieval" in err
-    assert labeler("import", "traces", good, "-o", tmp_path / "rows.parquet")[0] == 2
-    assert labeler("import", "traces", good, "--sample", "2")[0] == 2
-    assert labeler("import", "traces", good, "--where", "user")[0] == 2
+    for wrong in (["-o", "rows.parquet"], ["--sample", "2"], ["--where", "user"]):
+        assert labeler_command("import", "traces", good, *wrong)[0] == 2
 
 
 FILES = sorted((Path(__file__).parents[1] / "traces").iterdir())
@@ -389,11 +339,11 @@ def test_one_trace_of_mlflow_in_a_json_file_keeps_its_id(tmp_path: Path) -> None
     assert (len(rows), rows[0]["id"][:3], counts.faults) == (1, "tr-", {})
 
 
-def test_ids_of_langfuse_are_texts_of_any_kind(file: Path) -> None:
+def test_ids_of_langfuse_are_texts_of_any_kind(join: Join) -> None:
     """A trace and its observations, exported apart, have the id that the application gave."""
     trace = {"id": "0xabc", "timestamp": "2026-01-01T00:00:00Z", "input": QUESTION}
-    found = {"id": "o1", "traceId": "0xabc", "type": "RETRIEVER", "output": ["One."]}
-    row = only(file, trace | {"output": ANSWER}, found)
+    one = {"id": "o1", "traceId": "0xabc", "type": "RETRIEVER", "output": ["One."]}
+    row = only(join(trace | {"output": ANSWER}, one))
     assert (row["id"], row["documents"]) == ("0xabc", ["One."])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,16 @@ from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure
-from labeler.labeling.vote import TOO_FEW_VOTES, electorate, majority
+from labeler.labeling.vote import electorate, majority
 from labeler.labels.answers import GPTLabelingOutput
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelRecord, Outcome
 from labeler.labels.signature import load_schema
 from labeler.sentences.example import Frozen
 from support.command import Command
 from support.fakes import Behavior, CountingJudge, agreeable
 from support.labeled import output
 from support.samples import request
+from wire.runs import reasons, row_file, rows
 
 SCHEMA = load_schema("label-trace/v1").artifact
 
@@ -135,80 +135,57 @@ def test_a_majority_is_a_sound_record_that_names_its_voters() -> None:
 # Runs
 
 
-def rows(count: int) -> list[dict[str, object]]:
-    """Rows of one document."""
-    return [
-        {
-            "id": f"r{n}",
-            "question": f"What is {n}?",
-            "documents": [f"It is {n}."],
-            "response": "It.",
-        }
-        for n in range(count)
-    ]
+def failing(error: JudgeError) -> Behavior:
+    """Fails on the second row."""
+
+    def answer(asked: Task) -> JudgeReply:
+        if asked.example.id == "r1":
+            raise error
+        return agreeable(asked)
+
+    return answer
 
 
-def refusing(asked: Task) -> JudgeReply:
-    """Refuses the second row."""
-    if asked.example.id == "r1":
-        raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
-    return agreeable(asked)
+REFUSING = failing(UnusableAnswer("no", reason="refusal", attempts=1, lasting=True))
 
 
-def kinds(outcomes: Sequence[Outcome]) -> list[str]:
-    """``label``, or the reason why there is none."""
-    return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
+def vote_on(judges: Sequence[Any], count: int = 3, **options: Any) -> list[Outcome]:
+    """Label rows by judges that vote."""
+    return list(iter_labels(rows(count), judges=judges, **{"store": MemoryStore(), **options}))
 
 
 def test_repeats_are_stored_by_themselves_and_bought_once() -> None:
     """Three trials of each row the first time, none the second."""
     store, judge = MemoryStore(), CountingJudge()
     for _ in range(2):
-        outcomes = list(iter_labels(rows(4), judges=[judge], repeat=3, store=store))
-        assert kinds(outcomes) == ["label"] * 4
+        assert reasons(vote_on([judge], 4, repeat=3, store=store)) == ["label"] * 4
     assert len(judge.asked) == 12
     assert {r.signature.trial for r in store if isinstance(r, LabelRecord)} == {0, 1, 2}
-    assert kinds(labeler.label(rows(4), judge=judge, store=store)) == ["label"] * 4
+    assert reasons(labeler.label(rows(4), judge=judge, store=store)) == ["label"] * 4
     assert len(judge.asked) == 12
 
 
 def test_a_row_needs_more_than_half_of_its_votes() -> None:
     """One of three may fail; where two do, the row fails for their reason."""
     judges = [CountingJudge(model=f"m{n}") for n in range(2)]
-    refusers = [CountingJudge(refusing, model=f"no{n}") for n in range(2)]
-    outcomes = list(iter_labels(rows(3), judges=[*judges, refusers[0]], store=MemoryStore()))
-    assert kinds(outcomes) == ["label"] * 3
-    outcomes = list(iter_labels(rows(3), judges=[judges[0], *refusers], store=MemoryStore()))
-    assert kinds(outcomes) == ["label", "refusal", "label"]
-    outcomes = list(iter_labels(rows(3), judges=[judges[0], refusers[0]], store=MemoryStore()))
-    assert kinds(outcomes) == ["label", "refusal", "label"]
-    assert TOO_FEW_VOTES not in kinds(outcomes)
-
-
-def failing(reason: str) -> Behavior:
-    """The second row fails on the way, as when the network or the budget ends."""
-
-    def answer(asked: Task) -> JudgeReply:
-        if asked.example.id == "r1":
-            raise JudgeError("it did not come", reason=reason)
-        return agreeable(asked)
-
-    return answer
+    refusers = [CountingJudge(REFUSING, model=f"no{n}") for n in range(2)]
+    assert reasons(vote_on([*judges, refusers[0]])) == ["label"] * 3
+    for voters in ([judges[0], *refusers], [judges[0], refusers[0]]):
+        assert reasons(vote_on(voters)) == ["label", "refusal", "label"]
 
 
 def test_a_vote_that_may_still_come_is_no_no() -> None:
     """The row waits for it; once it is there the label is what all votes say."""
     store = MemoryStore()
     judges = [CountingJudge(model=f"m{n}") for n in range(2)]
-    late = CountingJudge(failing("transport"), model="late")
-    outcomes = list(iter_labels(rows(3), judges=[*judges, late], store=store))
-    assert kinds(outcomes) == ["label", "transport", "label"]
+    late = CountingJudge(failing(JudgeError("no answer", reason="transport")), model="late")
+    outcomes = vote_on([*judges, late], store=store)
+    assert reasons(outcomes) == ["label", "transport", "label"]
     assert "2 of 3 votes are there, which does not settle it" in str(outcomes[1])
     (row,) = labeler.summary(outcomes, "adherence")  # the failure counts with the majority
     assert (row.defined, row.failed) == (2, {"transport": 1})
     mended = CountingJudge(model="late")
-    outcomes = list(iter_labels(rows(3), judges=[*judges, mended], store=store))
-    assert kinds(outcomes) == ["label"] * 3
+    assert reasons(vote_on([*judges, mended], store=store)) == ["label"] * 3
     assert mended.asked == ["r1"]
 
 
@@ -244,12 +221,12 @@ def test_one_judge_has_one_vote_and_nobody_none() -> None:
     """However often, and under whatever name, it is among the voters; nothing is asked."""
     judge = CountingJudge()
     with pytest.raises(UsageError, match="fake/fake-1 is named twice"):
-        list(iter_labels(rows(3), judges=[judge, judge], store=MemoryStore()))
+        vote_on([judge, judge])
     assert (judge.asked, judge.closed) == ([], 1)
     with pytest.raises(UsageError, match="needs a voter"):
-        list(iter_labels(rows(1), judges=[], store=MemoryStore()))
+        vote_on([])
     with pytest.raises(UsageError, match="repeat must be a whole number, 1 or more"):
-        list(iter_labels(rows(1), judges=["embedded"], repeat=0, store=MemoryStore()))
+        vote_on(["embedded"], repeat=0)
 
 
 def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> None:
@@ -257,17 +234,16 @@ def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> No
     first = CountingJudge()
     unknown = OpenAIJudge("m", api_key="k" * 20, base_url="http://127.0.0.1:9/v1")
     with pytest.raises(UsageError, match="a budget needs a price"):
-        list(iter_labels(rows(3), judges=[first, unknown], store=MemoryStore(), budget=1))
+        vote_on([first, unknown], budget=1)
     assert first.asked == []
 
 
 def test_agreement_is_counted_over_all_votes() -> None:
     """Who failed left a gap; the rest is compared."""
     votes = Votes()
-    judges = [CountingJudge(model="m"), CountingJudge(refusing, model="n")]
-    list(iter_labels(rows(3), judges=judges, store=MemoryStore(), votes=votes))
+    vote_on([CountingJudge(model="m"), CountingJudge(REFUSING, model="n")], votes=votes)
     found = {one.field: one for one in votes.agreement()}
-    assert (found["supported"].units, found["supported"].left_out) == (2, 1)
+    assert (found["supported"].units, found["supported"].left_out) == (4, 2)
     assert found["supported"].raw == 1.0
     assert found["supported"].kappa.undefined == "one_class"
 
@@ -276,25 +252,31 @@ def test_the_command_votes_and_tells_how_far_they_agree(
     tmp_path: Path, labeler_command: Command
 ) -> None:
     """The label file holds the majority; metrics read it like any other."""
-    given = tmp_path / "rows.jsonl"
-    given.write_text("".join(json.dumps(row) + "\n" for row in rows(3)))
-    out = tmp_path / "labels.jsonl"
-    code, _, err = labeler_command(
-        "label", given, "--judge", "embedded", "--repeat", 2, "-o", out, "--store", tmp_path / "s"
-    )
+    given, out = row_file(tmp_path, rows(3)), tmp_path / "labels.jsonl"
+    embedded = ("--judge", "embedded", "--repeat", 2, "--store", tmp_path / "s")
+    code, _, err = labeler_command("label", given, *embedded, "-o", out)
     assert code == 0
     assert "3 labeled by the majority of embedded/lexical/1, 2 times each" in err
     assert "vote 2 of 2: embedded/lexical/1" in err
     assert "vote 2: yes" in err
-    assert kinds(list(labeler.api.read_labels(out))) == ["label"] * 3
-    code, _, err = labeler_command("label", given, "--judges", "embedded,embedded")
-    assert (code, "names 'embedded' twice" in err) == (2, True)
-    code, _, err = labeler_command("label", given, "--judges", "embedded", "--temperature", 1)
-    assert (code, "takes no --temperature" in err) == (2, True)
-    several = ["--judges", "openai:a,openai:b", "--base-url", "http://127.0.0.1:9/v1"]
-    code, _, err = labeler_command("label", given, *several, "--price", "1,2")
-    assert (code, "--price is for one model" in err) == (2, True)
-    code, _, err = labeler_command(
-        "label", given, "--judges", "embedded", "--judge", "embedded", "--store", tmp_path / "s"
-    )
-    assert (code, "give one of the two" in err) == (2, True)
+    assert reasons(labeler.api.read_labels(out)) == ["label"] * 3
+
+
+AT = ("--base-url", "http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("embedded,embedded",), "names 'embedded' twice"),
+        (("embedded", "--temperature", 1), "takes no --temperature"),
+        (("openai:a,openai:b", *AT, "--price", "1,2"), "--price is for one model"),
+        (("embedded", "--judge", "embedded"), "give one of the two"),
+    ],
+)
+def test_contradictory_voters_are_wrong_use(
+    tmp_path: Path, labeler_command: Command, options: tuple[object, ...], said: str
+) -> None:
+    """Before anything is asked."""
+    code, _, err = labeler_command("label", row_file(tmp_path, rows(1)), "--judges", *options)
+    assert (code, said in err) == (2, True)

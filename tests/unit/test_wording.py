@@ -108,7 +108,10 @@ def test_unusable_instructions_are_refused_unpaid(text: str, message: str) -> No
 
 
 def test_a_whole_prompt_of_the_user(tmp_path: Path) -> None:
-    """It replaces the package's, by its content; a file name changes no key."""
+    """It replaces the package's, by its content; a file name changes no key.
+
+    A batch asks again with the same texts.
+    """
     text = OWN.read_text(encoding="utf-8").replace("You audit", "You check")
     for name in ("own.md", "renamed.txt"):
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -117,6 +120,11 @@ def test_a_whole_prompt_of_the_user(tmp_path: Path) -> None:
     assert own.key == renamed.key != asked().key
     assert own.signature.prompt is not None
     assert own.signature.prompt.name == "own/trace"
+    task = asked(prompt=tmp_path / "own.md", instructions=RULES)
+    saved = BatchRequest.of(task)
+    again = BatchRequest.model_validate_json(saved.model_dump_json()).task
+    assert (again.key, again.messages) == (task.key, task.messages)
+    assert BatchRequest.of(asked()).prompt is None
 
 
 @pytest.mark.parametrize(
@@ -138,12 +146,3 @@ def test_a_prompt_that_does_not_fit_is_refused_unpaid(
     file.write_text(OWN.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         asked(prompt=file, **options)
-
-
-def test_batches_ask_again_with_the_same_texts() -> None:
-    """A saved request holds instructions and a prompt of the user."""
-    task = asked(prompt=OWN, instructions=RULES)
-    saved = BatchRequest.of(task)
-    again = BatchRequest.model_validate_json(saved.model_dump_json()).task
-    assert (again.key, again.messages) == (task.key, task.messages)
-    assert BatchRequest.of(asked()).prompt is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable
@@ -13,9 +12,8 @@ import polars as pl
 import pytest
 
 from labeler.api import open_rows
-from labeler.data.written_values import Unreadable, written_value
-from labeler.labels.record import LabelFailure
-from labeler.sentences.example import Example
+from labeler.data.written_values import written_value
+from support.rows import contents, failed, only, write_csv, write_lines
 
 DOCUMENTS = ["The quay is 90 m long.", 'It\'s built of "oak".\nSee [1].']
 WRITTEN = {
@@ -26,41 +24,13 @@ WRITTEN = {
     "an array in print": str(DOCUMENTS).replace("', ", "'\n "),
     "objects in JSON": json.dumps([{"page_content": text, "metadata": {}} for text in DOCUMENTS]),
 }
-WRITTEN["objects of LangChain"] = (
-    "[" + ", ".join(f"Document(metadata={{'p': 1}}, page_content={d!r})" for d in DOCUMENTS) + "]"
-)
-WRITTEN["nodes of LlamaIndex"] = (
-    "["
-    + ", ".join(
-        f"NodeWithScore(node=TextNode(id_='a', relationships={{<Kind.SOURCE: '1'>: Info(id='2', "
-        f"type=<Kind.DOCUMENT: '4'>)}}, text={d!r}), score=0.5)"
-        for d in DOCUMENTS
-    )
-    + "]"
-)
-WRITTEN["scored pairs"] = str([(text, 0.5) for text in DOCUMENTS])
-
-
-def only(source: Any, **options: Any) -> Example:
-    """What the one row of a source becomes."""
-    (row,) = open_rows(source, **options)
-    assert isinstance(row.content, Example), row.content
-    return row.content
-
-
-def jsonl(row: dict[str, str], folder: Path) -> Any:
-    """A file of JSON Lines."""
-    path = folder / "rows.jsonl"
-    path.write_text(json.dumps(row))
-    return path
-
-
-def csv_file(row: dict[str, str], folder: Path) -> Any:
-    """A CSV file."""
-    path = folder / "rows.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([list(row), list(row.values())])
-    return path
+for name, form in {
+    "objects of LangChain": "Document(metadata={'p': 1}, page_content=TEXT)",
+    "nodes of LlamaIndex": "NodeWithScore(node=TextNode(id_='a', relationships={<Kind.SOURCE: "
+    "'1'>: Info(id='2', type=<Kind.DOCUMENT: '4'>)}, text=TEXT), score=0.5)",
+    "scored pairs": "(TEXT, 0.5)",
+}.items():
+    WRITTEN[name] = f"[{', '.join(form.replace('TEXT', repr(text)) for text in DOCUMENTS)}]"
 
 
 def parquet(row: dict[str, str], folder: Path) -> Any:
@@ -70,8 +40,8 @@ def parquet(row: dict[str, str], folder: Path) -> Any:
 
 
 SOURCES: dict[str, Callable[[dict[str, str], Path], Any]] = {
-    "JSON Lines": jsonl,
-    "CSV": csv_file,
+    "JSON Lines": lambda row, folder: write_lines(folder / "rows.jsonl", [row]),
+    "CSV": lambda row, folder: write_csv(folder / "rows.csv", [row]),
     "Parquet": parquet,
     "mappings": lambda row, _: [row],
     "frame": lambda row, _: pl.DataFrame([row]),
@@ -113,15 +83,20 @@ def test_documents_written_as_text_are_read(form: str, source: str, tmp_path: Pa
         ("{'a': 1, 'a': 2}", "stands twice"),
         ("['\\U00110000']", "cannot be read"),
         ("[" * 33 + "'a'" + "]" * 33, "nested more than 32"),
+        ("[" + "1," * 2_000_001 + "]", "too large"),
+        ("['" + "a" * (1 << 24) + "']", "too large"),
+        (r"[\"a\", \"b\"]", "continues with"),
+        ("[&quot;a&quot;]", "continues with"),
+        ("[&#39;a&#39;]", "continues with"),
     ],
+    ids=lambda text: text[:30],
 )
 def test_a_list_that_cannot_be_read_is_refused_by_name(text: str, says: str) -> None:
     """Also where a separator would make documents of its pieces."""
     row = {"question": "Q?", "documents": text, "response": "R."}
     for split in (None, ","):
-        (read,) = open_rows([row], split_documents=split)
-        assert isinstance(read.content, LabelFailure)
-        assert re.search(says, read.content.message), read.content.message
+        found = failed([row], split_documents=split)
+        assert re.search(says, found.message), found.message
 
 
 @pytest.mark.parametrize(
@@ -167,6 +142,8 @@ def test_a_text_that_merely_begins_with_a_bracket_stays_a_text(text: str) -> Non
         ("Document(page_content='a', metadata={})", {"page_content": "a", "metadata": {}}),
         ("[{'text': 'a'}\n {'text': None}]", [{"text": "a"}, {"text": None}]),
         ("page_content='a' metadata={'n': 1}", {"page_content": "a", "metadata": {"n": 1}}),
+        ('\ufeff["a"]', ["a"]),
+        ("<Document: {'content': 'a'}>", {"content": "a"}),
     ],
 )
 def test_values_are_those_that_were_written(text: str, value: object) -> None:
@@ -174,17 +151,10 @@ def test_values_are_those_that_were_written(text: str, value: object) -> None:
     assert written_value(text) == value
 
 
-@pytest.mark.parametrize("text", ["[" + "1," * 2_000_001 + "]", "['" + "a" * (1 << 24) + "']"])
-def test_a_list_beyond_the_limits_is_not_built(text: str) -> None:
-    """It is refused before anything is read."""
-    with pytest.raises(Unreadable, match="too large"):
-        written_value(text)
-
-
 def test_other_fields_are_read_from_texts_too() -> None:
     """References as lists, metadata as an object or a text, turns and paths."""
     turns = [{"role": "user", "text": "Hi."}]
-    row = {
+    row: dict[str, Any] = {
         "question": "Q?",
         "found": str({"hits": [{"text": "D."}]}),
         "response": "R.",
@@ -192,39 +162,22 @@ def test_other_fields_are_read_from_texts_too() -> None:
         "metadata": '{"run": 3}',
         "history": str(turns),
     }
-    read = only([row], columns={"documents": "found.hits[].text"})
+    columns = {"documents": "found.hits[].text"}
+    read = only([row], columns=columns)
     assert (read.documents, read.reference) == (("D.",), "90 m.\nNinety metres.")
     assert (read.metadata, read.history) == ({"run": 3}, turns)
-    read = only([{**row, "documents": ["D."], "metadata": "a remark"}])
-    assert read.metadata["metadata"] == "a remark"
-    blank = {**row, "documents": ["D."], "metadata": "[1, 2]"}
-    for nothing in (" ", [None]):
-        read = only([blank | {"reference": nothing}])
-        assert (read.metadata["metadata"], read.reference) == ("[1, 2]", None)
+    for text, nothing in (("a remark", " "), ("[1, 2]", [None])):
+        read = only([row | {"metadata": text, "reference": nothing}], columns=columns)
+        assert (read.metadata["metadata"], read.reference) == (text, None)
 
 
 def test_lists_on_both_sides_of_a_separator() -> None:
     """Each part is a list, an object with a text, or a text; a list that is cut off is refused."""
     row = {"question": "q", "response": "r"}
     parts = ['["a", "b"]', "{'text': 'c'}", "[1] d", '[["x", "y"], ["1", "2"]]', '{"n": 1}']
-    rows = [{**row, "documents": "|".join(parts)}, {**row, "documents": '["a"]|["b'}]
-    read, failed = (one.content for one in open_rows(rows, split_documents="|"))
-    assert isinstance(read, Example)
+    read = only([{**row, "documents": "|".join(parts)}], split_documents="|")
     assert read.documents == ("a", "b", "c", *parts[2:])
-    assert isinstance(failed, LabelFailure)
-
-
-@pytest.mark.parametrize("text", ['\ufeff["a"]', "<Document: {'content': 'a'}>"])
-def test_marks_around_a_list_are_no_part_of_it(text: str) -> None:
-    """A byte order mark, and the name of the only object."""
-    assert isinstance(written_value(text), list | dict)
-
-
-@pytest.mark.parametrize("text", [r"[\"a\", \"b\"]", "[&quot;a&quot;]", "[&#39;a&#39;]"])
-def test_lists_with_escaped_quotes_are_refused(text: str) -> None:
-    """With their quotes, they would be a document."""
-    with pytest.raises(Unreadable):
-        written_value(text)
+    assert failed([{**row, "documents": '["a"]|["b'}], split_documents="|")
 
 
 @pytest.mark.parametrize(
@@ -239,6 +192,6 @@ def test_documents_that_are_written_values_are_counted(documents: list[str], pat
     """They stay texts, as documents may hold JSON; the path of the notice reads what is in them."""
     row = {"question": "Q?", "documents": documents, "response": "R."}
     rows = open_rows([row, row | {"documents": ["[1] D."]}, row])
-    assert [getattr(read.content, "documents", None) for read in rows][::2] == [(*documents,)] * 2
+    assert [getattr(one, "documents", None) for one in contents(rows)][::2] == [(*documents,)] * 2
     assert "2 rows have a document that is a list" in rows.notices["printed document"]
     assert only([row], columns={"documents": path}).documents == ("D.", "E.")

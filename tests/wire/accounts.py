@@ -34,6 +34,7 @@ class Tokens(NamedTuple):
 
     prompt: int = 0
     completion: int = 0
+    cached: int = 0
 
 
 def tokens_of(*texts: str) -> int:
@@ -54,21 +55,13 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content)
 
 
-class Charge(NamedTuple):
-    """What one answer costs."""
-
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-
-
-def charge_of(answer: Any) -> Charge | None:
+def charge_of(answer: Any) -> Tokens | None:
     """The tokens that an answer states; ``None`` where it states none."""
     usage = answer.get("usage") if isinstance(answer, dict) else None
     if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
         return None
     details = usage.get("prompt_tokens_details") or {}
-    return Charge(
+    return Tokens(
         usage["prompt_tokens"], usage.get("completion_tokens", 0), details.get("cached_tokens", 0)
     )
 
@@ -82,8 +75,6 @@ class Accounts:
 
     def __init__(self, *, count_tokens: bool = False) -> None:
         self.tokens: dict[Book, Tokens] = {"online": Tokens(), "batch": Tokens()}
-        self.cached = 0
-        """Tokens that were read from the prompt cache, online and in batches."""
         self.paid: Counter[str] = Counter()
         """How often each record's answer was charged, by the identity of its calls."""
         self._count_tokens = count_tokens
@@ -133,11 +124,8 @@ class Accounts:
             self._enter(call, charge, book, -1)
             raise
 
-    def _enter(self, call: Call, charge: Charge, book: Book, sign: int) -> None:
-        prompt, completion = self.tokens[book]
-        self.tokens[book] = Tokens(
-            prompt + sign * charge.prompt, completion + sign * charge.completion
-        )
-        self.cached += sign * charge.cached
+    def _enter(self, call: Call, charge: Tokens, book: Book, sign: int) -> None:
+        both = zip(self.tokens[book], charge, strict=True)
+        self.tokens[book] = Tokens(*(known + sign * more for known, more in both))
         if "messages" in call.body:
             self.paid[call.identity] += sign

@@ -69,22 +69,29 @@ def _completed(call: Call, wire: Wire, content: str | None, **facts: Any) -> Jso
     return value
 
 
+def says_of(
+    write: Callable[[Call], str | None],
+    change: Callable[[Json], object] = lambda _: None,
+    *,
+    gap: float | None = None,
+    **facts: Any,
+) -> Behavior:
+    """The model writes what is made of the call, and ``change`` is done to its completion.
+
+    With a gap, the answer is sent a byte at a time.
+    """
+
+    async def behave(call: Call, wire: Wire) -> None:
+        value = _completed(call, wire, write(call), **facts)
+        change(value)
+        await wire.complete(call, value, gap)
+
+    return behave
+
+
 def says(content: str | None, **facts: Any) -> Behavior:
     """The model writes this."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        await wire.complete(call, _completed(call, wire, content, **facts))
-
-    return behave
-
-
-def says_of(write: Callable[[Call], str]) -> Behavior:
-    """The model writes what is made of the call."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        await wire.complete(call, _completed(call, wire, write(call)))
-
-    return behave
+    return says_of(lambda _: content, **facts)
 
 
 def answers(
@@ -100,15 +107,24 @@ def answers(
     return says_of(write)
 
 
+def good_label(call: Call) -> str:
+    """What a good model writes."""
+    return json.dumps(written(call, label_for(call)))
+
+
 def changes(change: Callable[[Json], object]) -> Behavior:
     """The server sends a good completion object, after ``change`` was done to it."""
+    return says_of(good_label, change)
 
-    async def behave(call: Call, wire: Wire) -> None:
-        value = _completed(call, wire, json.dumps(written(call, label_for(call))))
-        change(value)
-        await wire.complete(call, value)
 
-    return behave
+def sets(**fields: object) -> Behavior:
+    """The server sends a good completion object with other fields."""
+    return changes(lambda value: value.update(fields))
+
+
+def sets_choice(**fields: object) -> Behavior:
+    """The same with other fields of its choice."""
+    return changes(lambda value: value["choices"][0].update(fields))
 
 
 def late(seconds: float, then: Behavior | None = None) -> Behavior:
@@ -187,16 +203,6 @@ async def short_body(call: Call, wire: Wire) -> None:
     await wire.half(200, json.dumps(completion(json.dumps(label_for(call)))).encode())
 
 
-def slow_body(gap: float) -> Behavior:
-    """Send a good answer a byte at a time, so that no single read takes long."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        value = _completed(call, wire, json.dumps(label_for(call)))
-        await wire.complete(call, value, gap)
-
-    return behave
-
-
 async def hang(_: Call, wire: Wire) -> None:
     """Never answer."""
     await wire.gone()
@@ -252,8 +258,8 @@ BEHAVIOURS: dict[str, Behavior] = {
     "reset": reset,
     "close": close,
     "short": short_body,
-    "slow": slow_body(0.05),
-    "slow-loris": slow_body(1),
+    "slow": says_of(good_label, gap=0.05),
+    "slow-loris": says_of(good_label, gap=1),
     "hang": hang,
     # completions
     "truncated": says('{"relevance_expl', finish="length"),
@@ -261,23 +267,18 @@ BEHAVIOURS: dict[str, Behavior] = {
     "filtered": says(None, finish="content_filter"),
     "empty": says(""),
     "no-content": says(None),
-    "list-content": changes(lambda value: value["choices"][0]["message"].update(content=[])),
-    "no-choices": changes(lambda value: value.update(choices=[])),
-    "null-choices": changes(lambda value: value.update(choices=None)),
+    "list-content": sets_choice(message={"role": "assistant", "content": []}),
+    "no-choices": sets(choices=[]),
+    "null-choices": sets(choices=None),
     "no-message": changes(lambda value: value["choices"][0].pop("message")),
-    "text-message": changes(lambda value: value["choices"][0].update(message="hello")),
-    "text-choice": changes(lambda value: value.update(choices=["hello"])),
+    "text-message": sets_choice(message="hello"),
+    "text-choice": sets(choices=["hello"]),
     "no-usage": changes(lambda value: value.pop("usage")),
-    "text-usage": changes(lambda value: value.update(usage="many")),
+    "text-usage": sets(usage="many"),
     "null-usage": changes(lambda value: value["usage"].update(prompt_tokens=None)),
-    "drift": changes(lambda value: value.update(model=DRIFTED)),
-    "odd-model": changes(lambda value: value.update(model=7, system_fingerprint=[])),
-    "surrogate-model": changes(lambda value: value.update(model="m\ud800")),
-    "negative-usage": changes(
-        lambda value: value.update(usage={"prompt_tokens": -5, "completion_tokens": -5})
-    ),
-    "absurd-usage": changes(lambda value: value["usage"].update(prompt_tokens=10**18)),
-    "odd-finish": changes(lambda value: value["choices"][0].update(finish_reason=None)),
+    "drift": sets(model=DRIFTED),
+    "odd-model": sets(model=7, system_fingerprint=[]),
+    "odd-finish": sets_choice(finish_reason=None),
     # labels
     "malformed": says("Sure! Here is the label: {"),
     "fenced": says("```json\n{}\n```"),

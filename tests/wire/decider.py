@@ -7,17 +7,18 @@ function says. Limits, faults and statuses are those that a test sets.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import is_key
+from wire.calls import Call, Json
+from wire.connections import Wire
+from wire.provider import Provider
 
-Json = dict[str, Any]
 KEY = "sk-SENTINEL-0123456789"
 
 
@@ -81,43 +82,23 @@ class Decider:
         self.requests: list[Json] = []
         """Bodies of the requests that it answered, and their path in ``path``."""
         self.rejected = 0
-        server = self
+        apis = dict.fromkeys(("POST /v1/decisions", "POST /v1/systemone"), self._behave)
+        self._provider = Provider(port=port, more=apis)
 
-        class _Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                self._send(*server.respond(self.path, body))
-
-            def do_GET(self) -> None:
-                self._send(404, b"{}")
-
-            def _send(self, status: int, content: bytes) -> None:
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: object) -> None:
-                """Write nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+    @property
+    def url(self) -> str:
+        """The base URL to give to a client."""
+        return self._provider.url
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.01,), daemon=True
-        )
-        self._thread.start()
+        self._provider.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._provider.__exit__()
+
+    async def _behave(self, call: Call, wire: Wire) -> None:
+        await wire.respond(*await asyncio.to_thread(self.respond, call.path, call.body))
 
     def respond(self, path: str, body: Json) -> tuple[int, bytes]:
         """Return the status and the body of the response to a request."""
@@ -134,8 +115,6 @@ class Decider:
 
     def _answered(self, path: str, body: Json) -> Json:
         is_listed = path == "/v1/decisions"
-        if not is_listed and path != "/v1/systemone":
-            raise Rejected(404, {"detail": "Not Found"})
         require(body.keys() == {"model", "questions", "input" if is_listed else "state"})
         read = _listed(body) if is_listed else _named(body)
         if len(read) > self.questions:
@@ -149,13 +128,9 @@ class Decider:
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens_details": {"reasoning_tokens": 0},
         }
-        return {
-            "model": body["model"],
-            "answers": answers
-            if is_listed
-            else dict(zip([name for _, name in read], answers, strict=True)),
-            "usage": {"input_tokens": words, "output_tokens": 0, **(details if is_listed else {})},
-        }
+        usage = {"input_tokens": words, "output_tokens": 0, **(details if is_listed else {})}
+        named = dict(zip([name for _, name in read], answers, strict=True))
+        return {"model": body["model"], "answers": answers if is_listed else named, "usage": usage}
 
     def _over(self, what: str, most: int, is_listed: bool) -> None:
         if is_listed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from labeler.judges.task import MODES
 from wire.behaviors import Behavior, changes, error, says_of
@@ -25,19 +25,16 @@ CONTEXT = 4096
 """Tokens that a server reads which cuts the rest off."""
 
 
-class Fault(NamedTuple):
-    """An error response."""
+@dataclass(frozen=True)
+class Fault:
+    """An error response, as a behavior."""
 
     status: int
     body: object
 
-    def behave(self) -> Behavior:
-        """The server answers with it."""
-
-        async def send(_: Call, wire: Wire) -> None:
-            await wire.json(self.status, self.body)
-
-        return send
+    async def __call__(self, _: Call, wire: Wire) -> None:
+        """Answer with it."""
+        await wire.json(self.status, self.body)
 
 
 # Forms of errors
@@ -168,7 +165,7 @@ def _unsupported(*names: str) -> Fault:
 
 
 _CUT_OFF = changes(lambda value: value["usage"].update(prompt_tokens=CONTEXT))
-_UPSTREAM = Fault(200, {"error": {"code": 502, "message": "Provider returned error"}}).behave()
+_UPSTREAM = Fault(200, {"error": {"code": 502, "message": "Provider returned error"}})
 
 
 def _fails(value: dict[str, Any]) -> None:
@@ -286,7 +283,7 @@ DIALECTS = (
             wrong_key=minimax(2049, "invalid api key"), ignored=frozenset({*_SCHEMAS, "json"}),
             writes=thinking("think", rest="]<]minimax[>["),
             too_long=minimax(2013, "invalid params, context window exceeds limit"),
-            stumbles={4: minimax(1002, "rate limit").behave()}),
+            stumbles={4: minimax(1002, "rate limit")}),
     Dialect("SGLang", "github.com/sgl-project/sglang test_request_length_validation.py, 2026",
             wrong_key=Fault(401, {"error": "Unauthorized"}), writes=thinking("think"),
             too_long=flat(400, "The input (12000 tokens) is longer than the model's context "
@@ -334,7 +331,7 @@ class Stand(Provider):
 
     def _model_step(self, call: Call) -> Behavior | None:
         right = call.headers["authorization"].endswith(self._key)
-        return None if right else self._dialect.wrong_key.behave()
+        return None if right else self._dialect.wrong_key
 
     def _step(self, call: Call) -> Behavior | None:
         """What becomes of a request for a completion."""
@@ -344,11 +341,11 @@ class Stand(Provider):
         dialect = self._dialect
         strange = sorted(call.body.keys() - _KNOWN - dialect.also_known - dialect.body.keys())
         if dialect.unknown is not None and strange:
-            return dialect.unknown(strange[0]).behave()
+            return dialect.unknown(strange[0])
         if call.mode in dialect.refused:
-            return dialect.refused[call.mode].behave()
+            return dialect.refused[call.mode]
         if len(call.raw) > LONG:
-            return _CUT_OFF if dialect.too_long is None else dialect.too_long.behave()
+            return _CUT_OFF if dialect.too_long is None else dialect.too_long
         return None
 
     def _reply(self, call: Call) -> Behavior:

@@ -26,11 +26,14 @@ LIMIT = 440_000
 """Most bytes of a body, while the table runs."""
 
 
+Steps = str | Behavior | tuple[str | Behavior, ...]
+"""Behaviors in their order, a text of names or values; the last one repeats."""
+
+
 class Row(NamedTuple):
     """One row of the table: a fault that a single record meets."""
 
-    steps: str | Behavior | tuple[str | Behavior, ...]
-    """Behaviors in their order, a text of names or values; the last one repeats."""
+    steps: Steps
     outcome: str = "label"
     """``label``, the reason of the failure, or ``stop`` and the reason that ends the run."""
     requests: int = 1
@@ -40,6 +43,14 @@ class Row(NamedTuple):
     """Seconds of each pause, at least."""
     judge: Mapping[str, Any] = MappingProxyType({})
     """Settings of the judge."""
+
+
+def ending(
+    outcome: str, says: str, behaviors: str | Mapping[str, Steps], **row: Any
+) -> dict[str, Row]:
+    """Rows of behaviors that end alike, by their names; a text holds names alone."""
+    named = {n: n for n in behaviors.split()} if isinstance(behaviors, str) else behaviors
+    return {name: Row(steps, outcome, says=says, **row) for name, steps in named.items()}
 
 
 def edited(change: Callable[[dict[str, Any]], object]) -> Behavior:
@@ -84,14 +95,9 @@ def called(text: str) -> list[dict[str, Any]]:
     return [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": text}}]
 
 
-def object_of(text: str) -> Any:
-    """A text of JSON as the value that it holds."""
-    return json.loads(text)
-
-
-def at_the_cap(value: dict[str, Any]) -> None:
-    """The answer is whole, and said to be cut off."""
-    value["choices"][0]["finish_reason"] = "length"
+def chosen(value: dict[str, Any], **fields: object) -> None:
+    """The first choice has these fields."""
+    value["choices"][0].update(fields)
 
 
 def escaped(text: str) -> str:
@@ -134,34 +140,39 @@ GOOGLE_BUSY = {
 
 _RAW = zlib.compressobj(wbits=-15)
 _DEFLATED = _RAW.compress(b" " * 2 * LIMIT) + _RAW.flush()
-_OVERSIZED: dict[str, Any] = {
-    "outcome": "oversized",
-    "says": "the server's answer is over a limit of size",
-}
-_RETRIED: dict[str, Any] = {"outcome": "transport", "requests": 3, "waits": (0, 0)}
-_DAMAGED: dict[str, Any] = {
+DAMAGED: dict[str, Any] = {
     "outcome": "transport", "requests": 2, "says": "the server's answer is damaged", "waits": (0,),
 }  # fmt: skip
-_FAILED, _CUT = "the connection failed", "the answer was cut off"
-_NO_COMPLETION = "the server answered with something that is not a completion"
-_NO_ANSWER = "the model wrote nothing that its provider passes on"
-_UNFIT = "the answer does not fit the label's schema"
-_BROKEN = "the answer broke the label contract: "
-_FILTERED, _TOO_LONG = "the provider's filter blocked the answer", "the record is too long for the"
-_LIMITED = "the server is limiting the rate of requests"
-_SLOW = {"timeout": 0.3, "max_attempts": 2}
-_CAPPED = {"max_output_tokens": 50}
+FAILING, LIMITED = "the server failed", "the server is limiting the rate of requests"
+NO_CREDIT, WRONG_KEY = "the account has no credit left", "the API key was not accepted"
+TOO_LONG, NO_ACCESS = "the record is too long for the model", "the API key may not use this model"
+BLOCKED, BLOCKED_ANSWER = (
+    f"the provider's filter blocked the {it}" for it in ("request", "answer")
+)
+CUT_OFF, REFUSED = "the answer was cut off", "the model refused to answer"
+UNFIT = "the answer does not fit the label's schema"
+NOT_PASSED_ON = "the model wrote nothing that its provider passes on"
+NO_JSON, NO_COMPLETION = (
+    "the model wrote no valid JSON", "the server answered with something that is not a completion"
+)  # fmt: skip
+NO_MODEL, NO_ADDRESS = "no such model", "no such model or address"
+REDIRECTS = "the server redirects elsewhere, and documents are not sent on"
+OTHER_MODE = "the server does not accept the response schema in this output mode"
+_BROKEN, _EMPTY = "the answer broke the label contract: ", "the answer is empty"
+_CAPPED: dict[str, Any] = {"judge": {"max_output_tokens": 50}}
+AGAIN: dict[str, Any] = {"requests": 3, "waits": (0, 0)}
+"""Of what is asked again until the attempts run out."""
 
 ANSWERS = {
     # Answers in another place
     "arguments as an object": Row(
-        answered(content=None, tool_calls=lambda text: called(object_of(text)))
+        answered(content=None, tool_calls=lambda text: called(json.loads(text)))
     ),
     "two identical calls": Row(
         answered(content=None, tool_calls=lambda text: called(text) + called(text))
     ),
     "function_call": Row(answered(content=None, function_call=lambda text: {"arguments": text})),
-    "content as an object": Row(answered(content=object_of)),
+    "content as an object": Row(answered(content=json.loads)),
     "one part": Row(answered(content=lambda text: {"type": "text", "text": text})),
     "parts without a type": Row(answered(content=lambda t: [{"text": t[:9]}, {"text": t[9:]}])),
     "texts for parts": Row(answered(content=lambda text: [text[:9], text[9:]])),
@@ -196,17 +207,17 @@ ANSWERS = {
     "one choice for a list": Row(edited(lambda v: v.update(choices=v["choices"][0]))),
     "choices by number": Row(edited(lambda v: v.update(choices={"0": v["choices"][0]}))),
     "an error of empty fields": Row(edited(lambda v: v.update(error={"code": 0, "message": ""}))),
-    "a whole answer at the cap": Row(edited(at_the_cap)),
+    "a whole answer at the cap": Row(edited(partial(chosen, finish_reason="length"))),
     "bytes that are no text, after it": Row(raw_body(lambda body: body + b"\xff\xfe")),
-    "half of gzip": Row(packed(lambda body: gzip.compress(body)[:60]), **_DAMAGED),
-    "a shorter length": Row(sent(stated(-5)), **_DAMAGED),
-    "a wrong checksum": Row(packed(lambda b: gzip.compress(b)[:-8] + b"\1" * 8), **_DAMAGED),
-    "a bad chunk": Row(sent(chunked(b"zz\r\n\r\n")), **_DAMAGED),
+    "half of gzip": Row(packed(lambda body: gzip.compress(body)[:60]), **DAMAGED),
+    "a shorter length": Row(sent(stated(-5)), **DAMAGED),
+    "a wrong checksum": Row(packed(lambda b: gzip.compress(b)[:-8] + b"\1" * 8), **DAMAGED),
+    "a bad chunk": Row(sent(chunked(b"zz\r\n\r\n")), **DAMAGED),
     "two lengths": Row(
         sent(lambda w, b: whole(w, b).replace(b"\r\n\r\n", b"\r\ncontent-length: 7\r\n\r\n", 1)),
-        **_DAMAGED,
+        **DAMAGED,
     ),
-    "cut-off JSON": Row(raw_body(lambda body: body[:-9]), **_DAMAGED),
+    "cut-off JSON": Row(raw_body(lambda body: body[:-9]), **DAMAGED),
     # Counters of tokens
     **{
         f"counters {counters}": Row(used(completion_tokens=9, **counters))
@@ -226,50 +237,45 @@ ANSWERS = {
 
 ENDS = {
     # No answer
-    "empty": Row("empty", "malformed", 2, "the answer is empty"),
-    "empty next to thoughts": Row(
-        answered(content="", reasoning_content="Is it 0a?"), "malformed", 2,
-        "the answer is empty: the model wrote into reasoning_content only",
-    ),
-    "blank": Row(says(" \n"), "malformed", 2, "the answer is empty"),
-    "no-content": Row("no-content", "malformed", 2, "the answer is empty"),
-    "list-content": Row("list-content", "malformed", 2, "the answer is empty"),
-    "parts of an odd type": Row(
-        answered(content=lambda text: [{"type": [], "text": text}]), "malformed", 2,
-        "the answer is empty",
-    ),
-    **{
-        reason: Row(says("", finish=reason), "content_filter", says=_FILTERED)
+    **ending("malformed", _EMPTY, "empty no-content list-content", requests=2),
+    **ending("malformed", _EMPTY, {
+        "blank": says(" \n"),
+        "a number": answered(content=7),
+        "parts of an odd type": answered(content=lambda text: [{"type": [], "text": text}]),
+    }, requests=2),
+    **ending("malformed", f"{_EMPTY}: the model wrote into reasoning_content only", {
+        "empty next to thoughts": answered(content="", reasoning_content="Is it 0a?"),
+    }, requests=2),
+    **ending("content_filter", BLOCKED_ANSWER, "filtered"),
+    **ending("content_filter", BLOCKED_ANSWER, {
+        reason: says("", finish=reason)
         for reason in ("SAFETY", "RECITATION", "IMAGE_SAFETY", "LANGUAGE", "PROHIBITED_CONTENT")
-    },
-    "filtered": Row("filtered", "content_filter", says=_FILTERED),
-    "refusal": Row("refusal", "refusal", says="the model refused to answer"),
-    "MAX_TOKENS": Row(says("", finish="MAX_TOKENS"), "truncated", says=_CUT),
-    "cut off without a cap": Row("truncated", "truncated", says=_CUT),
-    "cut off once": Row("truncated ok", requests=2, judge=_CAPPED),
-    "cut off at twice the cap": Row("truncated", "truncated", 2, _CUT, judge=_CAPPED),
+    }),
+    **ending("refusal", REFUSED, "refusal"),
+    **ending("truncated", CUT_OFF, "truncated"),
+    **ending("truncated", CUT_OFF, {"MAX_TOKENS": says("", finish="MAX_TOKENS")}),
+    "cut off once": Row("truncated ok", requests=2, **_CAPPED),
+    "cut off at twice the cap": Row("truncated", "truncated", 2, CUT_OFF, **_CAPPED),
     "cut off in an endless text": Row(
-        says("and so on, " * 100, finish="length"), "truncated", says=_CUT, judge=_CAPPED
+        says("and so on, " * 100, finish="length"), "truncated", says=CUT_OFF, **_CAPPED
     ),
     "cut off around a bad answer": Row(
-        "truncated malformed truncated", "truncated", 3, _CUT, judge=_CAPPED
+        "truncated malformed truncated", "truncated", 3, CUT_OFF, **_CAPPED
     ),
     "a cap above what the model allows": Row(
         ("truncated", error(400, "invalid_value", param="max_completion_tokens")),
-        "parameter", 2, "the model does not accept max_output_tokens", judge=_CAPPED,
+        "parameter", 2, "the model does not accept max_output_tokens", **_CAPPED,
     ),
-    **{
-        f"a cut prompt, {cached} cached": Row(
-            used(prompt_tokens=300, prompt_tokens_details={"cached_tokens": cached}), "cut_prompt",
-            says="the server has cut the prompt: it reports 300 input tokens of at least",
+    **ending("cut_prompt", "the server has cut the prompt: it reports 300 input tokens", {
+        f"a cut prompt, {cached} cached": used(
+            prompt_tokens=300, prompt_tokens_details={"cached_tokens": cached}
         )
         for cached in (0, 200)
-    },
+    }),
     # Answers that break the rules are sent back once
-    **{
-        behavior: Row(behavior, "malformed", 2, _UNFIT)
-        for behavior in ("malformed", "fenced", "extra-field", "lone-surrogate", "twice-name")
-    },
+    **ending("malformed", UNFIT, "malformed fenced extra-field twice-name", requests=2),
+    **ending("malformed", UNFIT, "lone-surrogate", requests=2),
+    "half a character": Row(says('{"relevance_explanation": "\ud800"}'), "malformed", 2, UNFIT),
     **{
         behavior: Row(behavior, "contract", 2, f"{_BROKEN}{kind}")
         for behavior, kind in {
@@ -280,160 +286,81 @@ ENDS = {
             "empty-support": "supported_without_support",
         }.items()
     },
-    "half a character": Row(says('{"relevance_explanation": "\ud800"}'), "malformed", 2, _UNFIT),
     "unreadable once": Row("malformed ok", requests=2),
     "broken once": Row("unknown-key ok", requests=2),
     "unreadable, then broken": Row("malformed unknown-key", "contract", 2, _BROKEN),
-    "broken, then unreadable": Row("unknown-key malformed", "malformed", 2, _UNFIT),
+    "broken, then unreadable": Row("unknown-key malformed", "malformed", 2, UNFIT),
     "broken, without re-asks": Row("unknown-key", "contract", 1, _BROKEN, judge={"reasks": 0}),
-    "failures around a broken answer": Row(
-        "500 unknown-key reset ok", requests=4, waits=(0, 0)
-    ),
+    "failures around a broken answer": Row("500 unknown-key reset ok", requests=4, waits=(0, 0)),
     # Limits
-    "a gzip bomb": Row(
-        responds(gzip.compress(b" " * 2 * LIMIT), content_encoding="gzip"), **_OVERSIZED
-    ),
-    "a deflated bomb": Row(responds(_DEFLATED, content_encoding="Deflate"), **_OVERSIZED),
-    "a long body": Row(responds(b" " * 2 * LIMIT), **_OVERSIZED),
-    "an endless body": Row(endless, **_OVERSIZED),
-    "a long error": Row(
-        responds(b" " * 2 * LIMIT, 403), "permission", 1, "the API key may not use this model"
-    ),
-    "an error in another encoding": Row(
-        responds(b"\x1b", 401, content_encoding="br"), "stop authentication", 1,
-        "the API key was not accepted",
-    ),
-    "very many parts": Row(responds(b"[" + b"{}," * 120_000 + b"{}]"), **_OVERSIZED),
+    **ending("oversized", "the server's answer is over a limit of size", {
+        "a gzip bomb": responds(gzip.compress(b" " * 2 * LIMIT), content_encoding="gzip"),
+        "a deflated bomb": responds(_DEFLATED, content_encoding="Deflate"),
+        "a long body": responds(b" " * 2 * LIMIT),
+        "an endless body": endless,
+        "very many parts": responds(b"[" + b"{}," * 120_000 + b"{}]"),
+    }),
+    **ending("permission", NO_ACCESS, {"a long error": responds(b" " * 2 * LIMIT, 403)}),
+    **ending("stop authentication", WRONG_KEY, {
+        "an error in another encoding": responds(b"\x1b", 401, content_encoding="br"),
+    }),
     **{
-        f"encoding {name}": Row(responds(b"{}", content_encoding=name), **_DAMAGED)
+        f"encoding {name}": Row(responds(b"{}", content_encoding=name), **DAMAGED)
         for name in ("br", "zstd", "gzip, gzip", "unknown")
     },
-    "a long header": Row(responds(b"{}", x="y" * 9000), **_DAMAGED),
-    "many headers": Row(responds(b"{}", 200, **{f"x{n}": "y" for n in range(200)}), **_DAMAGED),
+    "a long header": Row(responds(b"{}", x="y" * 9000), **DAMAGED),
+    "many headers": Row(responds(b"{}", 200, **{f"x{n}": "y" for n in range(200)}), **DAMAGED),
 }  # fmt: skip
 """Answers of status 200 that are none."""
 
 STATUSES = {
     # What surely concerns every record
-    "401": Row("401", "stop authentication", says="the API key was not accepted"),
-    "402": Row("402", "stop quota", says="the account has no credit left"),
-    "429-quota": Row("429-quota", "stop quota", says="the account has no credit left"),
-    "404": Row("404", "stop not_found", says="no such model"),
-    "400-parameter": Row(
-        "400-parameter", "stop parameter", says="the model does not accept temperature"
-    ),
-    "400-schema": Row(
-        "400-schema", "stop parameter",
-        says="the server does not accept the response schema in this output mode",
-    ),
+    **ending("stop authentication", WRONG_KEY, "401"),
     "407": Row(error(407), "stop authentication", says="the proxy asks for a user and a password"),
-    # What may be the fault of one record
-    "400": Row("400", "bad_request", says="the server did not accept the request"),
-    "418": Row(error(418), "bad_request", says="the server did not accept the request"),
-    "422, unknown words": Row(
-        error(422, message="Extra inputs are not permitted"), "bad_request",
-        says="the server did not accept the request",
-    ),
-    "400-context": Row("400-context", "context_length", says=f"{_TOO_LONG} model"),
-    "413": Row("413", "context_length", says=f"{_TOO_LONG} model"),
-    "422, too long": Row(
-        error(422, message="This model's maximum context length is 8192"), "context_length",
-        says=f"{_TOO_LONG} model",
-    ),
-    "429, too large": Row(
-        error(429, message="Request too large for m: Limit 30000, Requested 40000"),
-        "context_length", says="the record alone exceeds the limit of tokens per minute",
-    ),
-    "400-filter": Row(
-        "400-filter", "content_filter", says="the provider's filter blocked the request"
-    ),
-    "403, filter": Row(
-        error(403, "content_filter"), "content_filter",
-        says="the provider's filter blocked the request",
-    ),
-    "400, no balance": Row(
-        error(400, message="Your credit balance is too low"), "quota",
-        says="the account has no credit left",
-    ),
-    "403": Row("403", "permission", says="the API key may not use this model"),
-    "403, wrong key": Row(
-        error(403, message="API key expired"), "authentication",
-        says="the API key was not accepted",
-    ),
-    "404, another": Row(
-        error(404, "not_found"), "not_found", says="no such model or address"
-    ),
-    "405": Row(error(405), "not_found", says="no such model or address"),
-    "400, no model": Row(
-        error(400, message="The model m does not exist"), "not_found", says="no such model"
-    ),
-    "400, a schema in words": Row(
-        error(400, message="json_schema is not supported"), "parameter",
-        says="the server does not accept the response schema in this output mode",
-    ),
-    "500, a grammar": Row(
-        error(500, message="failed to parse grammar"), "parameter",
-        says="the server does not accept the response schema in this output mode",
-    ),
-    "422, a parameter": Row(
-        error(422, "unsupported_parameter"), "parameter",
-        says="the model does not accept a parameter of the request",
-    ),
-    "400, a field": Row(
-        error(400, message='Unknown name "top_k": Cannot find field.'), "parameter",
-        says="the server does not know a field of the request",
-    ),
-    "400, the cap's field": Row(
-        error(400, message="Unknown parameter: max_completion_tokens"), "parameter",
-        says="the server does not know max_completion_tokens",
-    ),
-    "redirect": Row(
-        "redirect", "redirect", says="the server redirects elsewhere, and documents are not sent on"
-    ),
+    **ending("stop quota", NO_CREDIT, "402 429-quota"),
+    **ending("stop not_found", NO_MODEL, "404"),
+    **ending("stop parameter", "the model does not accept temperature", "400-parameter"),
+    **ending("stop parameter", OTHER_MODE, "400-schema"),
     # What may pass
-    **{status: Row(status, **_RETRIED, says="the server failed") for status in ("408", "409", "500",
-                                                                             "503")},
-    "425": Row(error(425), **_RETRIED, says="the server failed"),
-    "400, no JSON": Row(
-        error(400, "json_validate_failed"), "malformed", 3, "the model wrote no valid JSON", (0, 0)
-    ),
-    "an error in a 200": Row("json-error", **_RETRIED, says="the server failed"),
+    **ending("transport", FAILING, "408 409 500 503 json-error", **AGAIN),
+    **ending("transport", FAILING, {"425": error(425)}, **AGAIN),
+    **ending("malformed", NO_JSON, {"400, no JSON": error(400, "json_validate_failed")}, **AGAIN),
     "seven faults": Row(
         "500 503 reset html no-choices 429 408 ok", requests=8, waits=(0,) * 7,
         judge={"max_attempts": 9},
     ),
     # Waits
-    "a limit without a wait": Row("429", "rate_limit", 3, _LIMITED, (0, 0)),
-    "words of a quota, a limit": Row(
-        error(429, message="You exceeded your current quota, please check"),
-        "rate_limit", 3, _LIMITED, (0, 0),
-    ),
-    "seconds": Row("429-wait", "rate_limit", 3, _LIMITED, (7, 7)),
-    "milliseconds": Row("429-wait-ms", "rate_limit", 3, _LIMITED, (0.12, 0.12)),
+    **ending("rate_limit", LIMITED, "429", **AGAIN),
+    **ending("rate_limit", LIMITED, {
+        "quota, in words": error(429, message="You exceeded your current quota, please check"),
+    }, **AGAIN),
+    **ending("rate_limit", LIMITED, {
+        "seconds": "429-wait",
+        "a date, an hour ahead": limited(7, 3600),
+        "a date, an hour behind": limited(7, -3600),
+    }, requests=3, waits=(7, 7)),
+    **ending("rate_limit", LIMITED, "429-wait-ms", requests=3, waits=(0.12, 0.12)),
+    **ending("rate_limit", LIMITED, {
+        "Google's delay": body(json.dumps(GOOGLE_BUSY).encode(), 429),
+    }, requests=3, waits=(3, 3)),
     "one and two seconds": Row((waits("1"), waits("2"), "ok"), requests=3, waits=(1, 2)),
     "an unreadable wait": Row((waits("soon"), "ok"), requests=2, waits=(0,)),
-    "Google's delay": Row(
-        body(json.dumps(GOOGLE_BUSY).encode(), 429), "rate_limit", 3, _LIMITED, (3, 3)
-    ),
-    "a date, an hour ahead": Row(limited(7, 3600), "rate_limit", 3, _LIMITED, (7, 7)),
-    "a date, an hour behind": Row(limited(7, -3600), "rate_limit", 3, _LIMITED, (7, 7)),
 }  # fmt: skip
-"""Errors by status."""
+"""Errors by status that concern every record, or may pass; ``server_rows`` has the others."""
 
 CONNECTIONS = {
-    **{kind: Row(kind, **_RETRIED, says=_FAILED) for kind in ("reset", "close", "short")},
-    **{
-        kind: Row(kind, **_RETRIED, says=_NO_COMPLETION)
-        for kind in ("html", "json-list", "json-null", "deep-json")
-    },
-    **{kind: Row(kind, **_DAMAGED) for kind in ("bad-json", "bad-utf8")},
-    **{
-        kind: Row(kind, "malformed", 2, _NO_ANSWER, (0,))
-        for kind in ("no-choices", "null-choices", "no-message", "text-message", "text-choice")
-    },
-    "silence": Row("hang", "timeout", 2, "no complete answer within 0.3 s", (0,), _SLOW),
-    "a byte at a time": Row("slow", "timeout", 2, "no complete answer within 0.3 s", (0,), _SLOW),
-}
+    **ending("transport", "the connection failed", "reset close short", **AGAIN),
+    **ending("transport", NO_COMPLETION, "html json-list json-null deep-json", **AGAIN),
+    **{kind: Row(kind, **DAMAGED) for kind in ("bad-json", "bad-utf8")},
+    **ending(
+        "malformed", NOT_PASSED_ON, "no-choices null-choices no-message text-message text-choice",
+        requests=2, waits=(0,),
+    ),
+    **ending(
+        "timeout", "no complete answer within 0.3 s", "hang slow", requests=2, waits=(0,),
+        judge={"timeout": 0.3, "max_attempts": 2},
+    ),
+}  # fmt: skip
 """Faults below HTTP, and bodies that are no completion."""
 
 TABLE = {**ANSWERS, **ENDS, **STATUSES, **CONNECTIONS}

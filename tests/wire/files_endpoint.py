@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass
-from email.message import Message
+from email import message_from_bytes
+from email.policy import HTTP
+from typing import Any
 
 from wire.calls import Call, Json
 from wire.refusals import Refused
-
-_PARAMETER = re.compile(rb'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -64,49 +63,28 @@ class Files:
     # Requests
 
     def create(self, call: Call) -> Json:
-        """Answer ``POST /v1/files``."""
-        parts = form(call)
-        if "file" not in parts or not parts["file"].filename:
+        """Answer ``POST /v1/files``.
+
+        Raises:
+            Refused: it is no form with a file for a batch.
+        """
+        head = f"content-type: {call.headers.get('content-type', '')}\r\n\r\n".encode()
+        form = message_from_bytes(head + call.raw, policy=HTTP)
+        if form.get_content_type() != "multipart/form-data":
+            raise Refused(400, None, "Send the file as multipart/form-data.")
+        parts = {
+            part.get_param("name", header="content-disposition"): part for part in form.iter_parts()
+        }
+        filename = parts["file"].get_filename() if "file" in parts else None
+        if not filename:
             raise Refused(400, "missing_required_parameter", "A file is required.", param="file")
-        purpose = parts["purpose"].content.decode() if "purpose" in parts else ""
-        if purpose != "batch":
+        contents: dict[Any, Any] = {n: part.get_payload(decode=True) for n, part in parts.items()}
+        if contents.get("purpose") != b"batch":
             raise Refused(400, "invalid_value", "The purpose must be batch.", param="purpose")
-        file = parts["file"]
-        if not file.filename.endswith(".jsonl"):
+        if not filename.endswith(".jsonl"):
             raise Refused(400, None, "The file's name must end in .jsonl.", param="file")
-        return self.add(file.filename, purpose, file.content).as_json()
+        return self.add(filename, "batch", contents["file"]).as_json()
 
     def content(self, call: Call) -> bytes:
         """Answer ``GET /v1/files/{id}/content``."""
         return self.find(call.item).content
-
-
-# Forms
-
-
-@dataclass(frozen=True)
-class Part:
-    """One field of a form."""
-
-    filename: str
-    content: bytes
-
-
-def form(call: Call) -> dict[str, Part]:
-    """The fields of a multipart request, by name.
-
-    Raises:
-        Refused: it is no such request.
-    """
-    header = Message()
-    header["content-type"] = call.headers.get("content-type", "")
-    boundary = header.get_param("boundary")
-    if header.get_content_type() != "multipart/form-data" or not isinstance(boundary, str):
-        raise Refused(400, None, "Send the file as multipart/form-data.")
-    parts = {}
-    for piece in (b"\r\n" + call.raw).split(b"\r\n--" + boundary.encode())[1:-1]:
-        head, _, content = piece.partition(b"\r\n\r\n")
-        names = {key.decode(): text.decode() for key, text in _PARAMETER.findall(head)}
-        if "name" in names:
-            parts[names["name"]] = Part(names.get("filename", ""), content)
-    return parts

@@ -13,35 +13,19 @@ MODEL = "stub-1-2026-11-01"
 
 @dataclass(frozen=True)
 class ModelCard:
-    """One model.
-
-    Attributes:
-        name: as a request names it.
-        served: the name that its answers state; the same where ``None``.
-        shutdown_date: ISO date on which it goes away; ``None`` where none is announced.
-    """
+    """One model, by the name in requests, and the ISO date on which it goes away, if announced."""
 
     name: str
-    served: str | None = None
     shutdown_date: str | None = None
 
     def as_json(self) -> Json:
         """As the models endpoint says it."""
-        return {
-            "id": self.name,
-            "object": "model",
-            "created": 1,
-            "owned_by": "stub",
-            "shutdown_date": self.shutdown_date,
-        }
+        return {"id": self.name, "object": "model", "created": 1, "owned_by": "stub",
+                "shutdown_date": self.shutdown_date}  # fmt: skip
 
 
 class Models:
-    """The models that exist.
-
-    Args:
-        cards: each of them; ``None`` for any name, all served as :data:`MODEL`.
-    """
+    """The models that exist; ``None`` for any name, all served as :data:`MODEL`."""
 
     def __init__(self, cards: Iterable[ModelCard] | None = None) -> None:
         self._cards = None if cards is None else {card.name: card for card in cards}
@@ -53,25 +37,15 @@ class Models:
             Refused: there is none.
         """
         if self._cards is None:
-            return ModelCard(name, served=MODEL)
+            return ModelCard(name)
         if name not in self._cards:
-            raise Refused(
-                404,
-                "model_not_found",
-                f"The model '{name}' does not exist or you do not have access to it.",
-                param="model",
-            )
+            message = f"The model '{name}' does not exist or you do not have access to it."
+            raise Refused(404, "model_not_found", message, param="model")
         return self._cards[name]
 
     def served(self, call: Call) -> str:
         """The name that an answer to a call states."""
-        card = self.card(str(call.body.get("model")))
-        return card.served or card.name
-
-    def listing(self, _: Call) -> Json:
-        """Answer ``GET /v1/models``."""
-        cards = [ModelCard(MODEL)] if self._cards is None else list(self._cards.values())
-        return {"object": "list", "data": [card.as_json() for card in cards]}
+        return MODEL if self._cards is None else self.card(str(call.body.get("model"))).name
 
     def retrieve(self, call: Call) -> Json:
         """Answer ``GET /v1/models/{id}``."""

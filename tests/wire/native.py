@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import unquote
 
 from labeler.judges.limits import seconds_of
@@ -30,38 +30,34 @@ class Strange(Exception):
     """A request that the provider does not take, and why."""
 
 
+def require(holds: object, why: str) -> None:
+    """Refuse a request unless something holds."""
+    if not holds:
+        raise Strange(why)
+
+
+def _require_known(given: Collection[str], known: str, why: str) -> None:
+    """Refuse a request with other fields."""
+    for name in sorted({*given} - {*known.split()}):
+        raise Strange(why.format(name))
+
+
+@dataclass(frozen=True)
 class Form:
     """The form of a provider's requests and answers."""
 
-    name: str
     key_header: str
-    refused_key: tuple[int, str]
-    """Status and words for a key that is wrong or has expired."""
-    no_tools: str
-    """Words of a model that cannot call any."""
-    path: re.Pattern[str]
-    """Path of a request for an answer; its group is the model, where the body names none."""
-    finishes: ClassVar[Mapping[str, str]]
-    """Reasons of the end, by the reasons of a chat completion."""
-    call: ClassVar[Json]
-    """A block of an answer that calls the tool."""
-
-    def is_asked(self, call: Call) -> bool:
-        """Whether a call asks for an answer."""
-        return self.path.fullmatch(call.path) is not None
-
-    def model(self, call: Call) -> str:
-        """The model that the path names."""
-        found = self.path.fullmatch(call.path)
-        return unquote(found[1]) if found else ""
-
-    def chat(self, call: Call) -> Json:
-        """The request as one for a chat completion.
-
-        Raises:
-            Strange: the provider would refuse it.
-        """
-        raise NotImplementedError
+    refused_key: tuple[int, str]  # status and words for a key that is wrong or has expired
+    no_tools: str  # words of a model that cannot call any
+    path: str  # of a request for an answer; its group is the model, where the body names none
+    finishes: Mapping[str, str]  # reasons of the end, by those of a chat completion
+    said: Callable[[str], Json]  # makes a block of text
+    call: Json  # a block that calls the tool
+    chat: Callable[[Call, str], Json]  # makes a request for a chat completion, with this model
+    wrapped: Callable[[object, list[Json] | None, str], Json]  # model, blocks if any, and end
+    usage: Callable[[int, int, int], Json]  # tokens: prompt, cached ones among them, answer
+    error: Callable[[int, str], Json]  # an error's body
+    limits: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}  # headers, if any
 
     def answer(self, completion: Json) -> str:
         """A chat completion as the JSON text of the provider's answer."""
@@ -79,122 +75,6 @@ class Form:
             cached = usage["prompt_tokens_details"]["cached_tokens"]
             value |= self.usage(usage["prompt_tokens"], cached, usage["completion_tokens"])
         return json.dumps(value).replace(_SPLICE, arguments)
-
-    def said(self, text: str) -> Json:
-        """A block of text."""
-        return {"text": text}
-
-    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
-        """The answer around its blocks; ``None`` where there is no message."""
-        raise NotImplementedError
-
-    def usage(self, prompt: int, cached: int, answer: int) -> Json:
-        """The field of the answer that counts tokens; the cached ones are part of the prompt's."""
-        raise NotImplementedError
-
-    def error(self, status: int, message: str) -> Json:
-        """An error's body."""
-        raise NotImplementedError
-
-    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """The headers of rate limits, if it sends any."""
-        del headers
-        return {}
-
-
-def require(holds: object, why: str) -> None:
-    """Refuse a request unless something holds."""
-    if not holds:
-        raise Strange(why)
-
-
-_ANTHROPIC_FIELDS = frozenset({
-    *("model", "max_tokens", "system", "messages", "tools", "tool_choice"),
-    *("temperature", "top_p", "top_k", "metadata", "stop_sequences", "thinking"),
-})  # fmt: skip
-_ANTHROPIC_TYPES = {
-    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
-    403: "permission_error", 404: "not_found_error", 413: "request_too_large",
-    429: "rate_limit_error", 529: "overloaded_error",
-}  # fmt: skip
-
-
-class Anthropic(Form):
-    """The Messages API."""
-
-    name = "anthropic"
-    key_header = "x-api-key"
-    refused_key = 401, "invalid x-api-key"
-    no_tools = "This model does not support tool use."
-    path = re.compile("/v1/messages")
-    finishes: ClassVar = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
-    call: ClassVar = {"type": "tool_use", "id": "t1", "name": "n", "input": "<arguments>"}
-
-    def chat(self, call: Call) -> Json:
-        """The request as one for a chat completion."""
-        body = call.body
-        require("anthropic-version" in call.headers, "anthropic-version: header is required")
-        for name in sorted(body.keys() - _ANTHROPIC_FIELDS):
-            raise Strange(f"{name}: Extra inputs are not permitted")
-        require(isinstance(body.get("max_tokens"), int), "max_tokens: Field required")
-        roles = [message["role"] for message in body["messages"]]
-        require({*roles} <= {"user", "assistant"}, "messages: Input should be 'user'")
-        require(
-            all(message["content"].strip() for message in body["messages"]),
-            "messages: text content blocks must be non-empty",
-        )
-        chat = {"model": body["model"], "messages": [_system(body["system"]), *body["messages"]]}
-        for tool in body.get("tools", []):
-            require(
-                body["tool_choice"] == {"type": "tool", "name": tool["name"]},
-                "tool_choice: Tool not found in provided tools",
-            )
-            chat["tools"] = [_tool(tool["name"], tool["input_schema"])]
-        return chat
-
-    def said(self, text: str) -> Json:
-        """A block of text."""
-        return {"type": "text", "text": text}
-
-    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
-        """A message."""
-        head = {"id": "msg_stub", "type": "message", "role": "assistant", "model": model}
-        return {**head, "content": blocks, "stop_reason": finish}
-
-    def usage(self, prompt: int, cached: int, answer: int) -> Json:
-        """Cached tokens are counted apart."""
-        return {
-            "usage": {
-                "input_tokens": prompt - cached,
-                "cache_read_input_tokens": cached,
-                "cache_creation_input_tokens": 0,
-                "output_tokens": answer,
-            }
-        }
-
-    def error(self, status: int, message: str) -> Json:
-        """An error's body."""
-        kind = _ANTHROPIC_TYPES.get(status, "api_error")
-        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"}
-
-    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """The headers of rate limits, with the moment of the reset."""
-        limits = {}
-        for name, value in headers.items():
-            amount, unit = name.removeprefix("x-ratelimit-").split("-")
-            reset = datetime.now(UTC) + timedelta(seconds=seconds_of(value) or 0)
-            text = reset.isoformat() if amount == "reset" else value
-            limits[f"anthropic-ratelimit-{unit}-{amount}"] = text
-        return limits
-
-
-def _system(system: Any) -> Json:
-    text = system if isinstance(system, str) else "".join(block["text"] for block in system)
-    return {"role": "system", "content": text}
-
-
-def _tool(name: str, schema: Json) -> Json:
-    return {"type": "function", "function": {"name": name, "parameters": schema}}
 
 
 def _read(completion: Json) -> tuple[Json | None, str]:
@@ -222,151 +102,210 @@ def _text(message: Json) -> str:
     return content if isinstance(content, str) else ""
 
 
-_GEMINI_FIELDS = frozenset({
-    *("contents", "systemInstruction", "generationConfig", "tools", "toolConfig"),
-    *("safetySettings", "cachedContent"),
-})  # fmt: skip
-_GEMINI_CONFIG = frozenset({"temperature", "topP", "topK", "seed", "maxOutputTokens"})
+def _chat(model: object, system: str, turns: Iterable[tuple[str, str]], tools: list[Json]) -> Json:
+    """A request for a chat completion, with tools if there are any."""
+    messages = [{"role": role, "content": text} for role, text in (("system", system), *turns)]
+    return {"model": model, "messages": messages} | ({"tools": tools} if tools else {})
+
+
+def _tool(name: str, schema: Json) -> Json:
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+def _joined(parts: list[Json]) -> str:
+    text = "".join(part["text"] for part in parts if "cachePoint" not in part)
+    require(text.strip(), "Unable to submit request because it must have a text parameter.")
+    return text
+
+
+# Anthropic: the Messages API, which counts cached tokens apart
+
+_ANTHROPIC_TYPES = {
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
+    403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+    429: "rate_limit_error", 529: "overloaded_error",
+}  # fmt: skip
+
+
+def _anthropic_chat(call: Call, _: str) -> Json:
+    body = call.body
+    require("anthropic-version" in call.headers, "anthropic-version: header is required")
+    fields = "model max_tokens system messages tools tool_choice temperature top_p top_k metadata"
+    known = f"{fields} stop_sequences thinking"
+    _require_known(body, known, "{}: Extra inputs are not permitted")
+    require(isinstance(body.get("max_tokens"), int), "max_tokens: Field required")
+    turns = [(message["role"], message["content"]) for message in body["messages"]]
+    for role, text in turns:
+        require(role in {"user", "assistant"}, "messages: Input should be 'user'")
+        require(text.strip(), "messages: text content blocks must be non-empty")
+    tools = body.get("tools", [])
+    for tool in tools:
+        chosen = {"type": "tool", "name": tool["name"]}
+        require(body["tool_choice"] == chosen, "tool_choice: Tool not found in provided tools")
+    made = [_tool(tool["name"], tool["input_schema"]) for tool in tools]
+    return _chat(body["model"], _joined(body["system"]), turns, made)
+
+
+def _anthropic_limits(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of rate limits, with the moment of the reset."""
+    limits = {}
+    for name, value in headers.items():
+        amount, unit = name.removeprefix("x-ratelimit-").split("-")
+        reset = datetime.now(UTC) + timedelta(seconds=seconds_of(value) or 0)
+        text = reset.isoformat() if amount == "reset" else value
+        limits[f"anthropic-ratelimit-{unit}-{amount}"] = text
+    return limits
+
+
+_ANTHROPIC = Form(
+    key_header="x-api-key",
+    refused_key=(401, "invalid x-api-key"),
+    no_tools="This model does not support tool use.",
+    path="/v1/messages()",
+    finishes={"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"},
+    said=lambda text: {"type": "text", "text": text},
+    call={"type": "tool_use", "id": "t1", "name": "n", "input": "<arguments>"},
+    chat=_anthropic_chat,
+    wrapped=lambda model, blocks, finish: {
+        "id": "msg_stub",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": blocks,
+        "stop_reason": finish,
+    },
+    usage=lambda prompt, cached, answer: {
+        "usage": {
+            "input_tokens": prompt - cached,
+            "cache_read_input_tokens": cached,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": answer,
+        }
+    },
+    error=lambda status, message: {
+        "type": "error",
+        "error": {"type": _ANTHROPIC_TYPES.get(status, "api_error"), "message": message},
+        "request_id": "r",
+    },
+    limits=_anthropic_limits,
+)
+
+
+# Gemini: the method generateContent, whose cached tokens are part of the prompt's
+
 _GEMINI_STATUS = {
     400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
     429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE",
 }  # fmt: skip
 
 
-class Gemini(Form):
-    """The method generateContent."""
+def _gemini_chat(call: Call, model: str) -> Json:
+    body = call.body
+    why = 'Invalid JSON payload received. Unknown name "{}": Cannot find field.'
+    fields = "contents systemInstruction generationConfig tools toolConfig"
+    _require_known(body, f"{fields} safetySettings cachedContent", why)
+    config = body.get("generationConfig", {})
+    _require_known(config, "temperature topP topK seed maxOutputTokens", why)
+    turns = []
+    for content in body["contents"]:
+        require(content["role"] in {"user", "model"}, "Please use a valid role: user, model.")
+        role = "assistant" if content["role"] == "model" else "user"
+        turns.append((role, _joined(content["parts"])))
+    tools = [one for tool in body.get("tools", []) for one in tool["functionDeclarations"]]
+    for tool in tools:
+        require("parameters" not in tool, 'Unknown name "additionalProperties"')
+        calling = body["toolConfig"]["functionCallingConfig"]
+        require(calling["allowedFunctionNames"] == [tool["name"]], "allowedFunctionNames")
+    made = [_tool(tool["name"], tool["parametersJsonSchema"]) for tool in tools]
+    return _chat(model, _joined(body["systemInstruction"]["parts"]), turns, made)
 
-    name = "gemini"
-    key_header = "x-goog-api-key"
-    refused_key = 400, "API key expired. Please renew the API key."
-    no_tools = "Function calling is not enabled for this model"
-    path = re.compile(r"/v1beta/models/([^/:]+):generateContent")
-    finishes: ClassVar = {
+
+def _gemini_answer(model: object, blocks: list[Json] | None, finish: str) -> Json:
+    """A response with a candidate, if there is a message."""
+    content = {"role": "model", "parts": blocks}
+    candidates = [{"content": content, "finishReason": finish}]
+    named = {"modelVersion": model, "responseId": "r"}
+    return named if blocks is None else {**named, "candidates": candidates}
+
+
+_GEMINI = Form(
+    key_header="x-goog-api-key",
+    refused_key=(400, "API key expired. Please renew the API key."),
+    no_tools="Function calling is not enabled for this model",
+    path=r"/v1beta/models/([^/:]+):generateContent",
+    finishes={
         "stop": "STOP", "tool_use": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY",
-    }  # fmt: skip
-    call: ClassVar = {"functionCall": {"name": "n", "args": "<arguments>"}}
-
-    def chat(self, call: Call) -> Json:
-        """The request as one for a chat completion."""
-        body, config = call.body, call.body.get("generationConfig", {})
-        for name in [
-            *sorted(body.keys() - _GEMINI_FIELDS),
-            *sorted(config.keys() - _GEMINI_CONFIG),
-        ]:
-            raise Strange(
-                f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.'
-            )
-        messages = [{"role": "system", "content": _joined(body["systemInstruction"]["parts"])}]
-        for content in body["contents"]:
-            require(content["role"] in {"user", "model"}, "Please use a valid role: user, model.")
-            role = "assistant" if content["role"] == "model" else "user"
-            messages.append({"role": role, "content": _joined(content["parts"])})
-        chat: Json = {"model": self.model(call), "messages": messages}
-        for tool in body.get("tools", []):
-            (declared,) = tool["functionDeclarations"]
-            require("parameters" not in declared, 'Unknown name "additionalProperties"')
-            calling = body["toolConfig"]["functionCallingConfig"]
-            require(calling["allowedFunctionNames"] == [declared["name"]], "allowedFunctionNames")
-            chat["tools"] = [_tool(declared["name"], declared["parametersJsonSchema"])]
-        return chat
-
-    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
-        """A response with a candidate, if there is a message."""
-        answer: Json = {"modelVersion": model, "responseId": "r"}
-        if blocks is not None:
-            content = {"role": "model", "parts": blocks}
-            answer["candidates"] = [{"content": content, "finishReason": finish}]
-        return answer
-
-    def usage(self, prompt: int, cached: int, answer: int) -> Json:
-        """Cached tokens are part of the prompt's."""
-        return {
-            "usageMetadata": {
-                "promptTokenCount": prompt,
-                "candidatesTokenCount": answer,
-                "cachedContentTokenCount": cached,
-            }
+    },
+    said=lambda text: {"text": text},
+    call={"functionCall": {"name": "n", "args": "<arguments>"}},
+    chat=_gemini_chat,
+    wrapped=_gemini_answer,
+    usage=lambda prompt, cached, answer: {
+        "usageMetadata": {
+            "promptTokenCount": prompt,
+            "candidatesTokenCount": answer,
+            "cachedContentTokenCount": cached,
         }
-
-    def error(self, status: int, message: str) -> Json:
-        """An error's body."""
-        kind = _GEMINI_STATUS.get(status, "INTERNAL")
-        return {"error": {"code": status, "message": message, "status": kind, "details": []}}
-
-
-def _joined(parts: list[Json]) -> str:
-    text = "".join(part["text"] for part in parts)
-    require(text.strip(), "Unable to submit request because it must have a text parameter.")
-    return text
-
-
-_BEDROCK_FIELDS = frozenset({
-    *("system", "messages", "inferenceConfig", "toolConfig", "guardrailConfig", "serviceTier"),
-    *("additionalModelRequestFields", "performanceConfig", "requestMetadata"),
-})  # fmt: skip
-_BEDROCK_CONFIG = frozenset({"maxTokens", "temperature", "topP", "stopSequences"})
-
-
-class Bedrock(Form):
-    """The operation Converse."""
-
-    name = "bedrock"
-    key_header = "authorization"
-    refused_key = 403, "Bearer Token has expired"
-    no_tools = (
-        "This model doesn't support the toolConfig.toolChoice.tool field. "
-        "Remove toolConfig.toolChoice.tool and try again."
-    )
-    path = re.compile(r"/model/([^/]+)/converse")
-    finishes: ClassVar = {
-        "stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered",
-    }  # fmt: skip
-    call: ClassVar = {"toolUse": {"toolUseId": "t1", "name": "n", "input": "<arguments>"}}
-
-    def chat(self, call: Call) -> Json:
-        """The request as one for a chat completion."""
-        body, config = call.body, call.body.get("inferenceConfig", {})
-        for name in [
-            *sorted(body.keys() - _BEDROCK_FIELDS),
-            *sorted(config.keys() - _BEDROCK_CONFIG),
-        ]:
-            raise Strange(f"The model returned the following errors: {name}: not permitted")
-        texts = [block["text"] for block in body["system"] if "cachePoint" not in block]
-        messages = [{"role": "system", "content": "".join(texts)}]
-        for message in body["messages"]:
-            require(message["role"] in {"user", "assistant"}, "Member must satisfy enum value set")
-            messages.append({"role": message["role"], "content": _joined(message["content"])})
-        chat: Json = {"model": self.model(call), "messages": messages}
-        for tool in body.get("toolConfig", {}).get("tools", []):
-            spec = tool["toolSpec"]
-            require(
-                body["toolConfig"]["toolChoice"] == {"tool": {"name": spec["name"]}},
-                "The tool that is chosen is not among the tools",
-            )
-            chat["tools"] = [_tool(spec["name"], spec["inputSchema"]["json"])]
-        return chat
-
-    def wrapped(self, model: object, blocks: list[Json] | None, finish: str) -> Json:
-        """A message."""
-        del model
-        message = {"role": "assistant", "content": blocks}
-        return {"output": {"message": message}, "stopReason": finish, "metrics": {"latencyMs": 1}}
-
-    def usage(self, prompt: int, cached: int, answer: int) -> Json:
-        """Cached tokens are counted apart, and in the total."""
-        return {
-            "usage": {
-                "inputTokens": prompt - cached,
-                "cacheReadInputTokens": cached,
-                "cacheWriteInputTokens": 0,
-                "outputTokens": answer,
-                "totalTokens": prompt + answer,
-            }
+    },
+    error=lambda status, message: {
+        "error": {
+            "code": status,
+            "message": message,
+            "status": _GEMINI_STATUS.get(status, "INTERNAL"),
+            "details": [],
         }
+    },
+)  # fmt: skip
 
-    def error(self, status: int, message: str) -> Json:
-        """An error's body; its type is in a header."""
-        return {"Message" if status == self.refused_key[0] else "message": message}
+
+# Bedrock: the operation Converse, which counts cached tokens apart, and in the total
+
+
+def _bedrock_chat(call: Call, model: str) -> Json:
+    body, why = call.body, "The model returned the following errors: {}: not permitted"
+    fields = "system messages inferenceConfig toolConfig guardrailConfig serviceTier"
+    more = "additionalModelRequestFields performanceConfig requestMetadata"
+    _require_known(body, f"{fields} {more}", why)
+    config = body.get("inferenceConfig", {})
+    _require_known(config, "maxTokens temperature topP stopSequences", why)
+    turns = [(message["role"], _joined(message["content"])) for message in body["messages"]]
+    for role, _ in turns:
+        require(role in {"user", "assistant"}, "Member must satisfy enum value set")
+    given = body.get("toolConfig", {})
+    tools = [tool["toolSpec"] for tool in given.get("tools", [])]
+    for tool in tools:
+        chosen = {"tool": {"name": tool["name"]}}
+        require(given["toolChoice"] == chosen, "The tool that is chosen is not among the tools")
+    made = [_tool(tool["name"], tool["inputSchema"]["json"]) for tool in tools]
+    return _chat(model, _joined(body["system"]), turns, made)
+
+
+_BEDROCK = Form(
+    key_header="authorization",
+    refused_key=(403, "Bearer Token has expired"),
+    no_tools="This model doesn't support the toolConfig.toolChoice.tool field. "
+    "Remove toolConfig.toolChoice.tool and try again.",
+    path=r"/model/([^/]+)/converse",
+    finishes={"stop": "end_turn", "length": "max_tokens", "content_filter": "content_filtered"},
+    said=lambda text: {"text": text},
+    call={"toolUse": {"toolUseId": "t1", "name": "n", "input": "<arguments>"}},
+    chat=_bedrock_chat,
+    wrapped=lambda _, blocks, finish: {
+        "output": {"message": {"role": "assistant", "content": blocks}},
+        "stopReason": finish,
+        "metrics": {"latencyMs": 1},
+    },
+    usage=lambda prompt, cached, answer: {
+        "usage": {
+            "inputTokens": prompt - cached,
+            "cacheReadInputTokens": cached,
+            "cacheWriteInputTokens": 0,
+            "outputTokens": answer,
+            "totalTokens": prompt + answer,
+        }
+    },
+    error=lambda status, message: {"Message" if status == 403 else "message": message},
+)
 
 
 class Translated(Wire):
@@ -454,10 +393,10 @@ class NativeProvider(Provider):
         headers = {**call.headers, "authorization": f"Bearer {KEY}"}
         path = call.path.replace("/v1beta/", "/v1/")
         call = replace(call, headers=headers, path=call.path if ":" in path else path)
-        if self._form.is_asked(call):
+        if asked := re.fullmatch(self._form.path, call.path):
             self.native.append(call)
             try:
-                chat = self._form.chat(call)
+                chat = self._form.chat(call, unquote(asked[1]))
                 require("tools" not in chat or self._has_tools, self._form.no_tools)
             except Strange as strange:
                 await wire.json(400, self._form.error(400, str(strange)))
@@ -466,5 +405,5 @@ class NativeProvider(Provider):
         await super()._answer(call, Translated(wire, self._form))
 
 
-FORMS: dict[str, Form] = {"anthropic": Anthropic(), "gemini": Gemini(), "bedrock": Bedrock()}
+FORMS = {"anthropic": _ANTHROPIC, "gemini": _GEMINI, "bedrock": _BEDROCK}
 """Every form, by the name of its judge."""

@@ -17,6 +17,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from wire.accounts import Accounts, Book, Tokens
@@ -114,6 +115,7 @@ class Provider:
         count_tokens: state the usage that the text has, instead of the same for every answer.
         seed: decides the order of lines in output files.
         record: whether :attr:`calls` and :attr:`requests` are kept; they are counted all the same.
+        more: routes of other APIs.
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class Provider:
         count_tokens: bool = False,
         seed: int = 0,
         record: bool = True,
+        more: Mapping[str, Behavior] = MappingProxyType({}),
     ) -> None:
         self.port = port
         self.calls: list[Call] = []
@@ -155,7 +158,7 @@ class Provider:
         """Batches; ``batches.take(course)`` and ``batches.take(course, id)`` change their way."""
         self._scripts = {f"POST {COMPLETIONS}": _picker(script)}
         self._scripts.update({route: _picker(steps) for route, steps in (at or {}).items()})
-        self._routes = self._all_routes()
+        self._routes = {**self._all_routes(), **more}
         self._number = itertools.count(1).__next__
         self._listening = threading.Event()
         self._connections: set[Connection] = set()
@@ -181,7 +184,7 @@ class Provider:
     @property
     def cached_tokens(self) -> int:
         """Tokens among them that were read from the prompt cache."""
-        return self._accounts.cached
+        return self.tokens.cached
 
     @property
     def paid(self) -> Counter[str]:
@@ -211,7 +214,7 @@ class Provider:
                 "answers": paid.total(),
                 "duplicates": paid.total() - len(paid),
             },
-            "tokens": self.tokens._asdict(),
+            "tokens": {"prompt": self.tokens.prompt, "completion": self.tokens.completion},
             "cached_tokens": self.cached_tokens,
         }
 
@@ -292,7 +295,7 @@ class Provider:
         refusal = self._gate.admit(call)
         wire.extra_headers = self._gate.headers()
         if refusal is not None:
-            await wire.json(429, refusal.body, refusal.headers)
+            await wire.json(429, *refusal)
             return
         if seconds := self._latency(call):
             await wire.pause(seconds)
@@ -338,7 +341,6 @@ class Provider:
         return {
             f"POST {COMPLETIONS}": BEHAVIOURS["ok"],
             f"POST {EMBEDDINGS}": _handled(Embeddings(models).create),
-            "GET /v1/models": _handled(models.listing),
             "GET /v1/models/{id}": _handled(models.retrieve),
             "POST /v1/files": _handled(files.create),
             "GET /v1/files/{id}/content": _handled(files.content),

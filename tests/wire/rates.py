@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from labeler.judges.limits import Bucket
 from wire.accounts import prompt_tokens
-from wire.calls import Call
+from wire.calls import Call, Json
 from wire.refusals import error_body
 
 RetryAfter = Literal["retry-after", "retry-after-ms"] | None
@@ -34,37 +35,6 @@ class Rates:
     retry_after: RetryAfter = "retry-after"
 
 
-class Refusal(NamedTuple):
-    """A call that came too early."""
-
-    body: dict[str, object]
-    headers: dict[str, str]
-
-
-class Bucket:
-    """Fills steadily up to its size; what is taken must be in it."""
-
-    def __init__(self, per_second: float, size: float) -> None:
-        self.size = self._level = size
-        self.per_second, self._seen = per_second, time.monotonic()
-
-    @property
-    def level(self) -> float:
-        """What is in it now."""
-        now = time.monotonic()
-        self._level = min(self.size, self._level + (now - self._seen) * self.per_second)
-        self._seen = now
-        return self._level
-
-    def wait(self, amount: float) -> float:
-        """Seconds until so much is in it; 0 if it is now, infinite if it never will be."""
-        return inf if amount > self.size else max(0.0, amount - self.level) / self.per_second
-
-    def take(self, amount: float) -> None:
-        """Take what :meth:`wait` found to be there."""
-        self._level = self.level - amount
-
-
 class Gate:
     """Lets calls in at the stated rates."""
 
@@ -72,22 +42,29 @@ class Gate:
         self.limited = 0
         """Calls that were refused."""
         self._rates = rates
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, tuple[Bucket, float, float]] = {}
+        """With units per second and size, by what is limited."""
         if (rate := rates.requests_per_second) is not None:
-            burst = max(1.0, rate) if rates.burst is None else rates.burst
-            self._buckets["requests"] = Bucket(rate, burst)
+            self._add("requests", rate, max(1.0, rate) if rates.burst is None else rates.burst)
         if (minute := rates.tokens_per_minute) is not None:
-            self._buckets["tokens"] = Bucket(minute / 60, minute)
+            self._add("tokens", minute / 60, minute)
 
-    def admit(self, call: Call) -> Refusal | None:
-        """Count a call against the limits, or refuse it; a refused one counts for nothing."""
+    def _add(self, name: str, rate: float, size: float) -> None:
+        self._buckets[name] = Bucket(rate, size, time.monotonic), rate, size
+
+    def admit(self, call: Call) -> tuple[Json, dict[str, str]] | None:
+        """Count a call against the limits, or return the body and headers that refuse it.
+
+        A refused call counts for nothing.
+        """
         costs = {name: _COSTS[name](call) for name in self._buckets}
         for name, cost in costs.items():
-            if wait := self._buckets[name].wait(cost):
+            bucket, _, size = self._buckets[name]
+            if wait := inf if cost > size else bucket.wait(cost):
                 self.limited += 1
                 return self._refusal(name, cost, wait)
         for name, cost in costs.items():
-            self._buckets[name].take(cost)
+            self._buckets[name][0].take(cost)
         return None
 
     def headers(self) -> dict[str, str]:
@@ -96,27 +73,24 @@ class Gate:
         As with the real ones, a minute's limit says nothing of how much is taken at once.
         """
         found = {}
-        for name, bucket in self._buckets.items() if self._rates.headers else ():
-            limit, missing = round(bucket.per_second * 60), bucket.size - bucket.level
+        for name, (bucket, rate, size) in self._buckets.items() if self._rates.headers else ():
+            limit, missing = round(rate * 60), size - bucket.level
             found[f"x-ratelimit-limit-{name}"] = str(limit)
             found[f"x-ratelimit-remaining-{name}"] = str(int(limit - missing))
-            reset = ceil(missing / bucket.per_second * 1000)
+            reset = ceil(missing / rate * 1000)
             found[f"x-ratelimit-reset-{name}"] = f"{reset}ms" if reset else "0s"
         return found
 
-    def _refusal(self, name: str, cost: float, wait: float) -> Refusal:
-        limit = round(self._buckets[name].per_second * 60)
+    def _refusal(self, name: str, cost: float, wait: float) -> tuple[Json, dict[str, str]]:
+        limit, header = round(self._buckets[name][1] * 60), self._rates.retry_after
         if wait == inf:
             message = f"Request too large on {name} per min: Limit {limit}, Requested {cost:.0f}."
         else:
             message = f"Rate limit reached on {name} per min: Limit {limit}. Try in {wait:.3f}s."
-        factor = {"retry-after": 1, "retry-after-ms": 1000}.get(self._rates.retry_after or "")
-        headers = (
-            {str(self._rates.retry_after): str(ceil(wait * factor))}
-            if factor and wait < inf
-            else {}
-        )
-        return Refusal(error_body("rate_limit_exceeded", message, kind=name), headers)
+        body = error_body("rate_limit_exceeded", message, kind=name)
+        if header is None or wait == inf:
+            return body, {}
+        return body, {header: str(ceil(wait * (1000 if header.endswith("ms") else 1)))}
 
 
 def _tokens(call: Call) -> float:

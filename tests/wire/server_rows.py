@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from functools import partial
 from time import time
-from typing import Any
 
+from wire import fault_table as table
 from wire.behaviors import Behavior, changes, error, says
 from wire.calls import Call
 from wire.connections import Wire
 from wire.damaged import label_text, sent, whole
 from wire.dialects import Fault, flat, google, minimax, nested
-from wire.fault_table import Row, answered, called, edited, raw_body, responds
-
-_AGAIN: dict[str, Any] = {"outcome": "transport", "requests": 3, "waits": (0, 0)}
-_FAILED, _NO_ANSWER = "the server failed", "the server sent a completion without an answer"
-_LIMITED: dict[str, Any] = {
-    "outcome": "rate_limit", "requests": 3, "waits": (0, 0),
-    "says": "the server is limiting the rate of requests",
-}  # fmt: skip
-_CUT_OFF: dict[str, Any] = {
-    "outcome": "transport", "requests": 2, "waits": (0,), "says": "the server's answer is damaged",
-}  # fmt: skip
-_BUSY = "the server has more requests than it takes at once"
-_EMPTY, _FILTERED = "the account has no credit left", "the provider's filter blocked the request"
-_LONG, _KEY = "the record is too long for the model", "the API key was not accepted"
-
-
-def fails(fault: Fault, outcome: str, text: str) -> Row:
-    """An error that is not asked again."""
-    return Row(fault.behave(), outcome, 1, text)
-
-
-def fails_for_a_while(fault: Fault, text: str = _FAILED) -> Row:
-    """An error that may pass."""
-    return Row(fault.behave(), says=text, **_AGAIN)
+from wire.fault_table import (
+    AGAIN,
+    DAMAGED,
+    Row,
+    Steps,
+    answered,
+    called,
+    chosen,
+    edited,
+    ending,
+    raw_body,
+    responds,
+)
 
 
 def limits(seconds: float, **headers: str) -> Row:
@@ -69,18 +59,12 @@ def _piece(text: str) -> str:
     return f'data: {{"choices": [{{"index": 0, "delta": {{"content": "{text}"}}}}]}}'
 
 
-def chosen(value: dict[str, Any], **fields: object) -> None:
-    """The first choice has these fields."""
-    value["choices"][0].update(fields)
-
-
 def ended(reason: str) -> Behavior:
     """Half an answer that ends so."""
     return says('{"relevance_expl', finish=reason)
 
 
-_BURST = "the record alone exceeds the limit of tokens per minute"
-_TPM = "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000"
+_TPM = "Request too large for model `m` on tokens per minute (TPM)"
 _FIREWALL = b"<!DOCTYPE html>\n<html><title>Attention Required! | Cloudflare</title></html>"
 _HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final"
 _REDACTED = {"type": "redacted_thinking", "data": "x"}
@@ -91,7 +75,7 @@ WAITS = {
     "retry-after with a unit": limits(9, retry_after="9s"),
     "retry-after of nonsense": limits(0, retry_after="5, 5"),
     **{
-        f"in words, {words}": Row((nested(429, f"Please {words}").behave(), "ok"), "label", 2,
+        f"in words, {words}": Row((nested(429, f"Please {words}"), "ok"), "label", 2,
                                   waits=(seconds,))
         for words, seconds in {
             "retry after 26 seconds.": 26, "try again in 7.66s. Visit": 7.66,
@@ -108,13 +92,35 @@ WAITS = {
     },
 }  # fmt: skip
 
-_REFUSED = (
+_REFUSED: tuple[tuple[str, str, Mapping[str, Steps]], ...] = (
+    ("bad_request", "the server did not accept the request", {
+        "400": "400",
+        "418": error(418),
+        "422, unknown words": error(422, message="Extra inputs are not permitted"),
+    }),
+    ("parameter", table.OTHER_MODE, {
+        "400, in words": error(400, message="json_schema is not supported"),
+        "500, a grammar": error(500, message="failed to parse grammar"),
+    }),
+    ("parameter", "the model does not accept a parameter of the request", {
+        "422": error(422, "unsupported_parameter"),
+    }),
+    ("parameter", "the server does not know a field of the request", {
+        "400": error(400, message='Unknown name "top_k": Cannot find field.'),
+    }),
+    ("parameter", "the server does not know max_completion_tokens", {
+        "400": error(400, message="Unknown parameter: max_completion_tokens"),
+    }),
+    ("redirect", table.REDIRECTS, {
+        "307": "redirect", "302": responds(b"", 302, location="https://login.example.org/"),
+    }),
     ("parameter", "the model does not write as many tokens as the cap allows", {
         "Anthropic": nested(400, "max_tokens: 9000 > 8192, which is the maximum allowed number"),
         "requested": nested(400, "The maximum tokens you requested exceeds the model limit."),
         "Vertex": nested(400, "it has a maxOutputTokens value of 9000 but the supported range is"),
     }),
-    ("quota", _EMPTY, {
+    ("quota", table.NO_CREDIT, {
+        "400": error(400, message="Your credit balance is too low"),
         "Zhipu": nested(429, "余额不足或无可用资源包,请充值。", "1113"),
         "Z.ai": nested(429, "Insufficient balance or no resource package.", "1113"),
         "SiliconFlow": Fault(403, {"code": 30001, "message": "your balance is insufficient"}),
@@ -134,7 +140,7 @@ _REFUSED = (
         "Novita": Fault(403, {"reason": "NOT_ENOUGH_BALANCE", "message": "not enough balance"}),
         "new-api": nested(401, "该令牌额度已用尽"),
     }),
-    ("stop quota", _EMPTY, {
+    ("stop quota", table.NO_CREDIT, {
         "LiteLLM": nested(400, "Exceeded", "budget_exceeded"),
         "new-api": nested(403, "Exceeded", "insufficient_user_quota"),
         "Volcengine": nested(403, "Overdue", "AccountOverdueError"),
@@ -145,12 +151,14 @@ _REFUSED = (
         "DeepSeek": nested(402, "Insufficient Balance"),
         "FastAPI": Fault(429, {"detail": nested(429, "Your quota", "insufficient_quota").body}),
     }),
-    ("permission", "the API key may not use this model", {
+    ("permission", table.NO_ACCESS, {
+        "403": "403",
         "OpenAI": nested(401, "Missing scopes: model.request", "missing_scope"),
         "LiteLLM": nested(401, "key not allowed to access model.", "key_model_access_denied"),
         "Groq": nested(400, "The model m requires terms acceptance.", "model_terms_required"),
     }),
-    ("authentication", _KEY, {
+    ("authentication", table.WRONG_KEY, {
+        "403": error(403, message="API key expired"),
         "Gemini, leaked": google(403, "Your API key was reported as leaked."),
         "Gemini": google(403, "Method doesn't allow unregistered callers"),
         "Cloudflare": Fault(403, {"errors": [{"code": 10000, "message": "Authentication error"}]}),
@@ -160,12 +168,12 @@ _REFUSED = (
         "xAI, blocked": Fault(403, {"error": "API key is currently blocked: xai-…"}),
         "Groq": nested(400, "Organization has been restricted", "organization_restricted"),
     }),
-    ("stop authentication", _KEY, {
+    ("stop authentication", table.WRONG_KEY, {
         "Vertex": google(401, "Request had invalid authentication credentials."),
         "in a 200": Fault(200, {"code": 401, "msg": "token invalid", "success": False}),
         "in a text": Fault(200, {"statusCode": 401, "body": '{"error": {"message": "wrong key"}}'}),
     }),
-    ("stop not_found", "no such model", {
+    ("stop not_found", table.NO_MODEL, {
         "Azure": nested(404, "The API deployment does not exist", "DeploymentNotFound"),
         "Groq": nested(400, "The model has been decommissioned", "model_decommissioned"),
         "Together": nested(400, "Unable to access model m", "model_not_available"),
@@ -173,11 +181,14 @@ _REFUSED = (
         "Hugging Face": nested(400, "Not supported.", "model_not_supported", param="model"),
         "LM Studio": nested(404, "No models loaded", "model_not_found"),
     }),
-    ("not_found", "no such model", {
+    ("not_found", table.NO_MODEL, {
+        "400": error(400, message="The model m does not exist"),
         "llama.cpp": nested(400, "model 'm' not found"),
         "Xinference": Fault(400, {"detail": "[address=0.0.0.0:1] Model not found, uid: m"}),
     }),
-    ("not_found", "no such model or address", {
+    ("not_found", table.NO_ADDRESS, {
+        "404": error(404, "not_found"),
+        "405": error(405),
         "Fireworks": nested(404, "Model not found", "NOT_FOUND"),
         "Databricks": Fault(404, {"error_code": "ENDPOINT_NOT_FOUND", "message": "No endpoint"}),
         "OpenRouter": nested(404, "No endpoints found matching …", 404),
@@ -185,7 +196,9 @@ _REFUSED = (
         "LM Studio": Fault(200, {"error": "Unexpected endpoint or method. Returning 200 anyway"}),
         "410": Fault(410, {"error": "The model is deprecated"}),
     }),
-    ("content_filter", _FILTERED, {
+    ("content_filter", table.BLOCKED, {
+        "400": "400-filter",
+        "403": error(403, "content_filter"),
         "DeepSeek": nested(400, "Content Exists Risk"),
         "Zhipu": nested(400, "内容可能包含不安全或敏感内容", "1301"),
         "MiniMax": minimax(1026, "input new_sensitive"),
@@ -209,8 +222,14 @@ _REFUSED = (
             {"code": 2016, "message": "Prompt blocked due to security configurations"},
         ]}),
     }),
-    ("context_length", _BURST, {"Groq, in a minute": nested(413, _TPM, "rate_limit_exceeded")}),
-    ("context_length", _LONG, {
+    ("context_length", "the record alone exceeds the limit of tokens per minute", {
+        "OpenAI": error(429, message="Request too large for m: Limit 30000, Requested 40000"),
+        "Groq": nested(413, f"{_TPM}: Limit 6000, Requested 7000", "rate_limit_exceeded"),
+    }),
+    ("context_length", table.TOO_LONG, {
+        "400": "400-context",
+        "413": "413",
+        "422": error(422, message="This model's maximum context length is 8192"),
         "Moonshot": nested(400, "Your request exceeded model token limit: 8192"),
         "Zhipu": nested(400, "Prompt 超长", "1261"),
         "Cohere": Fault(400, {"message": "too many tokens: total number of tokens in the prompt"}),
@@ -231,14 +250,13 @@ _REFUSED = (
     }),
 )  # fmt: skip
 REFUSED = {
-    f"{name}: {outcome}, {text}": fails(fault, outcome, text)
+    f"{name}: {outcome}, {text}": Row(fault, outcome, says=text)
     for outcome, text, faults in _REFUSED
     for name, fault in faults.items()
 }
 
-LIMITED = {
-    f"{name}, a limit": Row(fault.behave(), **_LIMITED)
-    for name, fault in {
+BUSY = {
+    **ending("rate_limit", table.LIMITED, {
         "API Management": Fault(403, {"statusCode": 403, "message": "Out of call volume quota."}),
         "GitHub": Fault(403, {"message": "You have exceeded a secondary rate limit."}),
         "MiniMax": minimax(1039, "token limit"),
@@ -249,58 +267,47 @@ LIMITED = {
         "in a 200, without a status": nested(200, "Too many", "rate_limit_exceeded"),
         "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
         "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
-    }.items()
-} | {
-    f"{name}, busy": Row(fault.behave(), **_LIMITED | {"says": _BUSY})
-    for name, fault in {
-        "Anthropic": nested(529, "Overloaded", "overloaded_error"),
-        "Azure": nested(503, "The service is currently experiencing high demand.", "no_capacity"),
-        "Google": google(503, "The model is overloaded. Please try again later."),
-        "Groq": nested(498, "Flex tier capacity exceeded", "capacity_exceeded"),
-        "NVIDIA": Fault(503, {"detail": "Worker local total request limit reached"}),
-        "Ollama": flat(503, "server busy, please try again. maximum pending requests exceeded"),
-        "OpenAI": nested(503, "Slow down", "slow_down"),
-        "SGLang": nested(503, "The request queue is full."),
-    }.items()
+        "a page, 429": responds(b"error code: 1015", 429, content_type="text/html"),
+    }, **AGAIN),
+    **ending("rate_limit", "the server has more requests than it takes at once", {
+        "Anthropic, busy": nested(529, "Overloaded", "overloaded_error"),
+        "Azure, busy": nested(503, "The service is experiencing high demand.", "no_capacity"),
+        "Google, busy": google(503, "The model is overloaded. Please try again later."),
+        "Groq, busy": nested(498, "Flex tier capacity exceeded", "capacity_exceeded"),
+        "NVIDIA, busy": Fault(503, {"detail": "Worker local total request limit reached"}),
+        "Ollama, busy": flat(503, "server busy, please try again. maximum pending requests"),
+        "OpenAI, busy": nested(503, "Slow down", "slow_down"),
+        "SGLang, busy": nested(503, "The request queue is full."),
+    }, **AGAIN),
 }  # fmt: skip
 
-_BLOCKED = "the provider's filter blocked the answer"
 RECORDS = {
-    **{
-        f"{end!r}, {text!r}": Row(says(text, finish=end), "content_filter", 1, _BLOCKED)
-        for end, text in (
-            ("content_filter: PROHIBITED_CONTENT", ""), ("content_filter", '{"relevance_expl'),
-            ("ERROR_TOXIC", ""),
-        )
-    },
-    **{
-        f"no message, {end}": Row(
-            edited(partial(chosen, message=None, finish_reason=end)), outcome, 1, text
-        )
-        for end, outcome, text in (
-            ("content_filter", "content_filter", _BLOCKED),
-            ("length", "truncated", "the answer was cut off"),
-        )
-    },
-    **{
-        f"{name} of a firewall": Row(
-            responds(content, 403, content_type="text/html"), "permission", 1,
-            "a firewall before the server rejected the request",
-        )
-        for name, content in (("a page", _FIREWALL), ("a code", b"error code: 1010"))
-    },
-    "a refusal as a part": Row(
-        answered(content=[{"type": "refusal", "refusal": "I can't help with that."}]),
-        "refusal", 1, "the model refused to answer",
-    ),
-    "a refusal of another type": Row(
-        answered(content=None, refusal={"reason": "policy"}), "refusal", 1,
-        "the model refused to answer",
-    ),
-    **{
-        f"{name}, which writes no label": Row(
-            says(text), "malformed", 2, "the answer does not fit the label's schema"
-        )
+    **ending("content_filter", table.BLOCKED_ANSWER, {
+        "of prohibited content": says("", finish="content_filter: PROHIBITED_CONTENT"),
+        "half an answer": ended("content_filter"),
+        "Cohere": says("", finish="ERROR_TOXIC"),
+        "no message": edited(partial(chosen, message=None, finish_reason="content_filter")),
+    }),
+    **ending("truncated", table.CUT_OFF, {
+        "no message, length": edited(partial(chosen, message=None, finish_reason="length")),
+        **{
+            f"ended by {reason}": ended(reason)
+            for reason in (
+                *("max_output_tokens", "token_limit", "ERROR_LIMIT", "repetition"),
+                "model_context_window_exceeded",
+            )
+        },
+    }),
+    **ending("permission", "a firewall before the server rejected the request", {
+        "a page of a firewall": responds(_FIREWALL, 403, content_type="text/html"),
+        "a code of a firewall": responds(b"error code: 1010", 403, content_type="text/html"),
+    }),
+    **ending("refusal", table.REFUSED, {
+        "a refusal as a part": answered(content=[{"type": "refusal", "refusal": "I can't help."}]),
+        "a refusal of another type": answered(content=None, refusal={"reason": "policy"}),
+    }),
+    **ending("malformed", table.UNFIT, {
+        f"{name}, which writes no label": says(text)
         for name, text in {
             "Llama Guard": "unsafe\nS1",
             "Granite Guardian": "<score> yes </score>",
@@ -308,107 +315,71 @@ RECORDS = {
             "MiniCheck": "1",
             "an apology": "I'm sorry, but I can't help with that.",
         }.items()
-    },
+    }, requests=2),
 }  # fmt: skip
 
 PASSING = {
-    "text-generation-inference, 424": fails_for_a_while(
-        Fault(424, {"error": "Request failed during generation", "error_type": "generation"})
-    ),
-    "499": fails_for_a_while(google(499, "The operation was cancelled.")),
-    "LiteLLM, nothing healthy": fails_for_a_while(
-        nested(400, "There are no healthy deployments for this model.")
-    ),
-    "LM Studio, crashed": fails_for_a_while(flat(400, "The model has crashed (Exit code: 6)")),
-    "OpenRouter, an error in a choice": Row(
-        changes(lambda v: v["choices"][0].update(error={"code": 502, "message": "Upstream"})),
-        says=_FAILED, **_AGAIN,
-    ),
-    "Azure, a choice less": Row(
-        changes(lambda v: v.update(choices=[], usage=None, prompt_filter_results=[])),
-        says=_NO_ANSWER, **_AGAIN,
-    ),
-    **{
-        f"a page, {status}": Row(
-            responds(b"<html><h1>error</h1></html>", status, content_type="text/html"),
-            says=_FAILED, **_AGAIN,
-        )
-        for status in (500, 502, 504, 511, 520, 522, 524, 530)
-    },
-    **{f"{status}": Row(error(status), says=_FAILED, **_AGAIN) for status in (421, 423)},
-    "a page that checks the client": Row(
-        responds(b"<!DOCTYPE html><html><head><title>Just a moment...</title>", 403),
-        says=_FAILED, **_AGAIN,
-    ),
-    "a page of maintenance, 429": Row(
-        responds(b"error code: 1015", 429, content_type="text/html"), **_LIMITED
-    ),
-    "a page that redirects": Row(
-        responds(b"", 302, location="https://login.example.org/"), "redirect", 1,
-        "the server redirects elsewhere, and documents are not sent on",
-    ),
-    **{
-        f"status {status} of nothing": Row(
-            responds(b"", status), says="the server answered with something that is not a "
-            "completion", **_AGAIN,
-        )
-        for status in (200, 202, 204)
-    },
-    "Bedrock, throttled": fails_for_a_while(nested(500, "Too many tokens, please wait")),
-    "an answer within a failure": Row(
-        raw_body(lambda b: json.dumps({"statusCode": 502, "body": b.decode()}).encode()),
-        says=_FAILED, **_AGAIN,
-    ),
-    "a flat error in a 200": Row(flat(200, "too many").behave(), says=_FAILED, **_AGAIN),
-    "a detail in a 200": fails_for_a_while(Fault(200, {"detail": "model overloaded"})),
-    "an error event": Row(
-        streamed(_piece("HEAD"), 'event: error\ndata: {"message": "busy", "code": 503}'),
-        says=_FAILED, **_AGAIN,
-    ),
-    **{
-        f"ended by {reason}": Row(ended(reason), says=_NO_ANSWER, **_AGAIN)
-        for reason in (
-            *("abort", "insufficient_system_resource", "network_error", "timeout", "time_limit"),
-            "load",
-        )
-    },
-    **{
-        f"ended by {reason}": Row(
-            ended(reason), "malformed", 2,
-            "the model wrote nothing that its provider passes on", (0.0,),
-        )
-        for reason in ("OTHER", "function_call_filter: MALFORMED_FUNCTION_CALL")
-    },
-    **{
-        f"Groq, {code} in a {status}": Row(
-            nested(status, f"See {code} for more details.", code).behave(), "malformed", 3,
-            "the model wrote no valid JSON", (0.0, 0.0),
-        )
-        for code, status in (("failed_generation", 400), ("output_parse_failed", 200))
-    },
-    "Cloudflare, an answer with errors": Row(
-        raw_body(lambda b: b'{"errors": [{"message": "JSON Mode couldn\'t be met"}], "a": %s}' % b),
-        "malformed", 3, "the model wrote no valid JSON", (0.0, 0.0),
-    ),
-    "OpenRouter, a provider's slip": Row(
-        changes(partial(chosen, finish_reason="error", native_finish_reason="MALFORMED_RESPONSE")),
-        "malformed", 2, "the model wrote nothing that its provider passes on", (0.0,),
-    ),
-    "a whole answer, ended by abort": Row(
-        edited(lambda value: value["choices"][0].update(finish_reason="abort"))
-    ),
-    "ended by the context": Row(
-        ended("model_context_window_exceeded"), "truncated", 1, "the answer was cut off"
-    ),
-    **{
-        f"ended by {reason}": Row(ended(reason), "truncated", 1, "the answer was cut off")
-        for reason in ("max_output_tokens", "token_limit", "ERROR_LIMIT", "repetition")
-    },
-    "events that break off": Row(streamed(_piece("HEAD")), **_CUT_OFF),
+    **ending("transport", table.FAILING, {
+        "text-generation-inference": Fault(424, {"error": "Failed", "error_type": "generation"}),
+        "499": google(499, "The operation was cancelled."),
+        "LiteLLM": nested(400, "There are no healthy deployments for this model."),
+        "LM Studio, crashed": flat(400, "The model has crashed (Exit code: 6)"),
+        "OpenRouter, an error in a choice": changes(
+            partial(chosen, error={"code": 502, "message": "Upstream"})
+        ),
+        "a page that checks the client": responds(
+            b"<!DOCTYPE html><html><head><title>Just a moment...</title>", 403
+        ),
+        "an answer within a failure": raw_body(
+            lambda b: json.dumps({"statusCode": 502, "body": b.decode()}).encode()
+        ),
+        "a flat error in a 200": flat(200, "too many"),
+        "Bedrock, throttled": nested(500, "Too many tokens, please wait"),
+        "a detail in a 200": Fault(200, {"detail": "model overloaded"}),
+        "an error event": streamed(
+            _piece("HEAD"), 'event: error\ndata: {"message": "busy", "code": 503}'
+        ),
+        **{f"{status}": error(status) for status in (421, 423)},
+        **{
+            f"a page, {status}": responds(b"<html>error</html>", status, content_type="text/html")
+            for status in (500, 502, 504, 511, 520, 522, 524, 530)
+        },
+    }, **AGAIN),
+    **ending("transport", "the server sent a completion without an answer", {
+        "Azure, a choice less": changes(
+            lambda v: v.update(choices=[], usage=None, prompt_filter_results=[])
+        ),
+        **{
+            f"ended by {reason}": ended(reason)
+            for reason in (
+                *("abort", "insufficient_system_resource", "network_error", "timeout"),
+                *("time_limit", "load"),
+            )
+        },
+    }, **AGAIN),
+    **ending("transport", table.NO_COMPLETION, {
+        f"status {status} of nothing": responds(b"", status) for status in (200, 202, 204)
+    }, **AGAIN),
+    **ending("malformed", table.NOT_PASSED_ON, {
+        "ended by OTHER": ended("OTHER"),
+        "a malformed call": ended("function_call_filter: MALFORMED_FUNCTION_CALL"),
+        "OpenRouter, a provider's slip": changes(
+            partial(chosen, finish_reason="error", native_finish_reason="MALFORMED_RESPONSE")
+        ),
+    }, requests=2, waits=(0,)),
+    **ending("malformed", table.NO_JSON, {
+        "Groq": nested(400, "See failed_generation for more details.", "failed_generation"),
+        "Groq, in a 200": nested(200, "See output_parse_failed.", "output_parse_failed"),
+        "Cloudflare, an answer with errors": raw_body(
+            lambda b: b'{"errors": [{"message": "JSON Mode couldn\'t be met"}], "a": %s}' % b
+        ),
+    }, **AGAIN),
+    "events that break off": Row(streamed(_piece("HEAD")), **DAMAGED),
     "events that break off in one": Row(
-        streamed(": waiting", _piece("HEAD"), 'data: {"choi'), **_CUT_OFF
+        streamed(": waiting", _piece("HEAD"), 'data: {"choi'), **DAMAGED
     ),
     "whole events without an end": Row(streamed(_piece("HEAD"), _piece("REST"))),
+    "a whole answer, ended by abort": Row(edited(partial(chosen, finish_reason="abort"))),
 }  # fmt: skip
 
 FORMS = {
@@ -442,9 +413,7 @@ FORMS = {
         answered(reasoning="a", reasoning_content="b", thinking_blocks=[{"thinking": "c"}])
     ),
     **{
-        f"ended by {reason!r}": Row(
-            edited(partial(chosen, finish_reason=reason))
-        )
+        f"ended by {reason!r}": Row(edited(partial(chosen, finish_reason=reason)))
         for reason in (None, "", 1, {"type": "stop"}, "STOP", "eos_token", "tool_calls")
     },
     **{
@@ -474,4 +443,4 @@ FORMS = {
     "usage without details": Row(changes(lambda v: v["usage"].update(prompt_tokens_details=None))),
 }  # fmt: skip
 
-SERVER_ROWS = {**WAITS, **REFUSED, **LIMITED, **RECORDS, **PASSING, **FORMS}
+SERVER_ROWS = {**WAITS, **REFUSED, **BUSY, **RECORDS, **PASSING, **FORMS}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import labeler
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.store import MemoryStore
@@ -17,7 +16,7 @@ from support.command import Command
 from wire.calls import Call
 from wire.clients import comes_true
 from wire.provider import Provider, answers
-from wire.runs import KEY, in_a_batch, labeling, process, reasons, records, row_file, running
+from wire.runs import in_a_batch, labeling, process, reasons, records, row_file, run, running
 
 ANSWERS = 3
 """Responses to each question."""
@@ -45,9 +44,7 @@ def asks_relevance(call: Call) -> bool:
 
 def judged(provider: Provider, given: list[dict[str, Any]], **options: Any) -> list[Outcome]:
     """Label rows online."""
-    judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
-    store = options.pop("store", MemoryStore())
-    return list(labeler.label(given, judge=judge, relevance="blind", store=store, **options))
+    return run(provider, given, relevance="blind", **options)
 
 
 def require_blind(calls: list[Call], retrievals: int, responses: int) -> None:
@@ -137,15 +134,12 @@ def test_a_killed_run_goes_on(tmp_path: Path, labeler_command: Command) -> None:
 
 def test_a_budget_counts_both_kinds() -> None:
     """Rows beyond it fail, whichever kind they lack; a larger one goes on."""
-    store, price = MemoryStore(), given_price("1000,1000")
+    priced = {"price": given_price("1000,1000"), "max_output_tokens": 10}
+    options: dict[str, Any] = {"judge": priced, "concurrency": 1, "store": MemoryStore()}
+    labeled = []
     with Provider() as provider:
-        judge = labeler.OpenAIJudge(
-            "m", api_key=KEY, base_url=provider.url, price=price, max_output_tokens=10
-        )
-        labeled = []
         for budget in (75, 1000):
-            options: dict[str, Any] = {"budget": budget, "concurrency": 1, "store": store}
-            found = list(labeler.label(rows(4), judge=judge, relevance="blind", **options))
+            found = judged(provider, rows(4), budget=budget, **options)
             assert set(reasons(found)) <= {"label", "budget"}
             labeled.append(len(records(found)))
     assert 0 < labeled[0] < labeled[1] == 12

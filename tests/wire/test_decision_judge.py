@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -22,7 +21,9 @@ from labeler.report.views import record_view
 from support.command import Command
 from support.payloads import PAYLOADS
 from support.real_data import needs_ragbench, published_labels
-from wire.decider import KEY, Answer, Asked, Decider, Json, oracle, shares
+from wire.calls import Json
+from wire.decider import KEY, Answer, Asked, Decider, oracle, shares
+from wire.runs import brief
 
 JUDGES = (DecisionsJudge, SystemOneJudge)
 each_api = pytest.mark.parametrize("judge", JUDGES, ids=lambda judge: judge.provider)
@@ -40,11 +41,6 @@ def likely(asked: Asked) -> Any:
     if not asked.options:
         return LIKELY[asked.key]
     return {"0a": 0.5, "0b": 0.25, "1a": 0.2, "none": 0.05}
-
-
-async def brief(_: float) -> None:
-    """Hardly wait between attempts."""
-    await asyncio.sleep(0)
 
 
 def labeled(
@@ -94,12 +90,9 @@ def test_published_labels_come_back(judge: type[DecisionsJudge]) -> None:
         outcomes = labeled(server, judge, [given(one) for one in published], splitter="given")
     assert len(server.requests) == len(published) > 12
     for before, outcome in zip(published, outcomes, strict=True):
-        after = of_one([outcome])
-        scores = before.example.metadata["published"]
-        relevant, utilized = (
-            set(after.label.all_relevant_sentence_keys),
-            set(after.label.all_utilized_sentence_keys),
-        )
+        after, scores = of_one([outcome]), before.example.metadata["published"]
+        relevant = set(after.label.all_relevant_sentence_keys)
+        utilized = set(after.label.all_utilized_sentence_keys)
         count = len(after.example.document_keys())
         assert scores["relevance_score"] == len(relevant) / count
         assert scores["utilization_score"] == len(utilized) / count
@@ -195,23 +188,18 @@ def test_a_record_longer_than_the_context_is_asked_in_parts() -> None:
     assert failed.reason == "context_length"
 
 
-def first(body: Json) -> Json:
-    """The first answer, to a question of yes or no."""
-    answers = body["answers"]
-    found: Json = answers[0] if isinstance(answers, list) else next(iter(answers.values()))
-    return found
+def answer_at(place: int) -> Callable[[Json], Json]:
+    """The answer at a place of a body: first those of yes or no, last choices."""
+
+    def pick(body: Json) -> Json:
+        answers = body["answers"]
+        found: Json = (answers if isinstance(answers, list) else [*answers.values()])[place]
+        return found
+
+    return pick
 
 
-def choice(body: Json) -> Json:
-    """The last answer, to a choice."""
-    answers = body["answers"]
-    found: Json = answers[-1] if isinstance(answers, list) else list(answers.values())[-1]
-    return found
-
-
-def whole(body: Json) -> Json:
-    """The body itself."""
-    return body
+first, choice = answer_at(0), answer_at(-1)
 
 
 def changed(pick: Callable[[Json], Json], **values: Any) -> Callable[[Json, int], Json]:
@@ -299,7 +287,7 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "zero": (scaled(0), "malformed"),
     "no answers": (lambda body, _: {"model": "m", "usage": body["usage"]}, "malformed"),
     **{
-        f"answers {answers!r}": (changed(whole, answers=answers), "malformed")
+        f"answers {answers!r}": (changed(lambda body: body, answers=answers), "malformed")
         for answers in (None, 3, "yes")
     },
     "xssi": (lambda body, _: b")]}'\n" + json.dumps(body).encode(), "transport"),
@@ -361,9 +349,9 @@ HARMLESS: dict[str, Callable[[Json, int], Any]] = {
 def test_a_harmless_fault_changes_no_label(judge: type[DecisionsJudge], fault: str) -> None:
     """Nothing of ``choice`` and ``confidence`` is used, and rounding is made up for."""
     with Decider(likely) as server:
-        whole = of_one(labeled(server, judge))
+        expected = of_one(labeled(server, judge))
     with Decider(likely, spoil=HARMLESS[fault]) as server:
-        assert of_one(labeled(server, judge)).label == whole.label
+        assert of_one(labeled(server, judge)).label == expected.label
 
 
 def test_answers_without_names_stand_in_order() -> None:
@@ -384,15 +372,9 @@ def test_answers_without_names_stand_in_order() -> None:
 
 def row_of(text: str, name: str) -> Json:
     """A row with a text as question, document sentence and response."""
-    documents = [[text, "Second."], ["Third."]]
-    return {
-        "id": name,
-        "question": text,
-        "documents": [" ".join(one) for one in documents],
-        "response": text,
-        "documents_sentences": documents,
-        "response_sentences": [text],
-    }
+    split = {"documents_sentences": [[text, "Second."], ["Third."]], "response_sentences": [text]}
+    documents = [f"{text} Second.", "Third."]
+    return {"id": name, "question": text, "documents": documents, "response": text, **split}
 
 
 @each_api
@@ -476,38 +458,30 @@ def test_a_budget_is_kept(tmp_path: Path) -> None:
 
 
 def test_thresholds_move_on_the_command_line(tmp_path: Path, labeler_command: Command) -> None:
-    """No request is sent; the configuration names them, and no explanation is missed."""
+    """No request is sent; the configuration names them, and no explanation is missed.
+
+    A label is shown with its probabilities in place of explanations.
+    """
     path = str(tmp_path / "labels.jsonl")
     with Decider(likely) as server:
-        labeler.api.write_labels(labeled(server, DecisionsJudge), path)
-    assert len(server.requests) == 1
+        found = labeled(server, DecisionsJudge)
+    labeler.api.write_labels(found, path)
     moved = ["--threshold", "support=0.2", "--threshold", "relevance=0.6"]
     code, out, _ = labeler_command("metrics", path, "--json", *moved)
-    assert code == 0
-    assert "threshold:relevance=0.6|threshold:support=0.2" in out
+    assert (code, "threshold:relevance=0.6|threshold:support=0.2" in out) == (0, True)
     assert labeler_command("check", path, "--min", "adherence=1", *moved)[0] == 0
     assert labeler_command("check", path, "--min", "adherence=1")[0] == 1
     assert labeler_command("audit", path, "--rows", *moved)[0] == 0
     assert labeler_command("report", path, "-o", tmp_path / "report.html", *moved)[0] == 0
     code, _, err = labeler_command("metrics", path, "--threshold", "support")
-    assert code == 2
-    assert "KIND=PROBABILITY" in err
-
-
-def test_a_label_is_shown_with_its_probabilities(tmp_path: Path, labeler_command: Command) -> None:
-    """In place of explanations."""
-    path = str(tmp_path / "labels.jsonl")
-    with Decider(likely) as server:
-        found = labeled(server, DecisionsJudge)
-    labeler.api.write_labels(found, path)
+    assert (code, "KIND=PROBABILITY" in err) == (2, True)
+    code, shown, _ = labeler_command("show", path, "1")
+    assert (code, "probabilities, no explanation" in shown) == (0, True)
+    assert "0a, 0b: probability 0.875" in shown
     view = record_view(of_one(found))
     assert view["made"]["answers"] == "probabilities, no explanation"
     assert view["label"] is not None
     assert view["label"]["support"]["b"]["explanation"] == "probability 0.25"
-    code, shown, _ = labeler_command("show", path, "1")
-    assert code == 0
-    assert "probabilities, no explanation" in shown
-    assert "0a, 0b: probability 0.875" in shown
 
 
 @each_api

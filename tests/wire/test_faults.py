@@ -16,17 +16,16 @@ import pytest
 from labeler.errors import FatalJudgeError
 from labeler.judges.openai import sender
 from labeler.judges.task import MODES
-from labeler.labels.record import LabelRecord
 from labeler.store import MemoryStore
 from reliability_faults import SHAPES
 from wire.behaviors import Behavior, error
 from wire.calls import Call
-from wire.connections import Wire
 from wire.damaged import behind, doubled, followed, good
-from wire.fault_table import ALL_ROWS, LIMIT, TABLE, Row
+from wire.dialects import nested
+from wire.fault_table import ALL_ROWS, LIMIT, TABLE, Row, Steps
 from wire.faults import dice_of
 from wire.provider import Provider
-from wire.runs import KEY, reasons, rows, run
+from wire.runs import KEY, reasons, records, rows, run
 from wire.server_rows import SERVER_ROWS
 
 ROOT = Path(__file__).parents[2]
@@ -84,14 +83,11 @@ def first_rows() -> frozenset[str]:
     return frozenset(found.values())
 
 
-def scripted(row: Row) -> Iterator[str | Behavior]:
+def scripted(steps: Steps) -> Iterator[str | Behavior]:
     """The behaviors of a row, the last one without end."""
-    steps: Sequence[str | Behavior]
-    if isinstance(row.steps, str):
-        steps = row.steps.split()
-    else:
-        steps = row.steps if isinstance(row.steps, tuple) else [row.steps]
-    return itertools.chain(steps, itertools.repeat(steps[-1]))
+    listed = steps.split() if isinstance(steps, str) else steps
+    each: Sequence[str | Behavior] = listed if isinstance(listed, list | tuple) else [listed]
+    return itertools.chain(each, itertools.repeat(each[-1]))
 
 
 @pytest.mark.usefixtures("_small")
@@ -102,7 +98,7 @@ def test_a_fault_that_a_row_meets(name: str) -> None:
     One row for each line of the page is asked again as the page says.
     """
     row, paused, is_broken, store = ROWS[name], list[float](), [True], MemoryStore()
-    steps, given = scripted(row), rows(2)
+    steps, given = scripted(row.steps), rows(2)
     given[1]["documents"].append("Item 1 is a lamp. " * 200)
 
     async def pause(seconds: float) -> None:
@@ -134,11 +130,9 @@ def test_a_fault_that_a_row_meets(name: str) -> None:
             assert reasons(again)[1] == (row.outcome if lasts else "label")
             if lasts:
                 assert reasons(run(provider, given, retry_failed=True, **asking)) == ["label"] * 2
-    limits = (least + 2**n for n, least in enumerate(row.waits))
     assert len(paused) == len(row.waits)
-    assert all(
-        least <= wait <= most for wait, least, most in zip(paused, row.waits, limits, strict=True)
-    )
+    for n, (wait, least) in enumerate(zip(paused, row.waits, strict=True)):
+        assert least <= wait <= least + 2**n
 
 
 @pytest.mark.usefixtures("_small")
@@ -182,97 +176,28 @@ def test_a_fault_that_all_rows_meet(name: str) -> None:
 
 # The pages
 
-_ROW = "wire/test_faults::test_a_fault_that_a_row_meets"
-_ALL = "wire/test_faults::test_a_fault_that_all_rows_meet"
 ELSEWHERE = {
-    # Lines of docs/failures.md
-    "the proxy does not connect to the server":
-        "wire/test_networks::test_a_proxy_that_does_not_connect_is_asked_again",
-    "there is no API key": "wire/test_networks::test_a_command_without_a_key_ends_the_run",
-    "the server's certificate is not trusted":
-        "wire/test_networks::test_a_private_authority_is_trusted_where_it_is_named",
-    "cannot connect to the server": _ALL,
-    "the answers do not fit the questions":
-        "wire/test_decision_judge::test_a_fault_is_a_failure",
-    "the server answers no record":
-        "wire/test_runs::test_an_outage_without_end_stops_the_run_and_keeps_what_there_is",
-    "the run was stopped before it could be asked again":
-        "wire/test_openai_judge::test_a_stopping_run_sends_nothing_more",
-    "no further request was sent": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
+    *("there is no API key", "the server's certificate is not trusted"),  # test_networks
+    *("cannot connect to the server", "the proxy does not connect to the server"),  # the same
+    "the answers do not fit the questions",  # test_decision_judge
+    "the server answers no record",  # test_runs
+    "the run was stopped before it could be asked again",  # test_openai_judge
+    "no further request was sent",  # test_money
     # Faults of docs/measured/reliability.md
-    "quota at Gemini, 429 with `retryDelay`, ends": _ROW,
-    "answers above the cap, with a budget":
-        "wire/test_preflight::test_answers_above_their_cap_are_reserved_for",
-    # Paragraphs of docs/failures.md
-    **dict.fromkeys(
-        ("Failures of a judge", "Attempts", "Damaged answers", "Broken answers", "Cut prompts"),
-        _ROW,
-    ),
-    "The run judges the server, not the row":
-        "wire/test_preflight::test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere",
-    "Connections": "wire/test_faults::test_every_label_belongs_to_its_row",
-    "Before the first row": "wire/test_preflight::test_a_bad_key_costs_one_request_in_all",
-    "Other reasons": "unit/test_rows::test_a_bad_line_fails_alone",
-    "Batches": "wire/test_batches::test_every_behavior_of_a_server_has_its_outcome",
-    "Exit codes": "unit/test_cli::test_some_rows_failed",
-    # Sections of docs/runs.md, up to those that are about something else
-    "Pace": "unit/test_pace::test_an_unknown_rate_is_found",
-    "Outages": "wire/test_runs::test_an_outage_loses_no_record",
-    "Budgets": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
-    "Nothing twice": "wire/test_runs::test_two_processes_pay_for_each_record_once",
-    "Progress and stopping": "unit/test_cli_process::test_a_signal_lets_paid_requests_finish",
-    # Sections of docs/measured/reliability.md
-    "Rate limits that others cause": "unit/test_pace::test_rate_limits_of_others_hardly_slow_a_run",
-    "Rate limits that others cause, with many requests in flight":
-        "unit/test_pace::test_a_server_is_used_to_the_full_and_not_flooded",
-    "Servers that fail in one way each": _ALL,
-    "10 % of all calls go wrong": "wire/test_money::test_a_budget_is_kept_by_the_providers_books",
-    "10 % of all calls go wrong, next to other tools":
-        "wire/test_provider::test_a_stated_share_of_calls_misbehaves",
-    "Memory for hostile files and answers":
-        "unit/test_file_limits::test_a_line_without_end_takes_bounded_memory",
-    "A process that is killed":
-        "unit/test_store_durability::test_kill_9_loses_nothing_acknowledged",
-    "A process that is killed, with blind relevance":
-        "wire/test_blind_relevance::test_a_killed_run_goes_on",
-    "A judge that answers in probabilities: kills, faults and a budget":
-        "wire/test_decision_judge::test_a_budget_is_kept",
-    "A judge that answers in probabilities: faults of its server":
-        "wire/test_decision_judge::test_a_harmless_fault_changes_no_label",
-    "A budget for a part of the rows":
-        "wire/test_money::test_what_the_budget_left_is_asked_by_the_next_run",
-    "Two processes on one store": "wire/test_runs::test_two_processes_pay_for_each_record_once",
-    "A server that limits the rate":
-        "wire/test_runs::test_a_storm_of_rate_limits_loses_no_record",
-    "An outage": "wire/test_runs::test_a_server_that_goes_and_comes_back_is_waited_for",
-    "One large record": "wire/test_runs::test_a_large_document_does_not_hold_the_others_up",
-    "A wrong key": "wire/test_preflight::test_a_bad_key_costs_one_request_in_all",
-    "Throughput": "wire/test_networks::"
-        "test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end",
-}  # fmt: skip
-"""What one row of the table cannot show, and the test that does."""
+    *("quota at Gemini, 429 with `retryDelay`, ends", "answers above the cap, with a budget"),
+}
+"""What no row of the table can show."""
 
 
-def headings(page: str) -> list[str]:
-    """The sections of a page, and the paragraphs with a name."""
-    text = (ROOT / f"docs/{page}.md").read_text()
-    return re.findall(r"^(?:## |- \*\*|\*\*)([^*\n]+?)\.?(?:\*\*.*)?$", text, re.MULTILINE)
-
-
-def test_every_line_of_the_pages_is_shown_by_a_test() -> None:
-    """By a row of the table, or by a test that is named."""
+def test_every_line_of_the_pages_is_shown() -> None:
+    """By a row of the table, or by a test of a run."""
     shown = {line_of(row) for row in ROWS.values() if row.outcome != "label"}
-    lines = [line.what for line in documented() if line not in shown]
-    faults = [shape.name for shape in SHAPES if shape.name not in ALL_ROWS]
-    of_runs = itertools.takewhile(lambda name: name != "In a web service", headings("runs"))
-    sections = [*headings("failures"), *of_runs, *headings("measured/reliability")]
-    assert sorted(lines + faults + sections) == sorted(ELSEWHERE)
-    for place in ELSEWHERE.values():
-        file, _, name = place.partition("::")
-        assert f"def {name}(" in (ROOT / f"tests/{file}.py").read_text(), place
+    lines = {line.what for line in documented() if line not in shown}
+    assert lines | {shape.name for shape in SHAPES if shape.name not in ALL_ROWS} == ELSEWHERE
 
 
-REFUSALS = {
+_ROUTED = {"raw": '{"error":{"message":"Invalid grammar request"}}'}
+REFUSALS: dict[str, Behavior] = {
     "llama.cpp": error(400, None, "failed to parse grammar"),
     "llama.cpp, its own fault": error(500, "server_error", "Failed to initialize: Grammar error"),
     "vLLM": error(400, None, "Invalid grammar request with cache hit: False"),
@@ -283,27 +208,16 @@ REFUSALS = {
     "Ollama": error(500, None, "failed to load model vocabulary required for format"),
     "Anthropic": error(400, None, "output_format.schema: 'minItems' other than 0 or 1"),
     "another": error(400, None, "schema is too complex to be compiled"),
-}
-ROUTED = {
-    "error": {
-        "code": 400,
-        "message": "Provider returned error",
-        "metadata": {"raw": '{"error":{"message":"Invalid grammar request"}}'},
-    }
+    "OpenRouter": nested(400, "Provider returned error", 400, metadata=_ROUTED),
 }
 
 
-@pytest.mark.parametrize("server", [*REFUSALS, "OpenRouter"])
+@pytest.mark.parametrize("server", REFUSALS)
 def test_a_schema_that_is_refused_in_any_words_is_asked_for_in_the_next_mode(server: str) -> None:
     """By one more request, and every row gets its label."""
-
-    async def routed(_: Call, wire: Wire) -> None:
-        await wire.json(400, ROUTED)
-
-    def script(call: Call) -> Behavior | None:
-        return REFUSALS.get(server, routed) if call.mode == "strict" else None
-
-    with Provider(script, modes=MODES) as provider:
+    with Provider(
+        lambda call: REFUSALS[server] if call.mode == "strict" else None, modes=MODES
+    ) as provider:
         outcomes = run(provider, rows(3), concurrency=1)
     assert reasons(outcomes) == ["label"] * 3
     assert [call.mode for call in provider.calls] == ["strict", *["schema"] * 3]
@@ -330,19 +244,15 @@ STRAYS = {
 @pytest.mark.parametrize("stray", STRAYS)
 def test_every_label_belongs_to_its_row(stray: str) -> None:
     """Whatever a server sends after an answer, with many requests over few connections."""
-    dice, count = random.Random(1), 0  # noqa: S311 - latencies
+    dice, count = random.Random(1), itertools.count(1)  # noqa: S311 - latencies
 
     def script(_: Call) -> Behavior:
-        nonlocal count
-        count += 1
-        return STRAYS[stray] if count % 20 == 10 else good(dice.uniform(0.005, 0.03))
+        return STRAYS[stray] if next(count) % 20 == 10 else good(dice.uniform(0.005, 0.03))
 
     with Provider(script) as provider:
         outcomes = run(provider, rows(40), concurrency=8)
-    named = [
-        outcome.label.relevance_explanation if isinstance(outcome, LabelRecord) else outcome.reason
-        for outcome in outcomes
-    ]
+    assert reasons(outcomes) == ["label"] * 40
+    named = [outcome.label.relevance_explanation for outcome in records(outcomes)]
     assert named == [f"Item {n} is a lamp." for n in range(40)]
 
 

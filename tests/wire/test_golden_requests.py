@@ -15,7 +15,7 @@ from labeler.judges.task import Task
 from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.tasks import ScoreTasks, steps_task
 from labeler.plugins.similarity.comparing import QuestionsTasks
-from labeler.sentences.example import Example, key_sentences
+from labeler.sentences.example import Example
 from labeler.sentences.splitting import SPLITTERS
 from support import samples
 from wire.behaviors import Behavior, answers, says
@@ -27,8 +27,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "requests.json"
 EXAMPLE = samples.keyed_example(
     documents=[["Paris is the capital.", "Line\u2028break \u202e{{x}} <|im_end|>"], []],
     response=['Say "hi".', "It lies on the Seine."],
-).model_copy(
-    update={"reference": key_sentences("ref.", samples.pieces(["Paris.", "It is up north."]))}
+    reference=["Paris.", "It is up north."],
 )
 MODES = ("schema", "tools", "json", "prompt")
 

@@ -16,9 +16,10 @@ from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.labels_object import Labels
 from support.command import Command
+from wire.behaviors import sets
 from wire.calls import Json
 from wire.connections import Wire
-from wire.provider import Behavior, Call, Provider, Script, changes, completion, faulty, label_for
+from wire.provider import Call, Provider, Script, changes, completion, faulty, label_for
 from wire.runs import judge_of, labeling, reasons, records, row_file, rows, run
 
 PRICE = "100,400"
@@ -30,12 +31,12 @@ BUDGET = Decimal(6)
 
 def books(provider: Provider) -> Decimal:
     """Dollars that the provider has charged, by its own count of tokens."""
-    prompt, answer = provider.tokens
+    prompt, answer, _ = provider.tokens
     return (prompt * Decimal(100) + answer * Decimal(400)) / 10**6
 
 
-def charged_then(lost: str) -> Behavior:
-    """The answer is made and charged for, and never arrives."""
+def charged_then(lost: str) -> Script:
+    """Each third answer is made and charged for, and never arrives."""
 
     async def behave(call: Call, wire: Wire) -> None:
         content = json.dumps(label_for(call))
@@ -46,26 +47,20 @@ def charged_then(lost: str) -> Behavior:
         else:
             await wire.gone()
 
-    return behave
+    return lambda call: behave if call.number % 3 == 0 else None
 
 
-def every_third(behavior: Behavior) -> Script:
-    """A script that loses each third answer."""
-    return lambda call: behavior if call.number % 3 == 0 else None
-
-
-def on_budget(provider: Provider, **options: Any) -> list[Outcome]:
+def on_budget(provider: Provider) -> list[Outcome]:
     """Label more rows than the budget is good for."""
-    settings = {**BOUNDED, "timeout": 2.0, **options.pop("judge", {})}
-    return run(provider, rows(60), judge=settings, budget=BUDGET, **options)
+    return run(provider, rows(60), judge={**BOUNDED, "timeout": 2.0}, budget=BUDGET)
 
 
 @pytest.mark.parametrize(
     "script",
     [
         (),
-        every_third(charged_then("reset")),
-        every_third(charged_then("hang")),
+        charged_then("reset"),
+        charged_then("hang"),
         faulty(0.4, 1, ["unknown-key", "malformed", "truncated", "refusal", "no-usage"]),
         faulty(0.4, 2, ["500", "reset", "close", "short", "429-wait-ms", "html", "bad-json"]),
     ],
@@ -164,29 +159,13 @@ def test_tokens_that_no_server_reports_are_unknown_and_not_none(
     assert str(labels.cost) == str(Labels(list(labels)).cost) == unknown
 
 
-@pytest.mark.parametrize(
-    ("apart", "answer"),
-    [({}, 60), ({"cache_read_input_tokens": 30}, 30), ({"total_tokens": 8}, 10)],
-)
-def test_thoughts_that_only_the_total_counts_are_paid_for(
-    apart: dict[str, int], answer: int
-) -> None:
-    """As xAI counts them; tokens of a cache next to the prompt's are not thoughts."""
-    counts = {"prompt_tokens": 800, "completion_tokens": 10, "total_tokens": 860, **apart}
-    with Provider(lambda _: changes(lambda value: value.update(usage=counts))) as provider:
-        (record,) = records(run(provider, rows(1), judge={"price": given_price("1,2")}))
-    assert record.reply.usage is not None
-    assert record.reply.usage.completion_tokens == answer
-
-
 def test_usage_that_is_known_in_part_is_said_to_be_so(
     tmp_path: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A total makes the answer's tokens known; other requests are counted apart."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    total = changes(lambda v: v.update(usage={"prompt_tokens": 800, "total_tokens": 900}))
-    none = changes(lambda v: v.update(usage=None))
-    with Provider([total, none]) as provider:
+    total = sets(usage={"prompt_tokens": 800, "total_tokens": 900})
+    with Provider([total, sets(usage=None)]) as provider:
         given = row_file(tmp_path, rows(2))
         _, _, err = labeler_command(*labeling(provider, given, "--price", "1,2"))
         assert "2 requests, 1 of unknown usage; 800 prompt tokens (0 cached); 100 compl" in err

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import itertools
 import json
 import logging
 import socket
 import sys
 import tracemalloc
 import zlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,12 +70,13 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 def label(url: str, count: int = 2, watch: Watch | None = None, **settings: Any) -> list[str]:
     """Label rows; the kinds of the outcomes."""
-    settings = {"api_key": KEY, **settings}
-    judge = OpenAIJudge("m", base_url=url, sleep=brief, max_attempts=1, **settings)
-    outcomes = labeler.label(
+    judge = OpenAIJudge(
+        "m", **{"api_key": KEY, "base_url": url, "sleep": brief, "max_attempts": 1, **settings}
+    )
+    found = labeler.label(
         rows(count), judge=judge, store=labeler.MemoryStore(), on_event=watch, concurrency=4
     )
-    return [outcome.kind for outcome in outcomes]
+    return [outcome.kind for outcome in found]
 
 
 # Addresses and certificates
@@ -142,15 +145,8 @@ def test_a_proxy_that_does_not_connect_is_asked_again() -> None:
     """It may be up again soon; no request leaves without it."""
     with Provider() as provider:
         proxy = f"http://127.0.0.1:{provider.port}"  # it knows no CONNECT
-        judge = OpenAIJudge(
-            "m",
-            api_key=KEY,
-            base_url=f"https://{HOST}/v1",
-            proxy=proxy,
-            sleep=brief,
-            max_attempts=2,
-        )
-        (failed,) = labeler.label(rows(1), judge=judge, store=labeler.MemoryStore(), max_outage=0)
+        judge = {"base_url": f"https://{HOST}/v1", "proxy": proxy, "max_attempts": 2}
+        (failed,) = run(provider, rows(1), judge=judge, max_outage=0)
     assert isinstance(failed, LabelFailure)
     assert "after 2 requests: the proxy does not connect to the server" in failed.message
     assert {call.method for call in provider.requests} == {"CONNECT"}
@@ -171,22 +167,6 @@ def test_the_environments_proxy_is_used_only_when_asked_for(
             assert proxy.asked == []
             assert label(url, proxy="env", **allowed) == ["label"] * 2
     assert set(proxy.asked) == {f"{HOST}:{provider.port}"}
-
-
-@pytest.mark.parametrize(
-    ("proxy", "why"),
-    [
-        ("http://user:SENTINEL@proxy.test:1", "put the URL into a variable"),
-        ("socks5://SENTINEL.test:1", "address of an HTTP proxy"),
-        ("http://proxy.test:SENTINEL", "address of an HTTP proxy"),
-        ("@NOT_SET", "no variable 'NOT_SET'"),
-    ],
-)
-def test_an_unusable_proxy_is_refused(proxy: str, why: str) -> None:
-    """Without repeating what may be a secret."""
-    with pytest.raises(UsageError, match=why) as caught:
-        OpenAIJudge("m", api_key=KEY, proxy=proxy)
-    assert "SENTINEL" not in str(caught.value)
 
 
 # Gateways
@@ -243,12 +223,29 @@ def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch)
         ({"extra_body": {"x": float("nan")}}, "not JSON"),
         ({"extra_body": {1: 2}}, "valid string"),
         ({"extra_body": "nowhere.json"}, "cannot be read"),
-        ({"temperature": 3}, "temperature"),
-        ({"temperature": float("nan")}, "temperature"),
+        *(({"temperature": value}, "temperature") for value in (3, float("nan"))),
         ({"max_attempts": 0}, "max_attempts"),
         ({"reasks": 2}, "reasks"),
         ({"reask": "reask/0"}, "reask"),
         ({"temprature": 0}, "settings are .*temperature"),
+        # Proxies
+        ({"proxy": "http://user:SENTINEL@proxy.test:1"}, "put the URL into a variable"),
+        ({"proxy": "socks5://SENTINEL.test:1"}, "address of an HTTP proxy"),
+        ({"proxy": "http://proxy.test:SENTINEL"}, "address of an HTTP proxy"),
+        ({"proxy": "@NOT_SET"}, "no variable 'NOT_SET'"),
+        # Addresses
+        *(
+            ({"base_url": f"http://{host}/v1"}, "in the clear")
+            for host in ("example.org", "10.0.0.1", "127.0.0.1.example.org")
+        ),
+        *(
+            ({"base_url": f"https://{user}@example.org/v1"}, "no user or password")
+            for user in ("user:SENTINEL", "SENTINEL")
+        ),
+        ({"base_url": "https://example.org/v1?key=SENTINEL"}, "takes no"),
+        *(({"base_url": url}, "https://") for url in ("ftp://example.org", "example.org/v1", "")),
+        ({"base_url": "https://[::1"}, "not a URL"),
+        ({"base_url": "https://example.org:port/v1"}, "not a URL"),
     ],
 )
 def test_a_malformed_option_is_refused(
@@ -262,17 +259,19 @@ def test_a_malformed_option_is_refused(
     assert "SENTINEL" not in str(caught.value)
 
 
+@pytest.mark.parametrize("url", ["https://h.test/v1", "http://localhost:1/v1", "http://[::1]:1"])
+def test_a_safe_address_is_accepted(url: str) -> None:
+    """Encrypted, or on this machine."""
+    assert OpenAIJudge("m", api_key=KEY, base_url=url).spec.base_url == url
+
+
 def test_extra_parameters_are_sent_and_part_of_the_key(tmp_path: Path) -> None:
     """From a file or a mapping; the cap has the name that the server knows."""
     (tmp_path / "extra.json").write_text('{"top_k": 20}')
-    store = labeler.MemoryStore()
+    store, capped = labeler.MemoryStore(), {"cap_field": "max_tokens", "max_output_tokens": 900}
     with Provider() as provider:
         for extra in (None, {"top_k": 20}, tmp_path / "extra.json"):
-            judge = OpenAIJudge(
-                *("m",), api_key=KEY, base_url=provider.url, extra_body=extra,
-                cap_field="max_tokens", max_output_tokens=900,
-            )  # fmt: skip
-            labeler.label(rows(1), judge=judge, store=store)
+            run(provider, rows(1), judge={"extra_body": extra, **capped}, store=store)
     bare, extended = (call.body for call in provider.calls)
     assert extended == {**bare, "top_k": 20}
     assert (bare["max_tokens"], "max_completion_tokens" in bare) == (900, False)
@@ -292,20 +291,23 @@ async def cut_refusal(_: Call, wire: Wire) -> None:
 REFUSALS = {"401": error(401, "invalid_api_key"), "403, cut short": cut_refusal}
 
 
-def expiring(
-    uses: int, refusal: Behavior = REFUSALS["401"]
-) -> tuple[Callable[[Call], Behavior | None], list[str]]:
-    """A server whose keys end after a number of uses; and the keys that were used up."""
-    used: list[str] = []
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_a_key_that_expires_is_fetched_again_once_for_all_rows(
+    key_command: str, refusal: Behavior
+) -> None:
+    """Rows that were refused are asked again with the new key; nothing fails."""
+    used = Counter[str]()
 
-    def answer(call: Call) -> Behavior | None:
+    def script(call: Call) -> Behavior | None:
         key = call.headers["authorization"]
-        if used.count(key) == uses:
+        if used[key] == 8:
             return refusal
-        used.append(key)
+        used[key] += 1
         return None
 
-    return answer, used
+    with Provider(script) as provider:
+        assert label(provider.url, 20, api_key=None, api_key_command=key_command) == ["label"] * 20
+    assert used == {"Bearer key-1": 8, "Bearer key-2": 8, "Bearer key-3": 4}
 
 
 @pytest.fixture
@@ -321,35 +323,19 @@ def key_command(tmp_path: Path) -> str:
     return f"{sys.executable} '{program}'"
 
 
-@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
-def test_a_key_that_expires_is_fetched_again_once_for_all_rows(
-    key_command: str, refusal: Behavior
-) -> None:
-    """Rows that were refused are asked again with the new key; nothing fails."""
-    script, used = expiring(8, refusal)
-    with Provider(script) as provider:
-        assert label(provider.url, 20, api_key=None, api_key_command=key_command) == ["label"] * 20
-    assert {key: used.count(key) for key in used} == {
-        "Bearer key-1": 8,
-        "Bearer key-2": 8,
-        "Bearer key-3": 4,
-    }
-
-
 def test_a_key_that_never_worked_ends_the_run() -> None:
     """It is fetched once: another one would be no better."""
-    fetched: list[int] = []
+    keys = itertools.count(1)
 
     async def key() -> str:
-        fetched.append(1)
-        return f"sk-{len(fetched)}"
+        return f"sk-{next(keys)}"
 
     with (
         Provider(["401"] * 99) as provider,
         pytest.raises(FatalJudgeError, match="key was not accepted"),
     ):
         label(provider.url, 20, api_key=key, preflight=False)
-    assert len(fetched) == 1
+    assert next(keys) == 2
 
 
 @pytest.mark.parametrize(
@@ -425,20 +411,12 @@ def test_a_server_that_wants_a_key_where_none_is_set_names_the_variable(
 
 def test_a_server_that_refuses_caching_is_asked_without() -> None:
     """One notice for the run; no row fails, and explicit marks go as well."""
-
-    def strict(call: Call) -> Behavior | None:
-        if "prompt_cache_key" in call.body:
-            return error(422, None, "Extra inputs are not permitted: prompt_cache_key")
-        return None
-
-    watch = Watch()
-    with Provider(strict) as provider:
+    refusal, watch = error(422, None, "Extra inputs are not permitted: prompt_cache_key"), Watch()
+    with Provider(lambda call: refusal if "prompt_cache_key" in call.body else None) as provider:
         assert label(provider.url, 12, watch, prompt_cache="explicit") == ["label"] * 12
-    said = [notice for notice in watch.notices if "prompt caching" in notice]
-    assert len(said) == 1
-    refused = [call for call in provider.calls if "prompt_cache_key" in call.body]
-    assert len(refused) <= 4
+    assert sum("prompt caching" in notice for notice in watch.notices) == 1
     plain = [call.body for call in provider.calls if "prompt_cache_key" not in call.body]
+    assert len(provider.calls) - len(plain) <= 4
     assert "prompt_cache" not in repr(plain)
 
 
@@ -504,9 +482,15 @@ def test_commands_share_the_options_of_a_server(
 LIMIT = 20_000
 
 
-def sender_of(provider: Provider) -> Sender:
-    """A sender to the provider."""
-    return Sender(server_of(ServerOptions(base_url=provider.url), KEY), 60.0)
+async def sent(provider: Provider, body: bytes, times: int = 1) -> bytes:
+    """The answers to a request that is sent some times at once."""
+    carrier = Sender(server_of(ServerOptions(base_url=provider.url), KEY), 60.0)
+    url = f"{provider.url}/chat/completions"
+    try:
+        found = await asyncio.gather(*(carrier.send("POST", url, body) for _ in range(times)))
+        return b"".join(one.whole for one in found)
+    finally:
+        await carrier.aclose()
 
 
 @pytest.fixture
@@ -573,20 +557,8 @@ COMPRESSED = {
 def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding: str) -> None:
     """Its length is known beforehand, and the text of the answer is that of a plain one."""
     body = request_of(user="x" * 2 * sender._LARGE)
-
-    async def ask(provider: Provider) -> bytes:
-        carrier = sender_of(provider)
-        try:
-            return (
-                await carrier.send(
-                    "POST", f"{provider.url}/chat/completions", json.dumps(body).encode()
-                )
-            ).whole
-        finally:
-            await carrier.aclose()
-
     with Provider([responds(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
-        assert asyncio.run(ask(provider)) == b'{"a": 1}'
+        assert asyncio.run(sent(provider, json.dumps(body).encode())) == b'{"a": 1}'
     assert provider.calls[0].body == body
     assert "transfer-encoding" not in provider.calls[0].headers
 
@@ -615,25 +587,23 @@ def test_a_time_out_before_a_request_is_sent_closes_the_connection(
 @pytest.mark.usefixtures("_small")
 def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
     """It may be larger than a body, goes to disk in pieces, and appears when it is complete."""
+    target = tmp_path / "answers.jsonl"
 
-    async def download(provider: Provider) -> None:
-        client = OpenAIBatches(api_key=KEY, base_url=provider.url, max_attempts=1)
-        try:
-            await client.download("file-1", tmp_path / "answers.jsonl")
-        finally:
-            await client.aclose()
+    async def download(size: int) -> None:
+        body = responds(b"{" + b" " * size)
+        with Provider(at={"GET /v1/files/{id}/content": lambda _: body}) as provider:
+            client = OpenAIBatches(api_key=KEY, base_url=provider.url, max_attempts=1)
+            try:
+                await client.download("file-1", target)
+            finally:
+                await client.aclose()
 
-    route = "GET /v1/files/{id}/content"
-    with Provider(at={route: lambda _: responds(b"{" + b" " * 2 * LIMIT)}) as provider:
-        asyncio.run(download(provider))
-    assert (tmp_path / "answers.jsonl").stat().st_size == 2 * LIMIT + 1
-    (tmp_path / "answers.jsonl").unlink()
-    with (
-        Provider(at={route: lambda _: responds(b"{" + b" " * 4 * LIMIT)}) as provider,
-        pytest.raises(JudgeError, match="over"),
-    ):
-        asyncio.run(download(provider))
-    assert not (tmp_path / "answers.jsonl").exists()
+    asyncio.run(download(2 * LIMIT))
+    assert target.stat().st_size == 2 * LIMIT + 1
+    target.unlink()
+    with pytest.raises(JudgeError, match="over"):
+        asyncio.run(download(4 * LIMIT))
+    assert not target.exists()
 
 
 def test_no_cookie_is_sent_back() -> None:
@@ -650,15 +620,7 @@ def test_no_cookie_is_sent_back() -> None:
 
 def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> None:
     """The transport has no limit of its own below that of the run."""
-
-    async def ask(provider: Provider) -> None:
-        carrier, body = sender_of(provider), json.dumps(request_of()).encode()
-        await asyncio.gather(
-            *(carrier.send("POST", f"{provider.url}/chat/completions", body) for _ in range(256))
-        )
-        await carrier.aclose()
-
     with Provider(latency=2.0) as provider:
-        asyncio.run(ask(provider))
+        asyncio.run(sent(provider, json.dumps(request_of()).encode(), 256))
         assert provider.most_in_flight == 256
         assert comes_true(lambda: not provider._connections)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,15 @@ from labeler.judges.pricing import given_price
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import FRAME, FRAME_VERSION, MODES, Task, mode_of
 from labeler.labeling.progress import RunEvent
-from labeler.labels.record import LabelRecord
 from labeler.labels.signature import load_schema
 from labeler.plugins.scores.api import iter_scores
-from labeler.store import MemoryStore
+from labeler.store import LabelStore, MemoryStore
 from support import samples
 from support.scored import criterion
 from support.watching import Watch
-from wire.behaviors import Behavior, answers, error, says, says_of
-from wire.provider import Call, Provider, changes, completes, label_for
+from wire.behaviors import Behavior, error, says, says_of
+from wire.fault_table import answered
+from wire.provider import Call, Provider, completes, label_for
 from wire.runs import brief, in_a_batch, judge_of, reasons, records, rows, run
 
 OTHERS = MODES[1:]
@@ -55,31 +54,24 @@ def test_every_mode_is_a_question_of_its_own() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_sends_the_published_schema(mode: str) -> None:
-    """The same bytes wherever they stand, once; and nothing else that the mode does not need."""
-    with Provider(modes=MODES) as provider:
-        (outcome,) = run(provider, rows(1), judge={"output_mode": mode})
-    (call,) = provider.calls
-    assert isinstance(outcome, LabelRecord)
-    assert (call.mode, call.schema_text) == (mode, load_schema("label-trace/v1").compact)
-    extra = set(call.body) - {"model", "messages", "prompt_cache_key", "stream"}
+    """The same bytes wherever they stand, once; and nothing else that the mode does not need.
+
+    A re-ask is in the same mode. The answer is a text for the model, also that of a tool.
+    """
+    with Provider(["unknown-key"], modes=MODES) as provider:
+        (outcome,) = records(run(provider, rows(1), judge={"output_mode": mode}))
+    first, second = provider.calls
+    schema = load_schema("label-trace/v1").compact
+    assert [(call.mode, call.schema_text) for call in provider.calls] == [(mode, schema)] * 2
+    extra = set(first.body) - {"model", "messages", "prompt_cache_key", "stream"}
     tools = {"tools", "tool_choice"}
     assert extra == {"tools": tools, "prompt": set()}.get(mode, {"response_format"})
-    assert call.messages[0]["content"] == load_prompt("trace/v1").system
-    assert (FRAME in call.messages[1]["content"]) == (mode in {"json", "prompt"})
-    assert outcome.normalised == {}
-
-
-@pytest.mark.parametrize("mode", OTHERS)
-def test_a_reask_is_asked_in_the_same_mode(mode: str) -> None:
-    """The answer is a text for the model, also that of a tool; the schema stays where it was."""
-    with Provider(["unknown-key"], modes=MODES) as provider:
-        outcomes = run(provider, rows(1), judge={"output_mode": mode})
-    first, second = provider.calls
-    assert (reasons(outcomes), second.mode) == (["label"], mode)
-    assert second.schema_text == load_schema("label-trace/v1").compact
+    assert first.messages[0]["content"] == load_prompt("trace/v1").system
+    assert (FRAME in first.messages[1]["content"]) == (mode in {"json", "prompt"})
     assert second.messages[:2] == first.messages
     assert [message["role"] for message in second.messages[2:]] == ["assistant", "user"]
     assert json.loads(second.messages[2]["content"])["all_relevant_sentence_keys"] == ["0a", "9z"]
+    assert outcome.normalised == {}
 
 
 # What is read
@@ -111,15 +103,8 @@ def test_the_object_is_found_in_what_models_write(written: str) -> None:
 @pytest.mark.parametrize(
     "written",
     [
-        *(
-            "",
-            "No.",
-            "}{",
-            LABEL + LABEL.replace("a", "b", 1),
-            "<think>I wonder {",
-            f"{LABEL} or {{",
-        ),
-        '{"a": "</think> {"',
+        *("", "No.", "}{", "<think>I wonder {", '{"a": "</think> {"'),
+        *(LABEL + LABEL.replace("a", "b", 1), f"{LABEL} or {{"),
     ],
 )
 def test_what_holds_no_object_stays_as_it_is(written: str) -> None:
@@ -134,39 +119,15 @@ def test_garbage_is_read_in_linear_time(piece: str) -> None:
     assert find_object(garbage) == (garbage, ())
 
 
-def whose_message(change: Callable[[dict[str, Any]], object]) -> Behavior:
-    """An answer with a changed message."""
-    return changes(lambda value: change(value["choices"][0]["message"]))
-
-
-def in_parts(message: dict[str, Any]) -> None:
-    """Make the content a list."""
-    text = message["content"]
-    message["content"] = [{"type": "text", "text": one} for one in (text[:40], text[40:])]
-
-
-def in_thoughts(message: dict[str, Any]) -> None:
-    """Make the content a list that begins with a thought."""
-    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "{0a}?"}]}
-    message["content"] = [thought, {"type": "text", "text": message["content"]}]
-
-
-def as_text(message: dict[str, Any]) -> None:
-    """Answer in the text although a tool was to be called."""
-    message["content"] = message.pop("tool_calls")[0]["function"]["arguments"]
-
-
+_THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "{0a}?"}]}
 UNTIDY: dict[str, tuple[str, Behavior, dict[str, int]]] = {
-    "fenced": ("json", says_of(lambda call: f"```json\n{json.dumps(label_for(call))}\n```"),
-               {"fence": 1}),
-    "thought": ("prompt", says_of(lambda call: f"<think>hm</think>{json.dumps(label_for(call))}"),
-                {"think": 1}),
-    "parts": ("schema", whose_message(in_parts), {"text_parts": 1}),
-    "thoughts": ("json", whose_message(in_thoughts), {"text_parts": 1, "think": 1}),
-    "no call": ("tools", whose_message(as_text), {"no_tool_call": 1}),
-    "spelled": ("strict", says_of(
-        lambda call: "Sure: " + json.dumps(label_for(call)).replace('"0a"', '"[0A]"', 1)),
-        {"preface": 1, "spelling": 1}),
+    "fenced": ("json", answered(content=lambda t: f"```json\n{t}\n```"), {"fence": 1}),
+    "thought": ("prompt", answered(content=lambda t: f"<think>hm</think>{t}"), {"think": 1}),
+    "parts": ("schema", answered(content=lambda t: [t[:40], t[40:]]), {"text_parts": 1}),
+    "thoughts": ("json", answered(content=lambda t: [_THOUGHT, t]), {"text_parts": 1, "think": 1}),
+    "no call": ("tools", answered(), {"no_tool_call": 1}),
+    "spelled": ("strict", answered(content=lambda t: "Sure: " + t.replace('"0a"', '"[0A]"', 1)),
+                {"preface": 1, "spelling": 1}),
 }  # fmt: skip
 
 
@@ -175,62 +136,62 @@ def test_repairs_are_counted_with_those_of_the_contract(kind: str) -> None:
     """In every mode; the label is the one that was meant, without another request."""
     mode, behavior, repairs = UNTIDY[kind]
     with Provider([behavior], modes=MODES) as provider:
-        (outcome,) = run(provider, rows(1), judge={"output_mode": mode})
-    assert isinstance(outcome, LabelRecord)
+        (outcome,) = records(run(provider, rows(1), judge={"output_mode": mode}))
     assert (outcome.normalised, outcome.reply.attempts) == (repairs, 1)
 
 
-def test_lenient_reading_accepts_no_other_label() -> None:
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (says('```\n{"a": 1, "a": 1}\n```'), "malformed"),
+        (says("```\n{}\n```"), "malformed"),
+        (answered(content=lambda t: f"```\n{t.replace('0a', '9z')}\n```"), "contract"),
+    ],
+)
+def test_lenient_reading_accepts_no_other_label(answer: Behavior, reason: str) -> None:
     """Duplicate names, other fields and broken rules are refused inside a fence, too."""
-    spoiled = {"twice": '{"a": 1, "a": 1}', "open": "{}"}
-    for text in spoiled.values():
-        with Provider([says(f"```\n{text}\n```")] * 2) as provider:
-            assert reasons(run(provider, rows(1))) == ["malformed"]
-    fenced = answers(lambda label: label["all_relevant_sentence_keys"].append("9z"))
-    with Provider([fenced] * 2) as provider:
-        assert reasons(run(provider, rows(1))) == ["contract"]
+    with Provider([answer] * 2) as provider:
+        assert reasons(run(provider, rows(1))) == [reason]
 
 
 # Where modes work
 
 
-def test_scores_and_questions_are_asked_in_a_mode() -> None:
-    """Steps and scores alike, each with its own schema; repairs are counted as those of labels."""
+FENCED = says_of(lambda call: f"```json\n{json.dumps(label_for(call))}\n```")
+
+
+def scored(provider: Provider, store: LabelStore | Path | None = None, **more: Any) -> list[Any]:
+    """Scores of a few rows, after their steps."""
+    judge = judge_of(provider, sleep=brief, **more.pop("judge", {}))
+    asked_for, kept = criterion(steps=None), store or MemoryStore()
+    return list(iter_scores(rows(4), criteria=asked_for, judge=judge, store=kept, **more))
+
+
+def test_scores_and_questions_are_asked_in_a_mode(tmp_path: Path) -> None:
+    """Steps and scores alike, each with its own schema; repairs are counted as those of labels.
+
+    A run without a mode finds what is stored in one.
+    """
     events = list[RunEvent]()
-    fenced = says_of(lambda call: f"```\n{json.dumps(label_for(call))}\n```")
-    with Provider(["ok", fenced], modes=["tools"]) as provider:
-        judge = judge_of(provider, sleep=brief, output_mode="tools")
-        (found,) = iter_scores(
-            rows(1),
-            criteria=criterion(steps=None),
-            judge=judge,
-            store=MemoryStore(),
-            on_event=events.append,
-        )
-    assert found.kind == "score"
-    assert found.normalised == {"fence": 1}
+    with Provider(["ok", FENCED], modes=["tools"]) as provider:
+        found = scored(provider, tmp_path, on_event=events.append, judge={"output_mode": "tools"})
+    assert [one.kind for one in found] == ["score"] * 4
     assert events[-1].counts.repairs == {"fence": 1}
-    assert [call.body["tools"][0]["function"]["name"] for call in provider.calls] == [
-        "steps_v1",
-        "score_v1",
-    ]
+    names = [call.body["tools"][0]["function"]["name"] for call in provider.calls]
+    assert names == ["steps_v1", *["score_v1"] * 4]
+    assert scored(provider, tmp_path) == found
 
 
 def test_a_batch_carries_the_mode_and_reads_as_leniently(tmp_path: Path) -> None:
     """Its lines are what an online run sends; the labels are found by one."""
-
-    def fenced(call: Call) -> Behavior | None:
-        text = json.dumps(label_for(call))
-        return says(f"```json\n{text}\n```") if call.mode == "json" else None
-
     store, judge = tmp_path / "store", {"output_mode": "json"}
-    with Provider(fenced, modes=["json"], batches=completes()) as provider:
+    with Provider(lambda _: FENCED, modes=["json"], batches=completes()) as provider:
         in_a_batch(provider, rows(2), store, judge=judge_of(provider, **judge))
         found = records(run(provider, rows(2), store=store, judge=judge))
         assert len(provider.calls) == 0
-        assert [call.schema_text for call in provider.batch_lines] == [
-            load_schema("label-trace/v1").compact
-        ] * 2
+        schema = load_schema("label-trace/v1").compact
+        assert [call.schema_text for call in provider.batch_lines] == [schema] * 2
+        assert {call.mode for call in provider.batch_lines} == {"json"}
     assert [record.normalised for record in found] == [{"fence": 1}] * 2
 
 
@@ -248,11 +209,6 @@ def test_an_estimate_counts_the_schema_in_every_mode() -> None:
 # The mode that a judge chooses
 
 
-def accepting(*modes: str) -> Provider:
-    """A server that accepts some output modes."""
-    return Provider(modes=modes)
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_auto_finds_the_mode_that_the_server_accepts(mode: str, tmp_path: Path) -> None:
     """Few requests are refused, all rows have one mode, and each change is reported.
@@ -260,7 +216,7 @@ def test_auto_finds_the_mode_that_the_server_accepts(mode: str, tmp_path: Path) 
     A rerun asks nothing, however the mode is found; the server is off by then.
     """
     watch, store = Watch(), tmp_path / "store"
-    with accepting(mode) as provider:
+    with Provider(modes=[mode]) as provider:
         outcomes = run(provider, rows(20), watch=watch, store=store)
     refused = [call.mode for call in provider.calls if call.mode != mode]
     before = MODES[: MODES.index(mode)]
@@ -278,9 +234,9 @@ def test_auto_finds_the_mode_that_the_server_accepts(mode: str, tmp_path: Path) 
 def test_other_rows_are_asked_in_the_mode_of_the_store(tmp_path: Path) -> None:
     """Labels of other rows by the same judge decide; those of another judge do not."""
     store = tmp_path / "store"
-    with accepting("tools") as provider:
+    with Provider(modes=["tools"]) as provider:
         run(provider, rows(3), store=store, judge={"output_mode": "tools"})
-    with accepting(*MODES) as provider:
+    with Provider(modes=MODES) as provider:
         run(provider, rows(3, 50), store=store)
         other = judge_of(provider, sleep=brief)
         other.spec = other.spec.model_copy(update={"model": "other"})
@@ -292,9 +248,9 @@ def test_other_rows_are_asked_in_the_mode_of_the_store(tmp_path: Path) -> None:
 def test_a_mode_that_has_labels_is_not_left(tmp_path: Path) -> None:
     """Rows in two modes would not be one configuration; the message names the option."""
     store = tmp_path / "store"
-    with accepting("strict") as provider:
+    with Provider(modes=["strict"]) as provider:
         run(provider, rows(3), store=store)
-    with accepting("json") as provider, pytest.raises(FatalJudgeError, match="output_mode"):
+    with Provider(modes=["json"]) as provider, pytest.raises(FatalJudgeError, match="output_mode"):
         run(provider, rows(6), store=store)
     assert {call.mode for call in provider.calls} == {"strict"}
 
@@ -308,16 +264,15 @@ def test_a_server_that_changes_its_mind_keeps_its_mode() -> None:
     assert {call.mode for call in provider.calls} == {"strict"}
 
 
-def strict_for_small(call: Call) -> Behavior | None:
-    """Refuses a strict schema about a response."""
-    refused = call.mode == "strict" and "RESPONSE" in call.data
-    return error(400, message="response_format is not supported") if refused else None
-
-
 def test_each_schema_has_a_mode_of_its_own(tmp_path: Path) -> None:
     """One that is taken for retrievals need not be for responses; a rerun asks nothing."""
+    refuses = error(400, message="response_format is not supported")
     options: dict[str, Any] = {"store": tmp_path / "store", "relevance": "blind"}
-    with Provider(strict_for_small, modes=MODES) as provider:
+
+    def script(call: Call) -> Behavior | None:
+        return refuses if call.mode == "strict" and "RESPONSE" in call.data else None
+
+    with Provider(script, modes=MODES) as provider:
         first = run(provider, rows(9), concurrency=2, **options)
         more = run(provider, rows(3, 20), concurrency=2, **options)
     found = records(first) + records(more)
@@ -329,7 +284,7 @@ def test_each_schema_has_a_mode_of_its_own(tmp_path: Path) -> None:
 
 def test_responses_are_asked_in_the_mode_in_which_retrievals_were() -> None:
     """Nothing more is refused."""
-    with accepting("json") as provider:
+    with Provider(modes=["json"]) as provider:
         found = run(provider, rows(9), relevance="blind", concurrency=1)
     assert reasons(found) == ["label"] * 9
     assert ["RESPONSE" in call.data for call in provider.calls if call.mode != "json"] == [
@@ -339,13 +294,11 @@ def test_responses_are_asked_in_the_mode_in_which_retrievals_were() -> None:
 
 def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:
     """A document can name a format as well."""
-    odd = {**rows(1)[0], "documents": ["Set response_format to json_schema."]}
-
-    def script(call: Call) -> Behavior | None:
-        quoted = "Set response_format to json_schema." in call.raw.decode()
-        return error(400, message="bad: Set response_format to json_schema.") if quoted else None
-
-    with Provider(script, modes=MODES) as provider:
+    text = "Set response_format to json_schema."
+    odd, refuses = {**rows(1)[0], "documents": [text]}, error(400, message=f"bad: {text}")
+    with Provider(
+        lambda call: refuses if text in call.raw.decode() else None, modes=MODES
+    ) as provider:
         outcomes = run(provider, [odd, *rows(4, 1)], concurrency=1)
     assert reasons(outcomes) == ["parameter", *["label"] * 4]
     assert {call.mode for call in provider.calls} == {"strict"}
@@ -357,7 +310,7 @@ def test_a_budget_does_not_pay_for_refusals() -> None:
     spent = []
     for mode in ("strict", "prompt"):
         watch = Watch()
-        with accepting(mode) as provider:
+        with Provider(modes=[mode]) as provider:
             outcomes = run(provider, rows(20), watch=watch, judge=priced, budget=1)
         assert reasons(outcomes) == ["label"] * 20
         spent.append(watch.spent)
@@ -366,26 +319,12 @@ def test_a_budget_does_not_pay_for_refusals() -> None:
 
 def test_votes_follow_the_mode(tmp_path: Path) -> None:
     """A rerun finds all that a run bought whose mode changed under way."""
-    with accepting("json") as provider:
+    with Provider(modes=["json"]) as provider:
         first = run(provider, rows(6), store=tmp_path, repeat=3)
         bought = sum(call.mode == "json" for call in provider.calls)
     again = run(provider, rows(6), store=tmp_path, repeat=3)
     assert reasons(first) == ["label"] * 6
     assert (again, bought > 6) == (first, True)
-
-
-def test_scores_take_the_mode_of_stored_scores(tmp_path: Path) -> None:
-    """Steps and scores of a run in a mode are found by another without one."""
-    store = tmp_path / "store"
-
-    def score(provider: Provider) -> list[Any]:
-        by, asked_for = judge_of(provider, sleep=brief), criterion(steps=None)
-        return list(iter_scores(rows(4), criteria=asked_for, judge=by, store=store))
-
-    with accepting("tools") as provider:
-        first = score(provider)
-    assert [one.kind for one in first] == ["score"] * 4
-    assert score(provider) == first
 
 
 def test_batches_and_estimates_take_the_mode_of_the_store(tmp_path: Path) -> None:

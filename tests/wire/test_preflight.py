@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from labeler.labels.record import LabelFailure
 from labeler.store import MemoryStore
 from support.command import Command
 from support.watching import Watch
+from wire.behaviors import sets
 from wire.connections import Wire
-from wire.provider import Call, ModelCard, Provider, Step, changes, error
+from wire.provider import Call, ModelCard, Provider, Step, error
 from wire.runs import KEY, labeling, reasons, row_file, rows, run
 
 LOOK_UP = "GET /v1/models/{id}"
@@ -47,18 +49,14 @@ def test_a_bad_key_costs_one_request_in_all(
     [
         (in_days(20), "shuts model 'm' down on"),
         (in_days(-3), "now: stored labels stay"),
-        (in_days(300), None),
-        ("soon", None),
-        ("", None),
-        (None, None),
+        *((date, None) for date in (in_days(300), "soon", "", None)),
     ],
 )
 def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: str | None) -> None:
     """A near end is worth a word, an end far off, unstated or unreadable is not; all go on."""
     watch = Watch()
     with Provider(models=[ModelCard("m", shutdown_date=shutdown)]) as provider:
-        outcomes = run(provider, rows(20), watch=watch)
-    assert reasons(outcomes) == ["label"] * 20
+        assert reasons(run(provider, rows(20), watch=watch)) == ["label"] * 20
     assert len(watch.notices) == (said is not None)
     assert (said or "") in "".join(watch.notices)
 
@@ -69,7 +67,7 @@ def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: st
         *("404", "403", "500", "429", "html", "bad-json", "reset", "hang"),
         error(405),
         error(401, message="Missing scopes: api.model.read"),
-        changes(lambda value: value.update(shutdown_date=["2026"])),
+        sets(shutdown_date=["2026"]),
     ],
 )
 def test_a_server_without_models_is_asked_all_the_same(
@@ -85,29 +83,17 @@ def test_a_server_without_models_is_asked_all_the_same(
     assert watch.notices == []
 
 
-def test_records_that_come_at_once_share_one_look_up() -> None:
-    """The others wait for it."""
+def test_the_look_up_is_made_once_where_something_is_asked() -> None:
+    """Records that come at once wait for it; a run over stored labels needs no key that works."""
+    store, given = MemoryStore(), rows(40)
     with Provider(latency=0.02) as provider:
-        run(provider, rows(40), concurrency=16)
-    assert provider.routes == {LOOK_UP: 1, COMPLETION: 40}
-
-
-def test_nothing_is_looked_up_where_everything_is_stored() -> None:
-    """A run that asks for nothing needs no key that works."""
-    store = MemoryStore()
-    with Provider() as provider:
-        run(provider, rows(3), store=store)
+        run(provider, given, store=store, concurrency=16)
+        assert provider.routes == {LOOK_UP: 1, COMPLETION: 40}
     with Provider(at={LOOK_UP: lambda _: "401"}) as provider:
-        assert reasons(run(provider, rows(3), store=store)) == ["label"] * 3
-    assert not provider.routes
-
-
-def test_the_look_up_can_be_left_out() -> None:
-    """Then the first record is the first request."""
-    with Provider(at={LOOK_UP: lambda _: "401"}) as provider:
-        outcomes = run(provider, rows(3), judge={"preflight": False})
-    assert reasons(outcomes) == ["label"] * 3
-    assert provider.routes == {COMPLETION: 3}
+        assert reasons(run(provider, given, store=store)) == ["label"] * 40
+        assert not provider.routes
+        assert reasons(run(provider, rows(3), judge={"preflight": False})) == ["label"] * 3
+        assert provider.routes == {COMPLETION: 3}
 
 
 def test_leaving_during_the_look_up_waits_for_nobody(
@@ -190,9 +176,7 @@ def test_a_failure_before_the_first_label_lasts_like_one_after_it() -> None:
 def test_answers_above_their_cap_are_reserved_for() -> None:
     """A server that ignores the cap overspends once, not a budget many times over."""
     usage = {"prompt_tokens": 10_000, "completion_tokens": 5_000, "total_tokens": 15_000}
-    longer = changes(lambda value: value.update(usage=usage))
     settings = {"price": given_price("0,100"), "max_output_tokens": 100}  # $.5 an answer
-    with Provider(lambda _: longer) as provider:
+    with Provider(lambda _: sets(usage=usage)) as provider:
         outcomes = run(provider, rows(40), judge=settings, budget=2, concurrency=1)
-    assert reasons(outcomes).count("label") == 3
-    assert reasons(outcomes).count("budget") == 37
+    assert Counter(reasons(outcomes)) == {"label": 3, "budget": 37}

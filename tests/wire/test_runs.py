@@ -8,11 +8,10 @@ import random
 import re
 import resource
 import signal
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file,
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
 SLOWER = "the server limits the rate: continuing with 8 requests"
-BUSY = nested(503, "The request queue is full.").behave()
+BUSY = nested(503, "The request queue is full.")
 WAITS = "another run is labeling some of these rows: waiting for its labels"
 
 
@@ -292,39 +291,30 @@ def bulky(count: int) -> list[dict[str, Any]]:
     return [{**row, "documents": [dice.randbytes(8000).hex()]} for row in rows(count)]
 
 
-def test_a_disk_that_fills_up_loses_nothing(tmp_path: Path) -> None:
-    """The run says what to do and waits; once there is room it goes on, and pays once for each."""
-    given = row_file(tmp_path, bulky(120))
-    with Provider() as provider:
-        asking = labeling(provider, given, "--concurrency", 4, output="/dev/null")
-        with running(narrow(asking), tmp_path) as full:
-            assert full.says("free space, quota, limit on file sizes")
-            kept = stored(tmp_path / ".labeler")
-            no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-            resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, no_limit)
-            done = full.end()
-    assert (done.code, "Traceback" in done.err) == (0, False)
-    assert 0 < kept < 120
-    assert stored(tmp_path / ".labeler") == 120
-    assert set(provider.paid.values()) == {1}
-
-
-def test_a_run_that_is_left_with_a_full_disk_keeps_what_is_stored(
-    tmp_path: Path, labeler_command: Command
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_disk_that_fills_up_loses_nothing(
+    tmp_path: Path, labeler_command: Command, is_left: bool
 ) -> None:
-    """One Ctrl-C is enough; it says what is lost, and the next run pays for the missing alone."""
+    """The run says what to do and waits; once there is room it goes on, and pays once for each.
+
+    One Ctrl-C is enough to leave it: it says what is lost, and the next run pays for that alone.
+    """
     given = row_file(tmp_path, bulky(120))
     with Provider() as provider:
         asking = labeling(provider, given, "--concurrency", 4, output="/dev/null")
         with running(narrow(asking), tmp_path) as full:
             assert full.says("free space, quota, limit on file sizes")
-            full.process.send_signal(signal.SIGINT)
-            assert full.process.wait(timeout=55) == 130
-            assert "Traceback" not in full.err
-        kept = stored(tmp_path / ".labeler")
-        assert 0 < kept < 120
-        assert ("lost labels: " in full.err) == (kept < provider.paid.total())
-        before = len(provider.calls)
+            if is_left:
+                full.process.send_signal(signal.SIGINT)
+            else:
+                no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+                assert 0 < stored(tmp_path / ".labeler") < 120
+                resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, no_limit)
+            done = full.end()
+        assert (done.code, "Traceback" in done.err) == (130 if is_left else 0, False)
+        kept, before = stored(tmp_path / ".labeler"), len(provider.calls)
+        assert ("lost labels: " in done.err) == (kept < provider.paid.total())
+        assert (kept < 120) == is_left
         assert labeler_command(*asking)[0] == 0
         assert len(provider.calls) - before == 120 - kept
 
@@ -332,31 +322,6 @@ def test_a_run_that_is_left_with_a_full_disk_keeps_what_is_stored(
 def narrow(arguments: list[str]) -> list[str]:
     """A command that can write no file longer than 700 kB."""
     return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *process(arguments)]
-
-
-def test_a_store_that_is_locked_for_long_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is stored can be had meanwhile, and answers that come are saved in the end."""
-    unlock: list[sqlite3.Connection] = []
-
-    def told(text: str) -> None:
-        if "locked" in text:
-            unlock.pop().execute("ROLLBACK")
-
-    monkeypatch.setattr("labeler.store.database.LOCK_TIMEOUT", 0.2)
-    with Provider() as provider, DiskStore(tmp_path, notice=told) as store:
-        run(provider, rows(3), store=store)
-        with closing(
-            sqlite3.connect(tmp_path / "cache.db", isolation_level=None, check_same_thread=False)
-        ) as other:
-            unlock.append(other)
-            other.execute("BEGIN IMMEDIATE")
-            assert reasons(run(provider, rows(3), store=store)) == ["label"] * 3
-            assert len(provider.calls) == 3
-            assert reasons(run(provider, rows(40), store=store)) == ["label"] * 40
-        assert (unlock, len(store)) == ([], 40)
-    assert set(provider.paid.values()) == {1}
 
 
 # Clocks and sizes

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from labeler.api import MemoryStore
-from labeler.errors import FatalJudgeError, UsageError
+from labeler.errors import FatalJudgeError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
@@ -22,7 +22,7 @@ from support.command import Command
 from support.scored import criterion
 from wire.probable import scored
 from wire.provider import Provider, changes, error, says
-from wire.runs import KEY, brief, judge_of, row_file, rows
+from wire.runs import KEY, brief, row_file, rows
 
 WORKED = {"4": 0.6, "1": 0.02, "2": 0.05, "3": 0.2, "5": 0.1}
 PRICED: dict[str, Any] = {"price": given_price("100,400"), "max_output_tokens": 400}
@@ -30,17 +30,17 @@ PRICED: dict[str, Any] = {"price": given_price("100,400"), "max_output_tokens": 
 
 def run(
     provider: Provider,
-    asked: Criterion | str | None = None,
+    asked: Criterion | None = None,
     count: int = 1,
     *,
-    judge: dict[str, Any] | None = None,
+    judges: tuple[dict[str, Any], ...] = ({},),
     **options: Any,
 ) -> list[ScoreOutcome]:
-    """Score rows, into a store of their own unless one is given."""
-    by = judge_of(provider, **{"sleep": brief, **(judge or {})})
-    chosen = criterion() if asked is None else asked
-    kept = {"store": MemoryStore(), **options}
-    return list(iter_scores(rows(count), criteria=chosen, judge=by, **kept))
+    """Score rows by judges with these settings, into a store of their own."""
+    common = {"model": "m", "api_key": KEY, "base_url": provider.url, "sleep": brief}
+    by = [OpenAIJudge(**{**common, **one}) for one in judges]
+    options = {"criteria": asked or criterion(), "judges": by, "store": MemoryStore(), **options}
+    return list(iter_scores(rows(count), **options))
 
 
 def only(outcomes: list[ScoreOutcome]) -> ScoreRecord:
@@ -48,6 +48,12 @@ def only(outcomes: list[ScoreOutcome]) -> ScoreRecord:
     (outcome,) = outcomes
     assert isinstance(outcome, ScoreRecord), outcome
     return outcome
+
+
+def cost(provider: Provider) -> Decimal:
+    """Dollars that were spent by the provider's books."""
+    prompt, answer, _ = provider.tokens
+    return (prompt * Decimal(100) + answer * Decimal(400)) / 10**6
 
 
 def test_probabilities_are_asked_for_and_weighed() -> None:
@@ -63,18 +69,6 @@ def test_probabilities_are_asked_for_and_weighed() -> None:
     assert "|logprobs:20|" in str(next(scores.rows(scores.metrics())).label)
 
 
-def test_a_score_of_two_digits_may_be_two_tokens() -> None:
-    """The second is read where the first one left off."""
-    with Provider([scored([{"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}])]) as provider:
-        found = only(run(provider, criterion(high=10), logprobs=True))
-    assert found.answer.score == 10
-    assert found.distribution == pytest.approx({1: 0.2, 9: 0.2, 10: 0.6})
-
-
-def _bare(value: dict[str, Any]) -> None:
-    value["choices"][0]["logprobs"] = None
-
-
 def _odd(logprobs: object) -> Any:
     return changes(lambda value: value["choices"][0].update(logprobs=logprobs))
 
@@ -83,7 +77,7 @@ def _odd(logprobs: object) -> Any:
     "behavior",
     [
         "ok",
-        changes(_bare),
+        _odd(None),
         _odd([]),
         _odd("many"),
         _odd({"content": None}),
@@ -136,10 +130,8 @@ def test_probabilities_are_those_of_the_answer_that_counts() -> None:
 def test_steps_and_scores_are_paid_from_one_budget() -> None:
     """What the steps cost is not there for the rows."""
     with Provider(count_tokens=True) as provider:
-        asked = criterion(steps=None)
-        outcomes = run(provider, asked, 20, judge=PRICED, budget="0.75")
-    prompt, answer = provider.tokens
-    assert (prompt * Decimal(100) + answer * Decimal(400)) / 10**6 <= Decimal("0.75")
+        outcomes = run(provider, criterion(steps=None), 20, judges=(PRICED,), budget="0.75")
+        assert cost(provider) <= Decimal("0.75")
     reasons = [o.reason for o in outcomes if isinstance(o, LabelFailure)]
     assert 0 < len(reasons) < 20
     assert set(reasons) == {"budget"}
@@ -147,124 +139,72 @@ def test_steps_and_scores_are_paid_from_one_budget() -> None:
 
 def test_several_judges_are_paid_from_one_budget() -> None:
     """What the first cost is not there for the second, whose rows fail for it."""
-    cap = Decimal("0.75")
+    both = (PRICED, {**PRICED, "model": "b"})
     with Provider(count_tokens=True) as provider:
-        judges = [
-            OpenAIJudge(name, api_key=KEY, base_url=provider.url, sleep=brief, **PRICED)
-            for name in ("a", "b")
-        ]
-        outcomes = list(
-            iter_scores(
-                rows(3),
-                criteria=criterion(),
-                judges=judges,
-                store=MemoryStore(),
-                budget=cap,
-                concurrency=1,
-            )
-        )
-    prompt, answer = provider.tokens
-    assert (prompt * Decimal(100) + answer * Decimal(400)) / 10**6 <= cap
-    first, second = outcomes[:3], outcomes[3:]
-    assert [o.kind for o in first] == ["score"] * 3
-    assert {o.reason for o in second if isinstance(o, LabelFailure)} == {"budget"}
-
-
-def test_a_budget_that_one_judge_cannot_keep_is_refused_before_any_spend() -> None:
-    """Not after the first has cost its share."""
-    with Provider() as provider:
-        priced = judge_of(provider, **PRICED)
-        free = OpenAIJudge("b", api_key=KEY, base_url=provider.url)
-        with pytest.raises(UsageError, match="a budget needs a price"):
-            list(
-                iter_scores(
-                    rows(1),
-                    criteria=criterion(),
-                    judges=[priced, free],
-                    store=MemoryStore(),
-                    budget=1,
-                )
-            )
-        assert not provider.calls
+        outcomes = run(provider, count=3, judges=both, budget="0.75", concurrency=1)
+        assert cost(provider) <= Decimal("0.75")
+    assert [o.kind for o in outcomes[:3]] == ["score"] * 3
+    assert {o.reason for o in outcomes[3:] if isinstance(o, LabelFailure)} == {"budget"}
 
 
 # The command
 
 
-@pytest.fixture
-def key(monkeypatch: pytest.MonkeyPatch, labeler_command: Command) -> Command:
-    """The command with a key."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-SENTINEL-0123456789")
-    return labeler_command
-
-
 TONE = '[[criterion]]\nname = "tone"\ncriteria = "Kind?"\nshows = ["question", "response"]\n'
 
 
-def test_the_command_writes_scores_and_reuses_them(key: Command, tmp_path: Path) -> None:
-    """Steps once, each score once; the second run asks nobody and writes the same."""
-    given = row_file(tmp_path, rows(3))
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, labeler_command: Command, tmp_path: Path) -> Command:
+    """The command with a key, next to three rows and a criterion."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    row_file(tmp_path, rows(3))
     (tmp_path / "tone.toml").write_text(TONE)
+    return labeler_command
+
+
+def scoring(provider: Provider, criteria: str, *more: str, output: str = "s.jsonl") -> list[str]:
+    """The arguments of the command with which the provider scores the rows."""
+    asked = ["score", "rows.jsonl", "--criteria", criteria, "--base-url", provider.url]
+    return [*asked, "-o", output, *more]
+
+
+def test_the_command_writes_scores_and_reuses_them(command: Command, tmp_path: Path) -> None:
+    """Steps once, each score once; the second run asks nobody and writes the same."""
+    more = ("--logprobs", "--model", "m")
     with Provider(lambda call: scored([WORKED]) if call.body.get("logprobs") else None) as provider:
-        asked = ["--criteria", "rubric_faithfulness,tone.toml", "--logprobs"]
-        where = ["--model", "m", "--base-url", provider.url]
-        code, out, err = key("score", given, *asked, *where, "-o", "a.jsonl")
-        assert (code, out) == (0, "")
-        assert "6 scored by openai/m, 0 from the store, scores: 6 by logprobs, 0 failed" in err
-        assert len(provider.calls) == 7
-        code, _, err = key("score", given, *asked, *where, "-o", "b.jsonl")
-        assert (code, len(provider.calls)) == (0, 7)
-        assert "0 scored by openai/m, 6 from the store" in err
+        for output, counts in (
+            ("a.jsonl", "6 scored by openai/m, 0 from the store, scores: 6 by logprobs, 0 failed"),
+            ("b.jsonl", "0 scored by openai/m, 6 from the store"),
+        ):
+            asked = scoring(provider, "rubric_faithfulness,tone.toml", *more, output=output)
+            code, out, err = command(*asked)
+            assert (code, out, len(provider.calls)) == (0, "", 7)
+            assert counts in err
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
-    code, out, _ = key("metrics", "a.jsonl")
+    code, out, _ = command("metrics", "a.jsonl")
     assert out.count(" 3.73 ") == 4  # of either criterion, in its sentence and its table
 
 
 @pytest.mark.parametrize("criteria", ["rubric_faithfulness", "tone.toml"])
-def test_a_used_up_budget_gives_exit_code_4(key: Command, tmp_path: Path, criteria: str) -> None:
+def test_a_used_up_budget_gives_exit_code_4(command: Command, criteria: str) -> None:
     """Whether the rows or the steps are beyond it."""
-    given = row_file(tmp_path, rows(3))
-    (tmp_path / "tone.toml").write_text(TONE)
+    limits = ["--budget", "0.001", "--price", "100,400", "--max-output-tokens", "400"]
     with Provider() as provider:
-        where = ["--model", "m", "--base-url", provider.url, "-o", "s.jsonl"]
-        limits = ["--budget", "0.001", "--price", "100,400", "--max-output-tokens", "400"]
-        code, _, err = key("score", given, "--criteria", criteria, *where, *limits)
+        code, _, err = command(*scoring(provider, criteria, "--model", "m", *limits))
         assert not provider.calls
-    assert code == 4
-    assert "budget" in err
+    assert (code, "budget" in err) == (4, True)
 
 
-def test_the_command_has_several_judges_score_and_says_how_far_they_agree(
-    key: Command, tmp_path: Path
-) -> None:
+def test_the_command_has_several_judges_score_and_says_how_far_they_agree(command: Command) -> None:
     """One file, each judge its scores; on standard error what a reader of the file sees too."""
-    given = row_file(tmp_path, rows(3))
     by_model = {"a": {"5": 0.9, "1": 0.1}, "b": {"4": 0.9, "1": 0.1}}
     with Provider(lambda call: scored([by_model[call.body["model"]]])) as provider:
-        asked = ["--criteria", "rubric_faithfulness", "--judges", "openai:a,openai:b"]
-        code, out, err = key("score", given, *asked, "--base-url", provider.url, "-o", "s.jsonl")
+        asked = scoring(provider, "rubric_faithfulness", "--judges", "openai:a,openai:b")
+        code, out, err = command(*asked)
         assert (code, out, len(provider.calls)) == (0, "", 6)
     assert "6 scored by openai/a, openai/b, 0 from the store" in err
     assert "2 judges" in err
     assert "rubric_faithfulness: mean 5.000 by judge:openai/a|" in err
-    code, out, _ = key("metrics", "s.jsonl", "--no-intervals")
+    code, out, _ = command("metrics", "s.jsonl", "--no-intervals")
     assert code == 0
     assert out.splitlines()[-1] in err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--judges", "openai:a,embedded"), "judge 'embedded' can label but not score"),
-        (("--judges", "openai:a,openai:a"), "twice"),
-        (("--judges", "openai:a", "--judge", "openai"), "give one of the two"),
-    ],
-)
-def test_judges_that_cannot_score_are_refused(
-    key: Command, tmp_path: Path, options: tuple[str, ...], message: str
-) -> None:
-    """Before a row is read."""
-    given = row_file(tmp_path, rows(1))
-    code, _, err = key("score", given, "--criteria", "rubric_faithfulness", *options, "-o", "s")
-    assert code == 2
-    assert message in err

@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import traceback
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from labeler.errors import FatalJudgeError
 from support.audit import AUDIT, Contact
 from support.command import Command
 from wire.provider import Provider, Script, error
-from wire.runs import process, settings
+from wire.runs import labeling, process, row_file, rows, settings
 
 KEY = "sk-SENTINEL-KEY-0123456789"
 DOCUMENT = "The vault of SENTINEL-DOCUMENT is open."
@@ -53,8 +54,6 @@ ENDS: dict[str, tuple[Script, int]] = {
     "a redirect": (["redirect"] * 9, 1),
     "a redirect, the key repeated": (echo_of_the_key(307), 1),
 }
-
-
 DOCUMENT_HOLDERS = {"rows.jsonl", "labels.jsonl", ".labeler/cache.db"}
 
 
@@ -89,13 +88,8 @@ def holders(secret: str, folder: Path, *spoken: str) -> list[str]:
 
 def arguments(folder: Path, provider: Provider, *more: str) -> list[str]:
     """The arguments of the command that labels two rows, which are written for it."""
-    rows = [
-        {"id": str(n), "question": f"Q{n}?", "documents": [DOCUMENT], "response": f"R{n}."}
-        for n in range(2)
-    ]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asking = ["--judge", "openai", "--model", "m", "--base-url", provider.url, *more]
-    return ["label", "rows.jsonl", "-o", "labels.jsonl", *asking]
+    secret = [{**row, "documents": [DOCUMENT]} for row in rows(2)]
+    return labeling(provider, row_file(folder, secret), *more)
 
 
 @pytest.fixture
@@ -153,16 +147,11 @@ def test_the_key_survives_in_no_traceback(tmp_path: Path) -> None:
     """Not even in one that shows the variables of every frame, as crash reporters do."""
     with Provider(["401"]) as provider:
         judge = labeler.OpenAIJudge("m", api_key=KEY, base_url=provider.url)
-        row = {"id": "1", "question": "Q?", "documents": [DOCUMENT], "response": "R."}
         with pytest.raises(labeler.LabelerError) as caught:
-            labeler.label([row], judge=judge, store=tmp_path / "s")
-    shown, error_seen = [], caught.value.__traceback__
-    while error_seen is not None:
-        shown.append(repr(error_seen.tb_frame.f_locals))
-        error_seen = error_seen.tb_next
+            labeler.label(rows(1), judge=judge, store=tmp_path / "s")
+    shown = [repr(frame.f_locals) for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
     assert any("OpenAIJudge" in text for text in shown)
-    ours = [text for text in shown if f"'{KEY}'" in text or f"Bearer {KEY}" in text]
-    assert ours == []
+    assert not any(f"'{KEY}'" in text or f"Bearer {KEY}" in text for text in shown)
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -171,50 +160,38 @@ TESTS = Path(__file__).parents[1]
 HARMLESS = frozenset({"socket.__new__", "socket.bind"})
 """They tell nobody anything. A library binds one on import, to see whether there is IPv6."""
 
-ROWS = [
-    {"id": str(n), "question": f"Q {n}?", "documents": [f"Fact {n}."], "response": f"Fact {n}."}
-    for n in range(8)
-]
-
 
 @pytest.fixture
 def trap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Provider]:
-    """A server that every variable of the environment points to."""
+    """A server that every variable points to that the libraries below are known to obey."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login user password from-environment\n")
+    netrc.chmod(0o600)
     with Provider() as provider:
-        for name, value in trapped(provider, tmp_path).items():
+        address = f"http://user:pass@127.0.0.1:{provider.port}"
+        proxies = [f"{name}_PROXY" for name in ("HTTP", "HTTPS", "ALL", "FTP", "SOCKS")]
+        for name, value in {
+            **dict.fromkeys([*proxies, *map(str.lower, proxies)], address),
+            **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),
+            "OPENAI_BASE_URL": provider.url,
+            "OPENAI_CUSTOM_HEADERS": "x-extra: from-environment",
+            "OPENAI_ORG_ID": "org-from-environment",
+            "OPENAI_PROJECT_ID": "proj-from-environment",
+            "OPENAI_ADMIN_KEY": "sk-admin-from-environment",
+            "OPENAI_WEBHOOK_SECRET": "secret-from-environment",
+            "NETRC": str(netrc),
+            "SSL_CERT_FILE": str(tmp_path / "nowhere.pem"),
+            "SSL_CERT_DIR": str(tmp_path / "nowhere"),
+            "REQUESTS_CA_BUNDLE": str(tmp_path / "nowhere.pem"),
+        }.items():
             monkeypatch.setenv(name, value)
         yield provider
 
 
-def trapped(provider: Provider, folder: Path) -> dict[str, str]:
-    """Variables that the libraries, or the libraries below them, are known to obey."""
-    address = f"http://user:pass@127.0.0.1:{provider.port}"
-    proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "SOCKS_PROXY")
-    netrc = folder / "netrc"
-    netrc.write_text("machine 127.0.0.1 login user password from-environment\n")
-    netrc.chmod(0o600)
-    return {
-        **dict.fromkeys(proxies, address),
-        **{name.lower(): address for name in proxies},
-        "NO_PROXY": "",
-        "no_proxy": "",
-        "OPENAI_BASE_URL": provider.url,
-        "OPENAI_CUSTOM_HEADERS": "x-extra: from-environment",
-        "OPENAI_ORG_ID": "org-from-environment",
-        "OPENAI_PROJECT_ID": "proj-from-environment",
-        "OPENAI_ADMIN_KEY": "sk-admin-from-environment",
-        "OPENAI_WEBHOOK_SECRET": "secret-from-environment",
-        "NETRC": str(netrc),
-        "SSL_CERT_FILE": str(folder / "nowhere.pem"),
-        "SSL_CERT_DIR": str(folder / "nowhere"),
-        "REQUESTS_CA_BUNDLE": str(folder / "nowhere.pem"),
-    }
-
-
-def run(url: str) -> labeler.Labels:
-    """Label a few rows by a server, and keep nothing."""
+def labeled(url: str) -> list[str]:
+    """The kinds of what a server makes of a few rows."""
     judge = labeler.OpenAIJudge("model-1", api_key="sk-1", base_url=url)
-    return labeler.label(ROWS, judge=judge, store=labeler.MemoryStore())
+    return [one.kind for one in labeler.label(rows(8), judge=judge, store=labeler.MemoryStore())]
 
 
 def talk(contacts: list[Contact]) -> set[tuple[str, object]]:
@@ -225,8 +202,7 @@ def talk(contacts: list[Contact]) -> set[tuple[str, object]]:
 def test_a_run_looks_up_the_host_of_the_base_url_and_no_other_name(trap: Provider) -> None:
     """Whatever proxy, address, account or certificate the environment names."""
     with Provider() as provider, AUDIT.contacts() as contacts:
-        outcomes = run(provider.url.replace("127.0.0.1", "localhost"))
-    assert [outcome.kind for outcome in outcomes] == ["label"] * len(ROWS)
+        assert labeled(provider.url.replace("127.0.0.1", "localhost")) == ["label"] * 8
     said = {(event, *what[:2]) for event, what in talk(contacts) if isinstance(what, tuple)}
     looked_up = ("socket.getaddrinfo", "localhost", provider.port)
     reached = {("socket.connect", host, provider.port) for host in ("127.0.0.1", "::1")}
@@ -250,7 +226,7 @@ def test_a_server_cannot_send_a_run_elsewhere(trap: Provider, status: int) -> No
         AUDIT.contacts() as contacts,
         pytest.raises(FatalJudgeError, match="redirects elsewhere"),
     ):
-        run(provider.url)
+        labeled(provider.url)
     assert talk(contacts) == {("socket.connect", ("127.0.0.1", provider.port))}
     assert trap.calls == []
 
@@ -285,9 +261,8 @@ def test_a_command_with_a_model_connects_to_its_server_alone(
     """From the first import to the last request."""
     paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
     with Provider() as provider:
-        asking = [*LABEL, "--judge", "openai", "--model", "m", "--base-url", provider.url]
         done = subprocess.run(
-            [sys.executable, "-c", COMMAND, *asking],
+            [sys.executable, "-c", COMMAND, *labeling(provider, EXAMPLES)],
             cwd=tmp_path,
             env=os.environ | {"PYTHONPATH": paths},
             stderr=subprocess.PIPE,

@@ -10,7 +10,7 @@ import pytest
 import labeler
 from labeler.judges.task import Task
 from labeler.store import MemoryStore
-from support.answers import answer as trace_answer
+from support.answers import trusting
 from support.command import Command
 from support.watching import Watch
 from wire.calls import Json, label_for
@@ -81,22 +81,14 @@ def test_a_batch_names_the_hosts_of_stored_labels_and_refuses(
         assert (code, err.count("another host were used: 2 from 127.0.0.1")) == (0, 1), err
 
 
-def answer(task: Task, said: str = "It is so.") -> Json:
-    """The label of a judge that trusts everything."""
-    keys = task.example.document_keys()
-    return trace_answer(
-        dict.fromkeys(task.example.response_keys(), keys), relevant=keys, used=keys, said=said
-    )
-
-
 def first(task: Task) -> Json:
     """As at first."""
-    return answer(task, "a")
+    return trusting(task, "a")
 
 
 def second(task: Task) -> Json:
     """With another text."""
-    return answer(task, "b")
+    return trusting(task, "b")
 
 
 class Called:
@@ -104,28 +96,20 @@ class Called:
 
     def __call__(self, task: Task) -> Json:
         """As at first."""
-        return answer(task)
+        return trusting(task)
 
 
-@pytest.mark.parametrize(("now", "warnings"), [(first, 0), (second, 1), (Called(), 1), (answer, 1)])
+@pytest.mark.parametrize(("now", "warns"), [(first, 0), (second, 1), (Called(), 1), (trusting, 1)])
 def test_a_function_that_changed_under_its_version_is_reported_before_it_is_answered_for(
-    now: Any, warnings: int
+    now: Any, warns: int
 ) -> None:
     """Once a run; the stored labels are used, and another version asks again."""
-    store, heard = MemoryStore(), list[str]()
-
-    def label(function: Any, version: int) -> None:
-        watch = Watch()
+    store, watch = MemoryStore(), Watch()
+    for function, version in ((first, 1), (now, 1), (now, 2)):
         judge = labeler.judge("mine", version=version)(function)
         labeler.label(rows(3), judge=judge, store=store, on_event=watch)
-        heard.extend(watch.notices)
-
-    label(first, 1)
-    label(now, 1)
-    assert len(heard) == warnings
-    assert all("judge function/mine/1: its source has changed" in one for one in heard)
-    label(now, 2)
-    assert len(heard) == warnings
+    assert len(watch.notices) == warns
+    assert all("judge function/mine/1: its source has changed" in one for one in watch.notices)
 
 
 def test_comments_and_layout_are_no_change() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from labeler.plugins.similarity.comparing import EmbeddingWork, iter_similarity
 from labeler.plugins.similarity.embedders import (
     FREE,
     Embedded,
-    Embedder,
     Vector,
     as_vector,
     cosine,
@@ -35,13 +35,12 @@ from wire.provider import Behavior, Call, Provider, error, says
 from wire.runs import KEY, brief, judge_of, row_file, rows
 
 ASKED, EMBEDDED = "POST /v1/chat/completions", "POST /v1/embeddings"
-MEAN = "answer_relevancy_similarity"
 
 
-def embedder_of(provider: Provider, model: str = "e", **settings: Any) -> OpenAIEmbedder:
+def embedder_of(provider: Provider, **settings: Any) -> OpenAIEmbedder:
     """The provider's embeddings, without long back-offs."""
     given = {"api_key": KEY, "base_url": provider.url, "sleep": brief, **settings}
-    return OpenAIEmbedder(model, **given)
+    return OpenAIEmbedder("e", **given)
 
 
 def compare(
@@ -49,20 +48,13 @@ def compare(
     store: Path,
     given: list[dict[str, Any]],
     *,
-    embedder: Embedder | str | None = None,
-    judge: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None,
     **options: Any,
 ) -> list[QuestionsOutcome]:
     """Compare rows and return every outcome."""
-    return list(
-        iter_similarity(
-            given,
-            judge=judge_of(provider, sleep=brief, **(judge or {})),
-            embedder=embedder or embedder_of(provider),
-            store=store,
-            **options,
-        )
-    )
+    judge = judge_of(provider, sleep=brief, **(settings or {}))
+    options = {"judge": judge, "embedder": embedder_of(provider), "store": store, **options}
+    return list(iter_similarity(given, **options))
 
 
 def records(outcomes: list[QuestionsOutcome]) -> list[QuestionsRecord]:
@@ -76,27 +68,37 @@ def reasons(outcomes: list[QuestionsOutcome]) -> list[str]:
     return [o.reason if isinstance(o, LabelFailure) else o.kind for o in outcomes]
 
 
+def texts_of(requests: list[Call]) -> list[list[str]]:
+    """The texts of each request for vectors."""
+    return [call.body["input"] for call in requests if call.route == EMBEDDED]
+
+
 def test_a_row_is_compared_by_the_servers_vectors(tmp_path: Path) -> None:
-    """The number is that of the vectors which the server gives for these very texts."""
+    """The number is that of the vectors which the server gives for these very texts.
+
+    Documents are not looked at.
+    """
     with Provider() as provider:
-        (record,) = records(compare(provider, tmp_path, rows(1)))
+        (record,) = records(compare(provider, tmp_path, [{**rows(1)[0], "documents": []}]))
     asked = as_vector(vector(record.example.question))
     expected = [cosine(asked, as_vector(vector(text))) for text in record.answer.questions]
     assert record.similarity is not None
     assert list(record.similarity.cosines) == expected
-    mean = measure(record).metrics[MEAN].value
+    mean = measure(record).metrics["answer_relevancy_similarity"].value
     assert mean == pytest.approx(sum(c or 0 for c in expected) / 3)
 
 
-def test_a_second_run_asks_nobody(tmp_path: Path) -> None:
-    """Neither judge nor embedder; what comes out is the same."""
+def test_texts_of_many_rows_share_a_request_and_a_second_run_asks_nobody(tmp_path: Path) -> None:
+    """Thirty-two rows of four texts each; neither judge nor embedder is asked again."""
+    work = EmbeddingWork()
     with Provider() as provider:
-        first = compare(provider, tmp_path, rows(5))
+        first = records(compare(provider, tmp_path, rows(64)))
+        assert provider.routes == {ASKED: 64, EMBEDDED: 2, "GET /v1/models/{id}": 1}
+        assert [len(texts) for texts in texts_of(provider.requests)] == [128, 128]
         before = provider.routes.copy()
-        work = EmbeddingWork()
-        assert compare(provider, tmp_path, rows(5), work=work) == first
+        assert compare(provider, tmp_path, rows(64), work=work) == first
         assert provider.routes == before
-    assert (work.compared, work.requests, work.stored) == (0, 0, 5)
+    assert (work.compared, work.requests, work.stored) == (0, 0, 64)
 
 
 def test_one_response_to_two_questions_is_asked_about_once(tmp_path: Path) -> None:
@@ -111,30 +113,13 @@ def test_one_response_to_two_questions_is_asked_about_once(tmp_path: Path) -> No
     assert one.similarity != other.similarity
 
 
-def test_texts_of_many_rows_share_a_request(tmp_path: Path) -> None:
-    """Thirty-two rows of four texts each."""
-    with Provider() as provider:
-        records(compare(provider, tmp_path, rows(64)))
-        assert provider.routes == {ASKED: 64, EMBEDDED: 2, "GET /v1/models/{id}": 1}
-        sizes = [len(c.body["input"]) for c in provider.requests if c.route == EMBEDDED]
-    assert sizes == [128, 128]
-
-
-@pytest.mark.parametrize("part", ["question", "response"])
-def test_a_row_without_a_question_or_a_response_is_not_asked_about(
-    tmp_path: Path, part: str
-) -> None:
+def test_a_row_without_a_question_or_a_response_is_not_asked_about(tmp_path: Path) -> None:
     """There is nothing to compare."""
+    first, second = rows(2)
     with Provider() as provider:
-        found = compare(provider, tmp_path, [{**rows(1)[0], part: " "}])
+        found = compare(provider, tmp_path, [first | {"question": " "}, second | {"response": " "}])
         assert provider.calls == []
-    assert reasons(found) == [f"empty_{part}"]
-
-
-def test_a_row_needs_no_documents(tmp_path: Path) -> None:
-    """They are not looked at."""
-    with Provider() as provider:
-        records(compare(provider, tmp_path, [{**rows(1)[0], "documents": []}]))
+    assert reasons(found) == ["empty_question", "empty_response"]
 
 
 # What the judge may answer
@@ -161,42 +146,34 @@ BROKEN: dict[str, Json] = {
 
 @pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_answer_is_sent_back_once(tmp_path: Path, broken: Json) -> None:
-    """Then it is a failure that lasts; mended, it counts."""
-    with Provider([says(json.dumps(broken)), says(json.dumps(answer()))]) as provider:
+    """Then it is a failure of its row that lasts; mended, it counts."""
+    again, mended = says(json.dumps(broken)), says(json.dumps(answer()))
+    with Provider([again, mended]) as provider:
         (record,) = records(compare(provider, tmp_path / "mended", rows(1)))
-        assert record.answer.noncommittal
-        assert record.reply.reasks == 1
-    again = says(json.dumps(broken))
+    assert (record.answer.noncommittal, record.reply.reasks) == (True, 1)
     with Provider(lambda call: again if "Item 0 " in call.raw.decode() else None) as provider:
-        assert reasons(compare(provider, tmp_path, rows(2)))[0] == "malformed"
+        assert reasons(compare(provider, tmp_path, rows(2))) == ["malformed", "questions"]
         assert reasons(compare(provider, tmp_path, rows(1))) == ["malformed"]
         assert provider.routes[ASKED] == 3
-        compare(provider, tmp_path, rows(1), retry_failed=True)
-        assert provider.routes[ASKED] == 5
 
 
-def test_a_refusal_is_a_failed_row(tmp_path: Path) -> None:
-    """The others are compared."""
-    with Provider(["refusal"]) as provider:
-        found = compare(provider, tmp_path, rows(3), concurrency=1)
-    assert sorted(reasons(found)) == ["questions", "questions", "refusal"]
-
-
-def test_a_judge_that_only_labels_is_refused(tmp_path: Path) -> None:
-    """In words that say whom to ask."""
-    run = iter_similarity(rows(1), judge=EmbeddedJudge(), embedder="lexical", store=tmp_path)
-    with pytest.raises(UsageError, match="cannot write questions"):
-        list(run)
-
-
-@pytest.mark.parametrize("embedder", [None, 3, EmbeddedJudge()])
-def test_another_object_is_no_embedder(tmp_path: Path, embedder: Any) -> None:
-    """It is refused before a question is paid for."""
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"judge": EmbeddedJudge(), "embedder": "lexical"}, "cannot write questions"),
+        ({"embedder": None}, "an embedder is a name, or an object"),
+        ({"embedder": EmbeddedJudge()}, "an embedder is a name, or an object"),
+        ({"budget": 1}, "a budget needs a price"),
+    ],
+)
+def test_wrong_use_is_refused_before_a_question_is_paid_for(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    """A judge that only labels, what is no embedder, and vectors of unknown price."""
     with Provider() as provider:
-        run = iter_similarity(rows(1), judge=judge_of(provider), embedder=embedder, store=tmp_path)
-        with pytest.raises(UsageError, match="an embedder is a name, or an object"):
-            list(run)
-    assert provider.requests == []
+        with pytest.raises(UsageError, match=words):
+            compare(provider, tmp_path, rows(1), **options)
+        assert provider.requests == []
 
 
 # What the embedder may do
@@ -219,9 +196,9 @@ def test_a_text_that_cannot_be_embedded_fails_its_row_alone(tmp_path: Path) -> N
         assert failure.signature is not None
         before = len(provider.requests)
         compare(provider, tmp_path, [*rows(2, start=1), awkward])
-        texts = [text for call in provider.requests[before:] for text in call.body["input"]]
-        assert "LONG?" in texts
-        assert not any(row["question"] in texts for row in rows(2, start=1))
+        texts = {*chain.from_iterable(texts_of(provider.requests[before:]))}
+    assert "LONG?" in texts
+    assert not texts.intersection(row["question"] for row in rows(2, start=1))
 
 
 def test_a_wrong_key_of_the_embedder_ends_the_run_and_loses_no_question(tmp_path: Path) -> None:
@@ -271,51 +248,35 @@ def test_a_fault_of_an_embedder_costs_its_rows(
 # Money
 
 
-def test_one_budget_holds_for_judge_and_embedder(tmp_path: Path) -> None:
-    """What the questions cost is no longer there for the vectors."""
-    questions = given_price("1,100")
+@pytest.mark.parametrize(
+    ("questions", "vectors", "budget", "reason"),
+    [("1,100", 1000, 2, "questions"), ("1,1", 10**6, 1, "budget")],
+    ids=["enough", "nothing left"],
+)
+def test_one_budget_holds_for_judge_and_embedder(
+    tmp_path: Path, questions: str, vectors: int, budget: int, reason: str
+) -> None:
+    """What the questions cost is not there for the vectors; they are kept for a later run."""
     work = EmbeddingWork()
+    settings = {"price": given_price(questions), "max_output_tokens": 100}
     with Provider() as provider:
+        embedder = embedder_of(provider, price=flat_price(Decimal(vectors), "a test"))
         found = compare(
             provider,
             tmp_path,
             rows(2),
-            judge={"price": questions, "max_output_tokens": 100},
-            embedder=embedder_of(provider, price=flat_price(Decimal(1000), "a test")),
-            budget=2,
+            settings=settings,
+            embedder=embedder,
+            budget=budget,
             work=work,
         )
-        assert provider.routes[ASKED] == 2
-        assert EMBEDDED in provider.routes
-        spent_on_questions = 2 * (10_000 * 1 + 10 * 100) / Decimal(10**6)
-        assert spent_on_questions + work.spent.spent <= 2
-        assert reasons(found) == ["questions"] * 2
-
-
-def test_where_nothing_is_left_no_vector_is_asked_for(tmp_path: Path) -> None:
-    """The rows say so, and the questions are kept for a run with more."""
-    price = flat_price(Decimal(10**6), "a test")
-    with Provider() as provider:
-        found = compare(
-            provider,
-            tmp_path,
-            rows(2),
-            judge={"price": given_price("1,1"), "max_output_tokens": 100},
-            embedder=embedder_of(provider, price=price),
-            budget=1,
-        )
-        assert EMBEDDED not in provider.routes
-        assert reasons(found) == ["budget", "budget"]
+        assert reasons(found) == [reason] * 2
+        assert (EMBEDDED in provider.routes) is (reason == "questions")
+        rates = [int(rate) for rate in questions.split(",")]
+        spent_on_questions = 2 * (10_000 * rates[0] + 10 * rates[1]) / Decimal(10**6)
+        assert spent_on_questions + work.spent.spent <= budget
         records(compare(provider, tmp_path, rows(2)))
         assert provider.routes[ASKED] == 2
-
-
-def test_a_budget_needs_to_know_what_vectors_cost(tmp_path: Path) -> None:
-    """Before a question is paid for."""
-    with Provider() as provider:
-        with pytest.raises(UsageError, match="a budget needs a price"):
-            compare(provider, tmp_path, rows(1), budget=1)
-        assert provider.requests == []
 
 
 # As a command
@@ -347,41 +308,29 @@ def test_two_runs_at_once_pay_once(tmp_path: Path) -> None:
     with Provider(latency=0.05) as provider, ThreadPoolExecutor(2) as both:
         runs = [both.submit(compare, provider, tmp_path, rows(16)) for _ in range(2)]
         assert [len(records(one.result())) for one in runs] == [16, 16]
-        texts = [
-            text
-            for call in provider.requests
-            if call.route == EMBEDDED
-            for text in call.body["input"]
-        ]
+        texts = [*chain.from_iterable(texts_of(provider.requests))]
         assert provider.routes[ASKED] == 16
     assert len(texts) == len(set(texts)) == 64
 
 
-WRONG: dict[str, tuple[list[str], str]] = {
-    "no model of the embedder": (["--embedder", "openai"], "--embedder openai:MODEL"),
-    "an unknown embedder": (["--embedder", "word2vec"], "unknown embedder 'word2vec'"),
-    "dimensions of lexical": (["--embedder", "lexical", "--dimensions", "8"], "only openai does"),
-    "a price of lexical": (["--embedder", "lexical", "--embedding-price", "1"], "only openai does"),
-    "an address of lexical": (
-        ["--embedder", "lexical", "--embedder-url", "https://e.example/v1"],
-        "takes no --embedder-url; only openai does",
-    ),
-    "a model of another provider": (["--embedder", "ollama:nomic"], "its model as openai:nomic"),
-    "a price that is none": (
-        ["--embedder", "openai:e", "--embedding-price", "cheap"],
-        "--embedding-price is in US dollars",
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--embedder openai", "--embedder openai:MODEL"),
+        ("--embedder word2vec", "'word2vec'; have: lexical, openai, wordllama"),
+        ("--embedder lexical --dimensions 8", "takes no --dimensions; only openai does"),
+        ("--embedder lexical --embedding-price 1", "takes no --embedding-price; only openai does"),
+        ("--embedder lexical --embedder-url https://e.example/v1", "takes no --embedder-url; only"),
+        ("--embedder ollama:nomic", "its model as openai:nomic"),
+        ("--embedder openai:e --embedding-price cheap", "--embedding-price is in US dollars"),
+    ],
+)
 def test_wrong_options_are_named_before_anything_is_sent(
-    tmp_path: Path, labeler_command: Command, options: list[str], said: str
+    tmp_path: Path, labeler_command: Command, options: str, words: str
 ) -> None:
     """With exit code 2."""
     with Provider() as provider:
         given = row_file(tmp_path, rows(1))
-        code, _, err = labeler_command(*writing(provider, given, *options))
+        code, _, err = labeler_command(*writing(provider, given, *options.split()))
         assert provider.requests == []
-    assert code == 2
-    assert said in err
+    assert (code, words in err) == (2, True), err
