@@ -239,6 +239,16 @@ def test_checks_of_claims_apply_to_labels_with_claims_alone() -> None:
     assert applies(Subject(record(answer=claims_output([says()]))))
 
 
+def test_a_message_agrees_with_its_number() -> None:
+    """One sentence, one document, and two keys."""
+    explained = {"a": "Sentence 7a says so, sentence 8b too."}
+    made = judged({"A b [3].": []}, documents=[["A b."]], overall=True, explained=explained)
+    messages = [found.message for found in findings_of(made)]
+    assert "Supported as a whole, but 1 of its 1 sentence is not." in messages
+    assert "Cites [3], but the record has 1 document." in messages
+    assert "The explanation names 7a, 8b, which are not sentences here." in messages
+
+
 def test_a_sentence_that_is_judged_twice_counts_once() -> None:
     """Imported labels may do so: two verdicts are on the sentence without support."""
     made = said("0a", "0a", "")
