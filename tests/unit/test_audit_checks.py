@@ -77,6 +77,28 @@ def scored(*thresholds: float, **support: float) -> LabelRecord:
     return relabeled(made, thresholds=named[1]) if named[1:] else made
 
 
+def explained(text: str, keys: tuple[str, ...] = ("0a",)) -> LabelRecord:
+    """A supported sentence with an explanation, beside another one."""
+    return judged(
+        {"The tower is high.": keys, "It was opened in 1931.": ["0b"]}, explained={"a": text}
+    )
+
+
+SPECIAL = "It is not supported by any document and needs none."
+LACKING = judged(
+    {"The context does not say who built the tower.": ["0a"]},
+    explained={"a": "None of the documents states who built it."},
+)
+BOTH = judged({"A b.": ["0a"], "C d.": []}, explained={"a": "As said.", "b": "AS  said."})
+OVERALL = "overall_explanation_against_verdict"
+PARTLY = "The response is partially supported by the documents."
+WHOLLY = "The response is supported by the documents."
+OTHERS, MORE = "explanation_names_other_keys", "explanation_names_more_keys"
+TEXTS = ("The tower is high.", "It was opened.", "Ferries rest.")
+COPIES = dict.fromkeys("abc", "Directly supported.")
+APART = dict(zip(TEXTS, (("0a",), ("0b",), ("1a",)), strict=True))
+
+
 @pytest.mark.parametrize(
     ("check", "made", "keys"),
     [
@@ -196,6 +218,34 @@ def scored(*thresholds: float, **support: float) -> LabelRecord:
             )
             for check, keys in (("answer_repaired", of_repair), ("verdict_left_open", of_open))
         ),
+        # An explanation against its verdict.
+        ("explanation_denies", explained("Not supported by any document."), ["a 0a"]),
+        ("explanation_denies", explained("Supported by 0a."), []),
+        # A special string stands for what no document supports, but must not be false.
+        ("explanation_denies", explained(SPECIAL, ("general",)), []),
+        ("explanation_denies", explained("The sentence is incorrect.", ("general",)), ["a"]),
+        # What the documents do not say is the very claim.
+        ("explanation_denies", LACKING, []),
+        ("explanation_affirms", explained("This sentence is supported by 0a.", ()), ["a"]),
+        ("explanation_affirms", explained("No document says so.", ()), []),
+        # The keys that it names, and those that are listed.
+        (OTHERS, explained("Sentence 1a says so."), ["a 0a 1a"]),
+        (MORE, explained("Sentence 1a says so."), []),
+        # Some of them are listed.
+        (MORE, explained("Sentences 0a and 1a say so."), ["a 1a"]),
+        (OTHERS, explained("Sentences 0a and 1a say so."), []),
+        (MORE, explained("Sentence 0a says so."), []),
+        ("explanation_names_unknown_key", explained("See sentence 9z."), ["a"]),
+        # Spaces and capitals make no other explanation.
+        ("explanation_for_both_verdicts", BOTH, ["a b"]),
+        # One for three sentences; where they rest on the same sentence it may be right for all.
+        ("explanation_copied", judged(APART, explained=COPIES), ["a b c"]),
+        ("explanation_copied", judged(dict.fromkeys(TEXTS, ("0a",)), explained=COPIES), []),
+        # In both directions.
+        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=PARTLY), [""]),
+        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=WHOLLY), []),
+        (OVERALL, judged({"A b.": []}, overall_explained=WHOLLY), [""]),
+        (OVERALL, judged({"A b.": []}, overall_explained=PARTLY), []),
     ],
 )
 def test_a_check_finds_what_it_is_about(check: str, made: LabelRecord, keys: list[str]) -> None:
@@ -346,102 +396,30 @@ def test_a_long_explanation_is_read_as_far_as_anybody_would() -> None:
         calls_wrong(hostile * 20_000)
 
 
-def explained(text: str, keys: tuple[str, ...] = ("0a",)) -> LabelRecord:
-    """A supported sentence with an explanation, beside another one."""
-    return judged(
-        {"The tower is high.": keys, "It was opened in 1931.": ["0b"]}, explained={"a": text}
-    )
-
-
-SPECIAL = "It is not supported by any document and needs none."
-LACKING = judged(
-    {"The context does not say who built the tower.": ["0a"]},
-    explained={"a": "None of the documents states who built it."},
-)
-BOTH = judged({"A b.": ["0a"], "C d.": []}, explained={"a": "As said.", "b": "AS  said."})
-OVERALL = "overall_explanation_against_verdict"
-PARTLY = "The response is partially supported by the documents."
-WHOLLY = "The response is supported by the documents."
-OTHERS, MORE = "explanation_names_other_keys", "explanation_names_more_keys"
-TEXTS = ("The tower is high.", "It was opened.", "Ferries rest.")
-COPIES = dict.fromkeys("abc", "Directly supported.")
-APART = dict(zip(TEXTS, (("0a",), ("0b",), ("1a",)), strict=True))
-
-
 @pytest.mark.parametrize(
-    ("check", "made", "keys"),
+    ("text", "named", "unknown"),
     [
-        ("explanation_denies", explained("Not supported by any document."), ["a 0a"]),
-        ("explanation_denies", explained("Supported by 0a."), []),
-        # A special string stands for what no document supports, but must not be false.
-        ("explanation_denies", explained(SPECIAL, ("general",)), []),
-        ("explanation_denies", explained("The sentence is incorrect.", ("general",)), ["a"]),
-        # What the documents do not say is the very claim.
-        ("explanation_denies", LACKING, []),
-        ("explanation_affirms", explained("This sentence is supported by 0a.", ()), ["a"]),
-        ("explanation_affirms", explained("No document says so.", ()), []),
-        # The keys that it names, and those that are listed.
-        (OTHERS, explained("Sentence 1a says so."), ["a 0a 1a"]),
-        (MORE, explained("Sentence 1a says so."), []),
-        # Some of them are listed.
-        (MORE, explained("Sentences 0a and 1a say so."), ["a 1a"]),
-        (OTHERS, explained("Sentences 0a and 1a say so."), []),
-        (MORE, explained("Sentence 0a says so."), []),
-        ("explanation_names_unknown_key", explained("See sentence 9z."), ["a"]),
-        # Spaces and capitals make no other explanation.
-        ("explanation_for_both_verdicts", BOTH, ["a b"]),
-        # One for three sentences; where they rest on the same sentence it may be right for all.
-        ("explanation_copied", judged(APART, explained=COPIES), ["a b c"]),
-        ("explanation_copied", judged(dict.fromkeys(TEXTS, ("0a",)), explained=COPIES), []),
-        # In both directions.
-        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=PARTLY), [""]),
-        (OVERALL, judged({"A b.": ["0a"]}, overall_explained=WHOLLY), []),
-        (OVERALL, judged({"A b.": []}, overall_explained=WHOLLY), [""]),
-        (OVERALL, judged({"A b.": []}, overall_explained=PARTLY), []),
-    ],
-)
-def test_an_explanation_is_held_against_its_verdict(
-    check: str, made: LabelRecord, keys: list[str]
-) -> None:
-    """The keys of each finding."""
-    assert found(made, check) == [tuple(each.split()) for each in keys]
-
-
-@pytest.mark.parametrize(
-    ("text", "keys"),
-    [
-        ("Sentence 0a says so.", "0a"),
-        ("[0A] and (1b).", "0a 1b"),
-        ("See '12ab'.", "12ab"),
-        ("Sentences 0b-0d say so.", "0b 0c 0d"),
-        ("From '0a' through '0c'.", "0a 0b 0c"),
-        ("Document 1, sentence 'b', says so.", "1b"),
-        ("Document 0 sentence a.", "0a"),
+        ("Sentence 0a says so.", "0a", ""),
+        ("[0A] and (1b).", "0a 1b", ""),
+        ("See '12ab'.", "12ab", ""),
+        ("Sentences 0b-0d say so.", "0b 0c 0d", ""),
+        ("From '0a' through '0c'.", "0a 0b 0c", ""),
+        ("Document 1, sentence 'b', says so.", "1b", ""),
+        ("Document 0 sentence a.", "0a", ""),
         # Words like "a", amounts and names of products are none.
-        ("A sentence is a sentence.", ""),
-        ("Document 1 is clear.", ""),
-        ("B-1a cells cost $2a and 10.1b.", ""),
-        ("It has 100a of them, and 9z.", ""),
+        ("A sentence is a sentence. Document 1 is clear.", "", ""),
+        ("B-1a cells cost $2a and 10.1b.", "", ""),
+        ("It has 100a of them, and 9z.", "", ""),
+        ("It was the 5th, at 10am, of 5kg. In sentence 2nd to none.", "", ""),
         # No range goes across documents.
-        ("0b-9999z and 1a-0b", "0b 1a"),
+        ("0b-9999z and 1a-0b", "0b 1a", ""),
+        # Only where a key is plainly meant it is missing.
+        ("Sentence 9z says so, sentence 9y too.", "", "9z 9y"),
+        ("[7b] says so.", "", "7b"),
     ],
 )
-def test_keys_are_read_as_judges_write_them(text: str, keys: str) -> None:
+def test_keys_are_read_as_judges_write_them(text: str, named: str, unknown: str) -> None:
     """A word of the explained sentence is none, as in "the 1a protein"."""
-    assert named_keys(text, KEYS) == set(keys.split())
+    assert named_keys(text, KEYS) == set(named.split())
+    assert unknown_keys(text, KEYS) == unknown.split()
     assert named_keys("It says that 1a rises.", KEYS, "The 1a protein rises.") == set()
-
-
-@pytest.mark.parametrize(
-    ("text", "keys"),
-    [
-        ("Sentence 9z says so, sentence 9y too.", ["9z", "9y"]),
-        ("[7b] says so.", ["7b"]),
-        ("Sentence 0a says so.", []),
-        ("It was the 5th, at 10am, of 5kg.", []),
-        ("In sentence 2nd to none.", []),
-    ],
-)
-def test_keys_of_no_sentence_are_told_from_other_things(text: str, keys: list[str]) -> None:
-    """Only where a key is plainly meant."""
-    assert unknown_keys(text, KEYS) == keys
