@@ -224,7 +224,7 @@ def test_a_share_that_is_reached_exactly_is_allowed(missing: int, rows: int, sha
         assert (failed.passed, undefined.passed) == (passes, passes)
 
 
-UNASKED = {"no_probabilities", "no_citations", "not_measured_by_judge", "needs_anything"}
+UNASKED = ("no_probabilities", "no_citations", "not_measured_by_judge", "needs_anything")
 
 
 @pytest.mark.parametrize("reason", [*UNASKED, "empty_response", "a_reason_of_a_third_party"])
