@@ -409,7 +409,7 @@ def estimate(
     decided = {name: value for name, value in human.items() if value is not None}
     alone = [name for name in values if name not in human]
     rest, asked = [values[name] for name in alone], questions or {}
-    # A value outside 0 to 1 proves that the mean is no share.
+    # A value outside 0 to 1 proves that the mean is not a share.
     declared = metric == OVERALL or METRICS[metric].bounded
     is_share = declared and all(0 <= value <= 1 for value in values.values())
     by_people = [TIE if value is None else value for value in human.values()]
