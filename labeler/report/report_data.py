@@ -274,7 +274,12 @@ class ReportData:
         self.overall = self._summarize(self._rows, None)
         models = AnsweringModels(model for row in self.overall for model in row.models)
         self.faults = [visible(fault) for fault in models.faults()]
-        self.grouped = [] if by is None else self._summarize(self._rows_of_shown_groups(by), by)
+        if by is None:
+            self.grouped = []
+        else:  # intervals of groups without figures take time for nothing
+            shown = frozenset(self.groups[:MAX_GROUPS])
+            named = ((row, visible(row.metadata.get(by) or NO_GROUP)) for row in self._rows)
+            self.grouped = self._summarize([row for row, name in named if name in shown], by)
 
     def views(self) -> Iterator[View]:
         """Read the views of the records from the file, and add the findings."""
@@ -418,11 +423,6 @@ class ReportData:
         for entry, audited in zip(labeled, self.audit.records, strict=True):
             entry.checks = sorted({places[finding.check] for finding in audited.findings})
             entry.doubt = audited.suspicion
-
-    def _rows_of_shown_groups(self, by: str) -> list[MetricsRow]:
-        """Return the rows of the groups with figures: intervals of others take time for nothing."""
-        shown = frozenset(self.groups[:MAX_GROUPS])
-        return [row for row in self._rows if visible(row.metadata.get(by) or NO_GROUP) in shown]
 
     def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
         if all(row.label is None for row in rows):
