@@ -336,9 +336,7 @@ def _ray() -> Any:  # noqa: ANN401 - it need not be installed
     try:
         import ray.data  # noqa: PLC0415 - slow to import
     except ImportError as missing:
-        raise UsageError(
-            f"--engine ray needs Ray, which is not installed: {install_command('ray')}"
-        ) from missing
+        raise UsageError(f"--engine ray needs Ray: {install_command('ray')}") from missing
     return ray
 
 
