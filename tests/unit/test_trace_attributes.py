@@ -128,7 +128,8 @@ def run(kind: str, name: str, **more: Any) -> dict[str, Any]:
     """Return a run of LangSmith; the trace's id is its root's."""
     above = {} if name == "t" else {"parent_run_id": "t"}
     known = {"id": name, "trace_id": "t", "run_type": kind, "session_id": "project"}
-    return {**known, "start_time": "2026-01-01T00:00:00", **above, **more}
+    times = {"start_time": "2026-01-01T00:00:00", "events": [{"role": "assistant", "content": "x"}]}
+    return {**known, **times, **above, **more}
 
 
 CHAIN = run("chain", "t", inputs={"input": QUESTION}, outputs={"output": ANSWER})
@@ -148,6 +149,11 @@ EXPORTED: dict[str, list[dict[str, Any]]] = {
         RETRIEVER,
         # As in a table.
         run("llm", "m", extra='{"metadata": {"ls_model_name": "model-1"}}'),
+    ],
+    "runs of LangSmith, an answer of the model": [
+        run("chain", "t", inputs={"input": QUESTION}),
+        RETRIEVER,
+        run("llm", "m", inputs={"input": PROMPT}, outputs={"output": ANSWER}),
     ],
     "child runs of LangSmith": [CHAIN | {"child_runs": [RETRIEVER]}],
 }

@@ -319,8 +319,8 @@ def _is_described(fields: Fields) -> bool:
 def _attributes(fields: Fields, named: Fields) -> dict[str, Any]:
     """Return the attributes of a span: an object, pairs, columns, or all fields of a record."""
     if not _is_described(fields):
-        # The session of a run is its project.
-        hidden = {"session_id"} if "run_type" in named else set()
+        # The session of a run is its project, and its events are not messages.
+        hidden = {"session_id", "events"} if "run_type" in named else set()
         nested = {"extra": parsed(named.get("extra"))}
         return {name: value for name, value in named.items() if name not in hidden} | nested
     given = parsed(fields.get("attributes"))
