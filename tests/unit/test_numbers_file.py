@@ -406,11 +406,7 @@ def test_a_column_that_no_row_has_is_named(
 def test_scores_next_to_labels_are_printed_too(labeler_command: Command, order: str) -> None:
     """An unreadable row counts as what the first readable one is."""
     unread = LabelFailure(id="f:1", reason="invalid_json", message="")
-    outcomes: dict[str, AnyOutcome] = {
-        "unread": unread,
-        "label": record(),
-        "score": score_record(),
-    }
+    outcomes: dict[str, AnyOutcome] = {"unread": unread, "label": record(), "score": score_record()}
     path = written(Path("l.jsonl"), [outcomes[name] for name in order.split()])
     found = json.loads(labeler_command("metrics", path, "--json")[1])
     counted = {row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]}
