@@ -303,7 +303,6 @@ FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
     "type in capitals": (changed(first, type="PREDICATE"), "malformed"),
     "an error for an answer": (changed(first, type="error", message="busy"), "malformed"),
     "another's options": (changed(choice, probabilities={"yes": 0.9, "no": 0.1}), "malformed"),
-    "an error within data": (lambda *_: {"data": {"error": {"code": 502}}}, "transport"),
     "words in 200": (lambda *_: {"detail": "model overloaded"}, "transport"),
     **{
         name: (lambda *_, body=body: json.dumps(body).encode(), "malformed")
@@ -337,8 +336,6 @@ HARMLESS: dict[str, Callable[[Json, int], Any]] = {
     "rounded": scaled(1.04),
     "more behind it": lambda body, _: json.dumps(body).encode() + b"\n{}",
     "byte order mark": lambda body, _: b"\xef\xbb\xbf" + json.dumps(body).encode(),
-    "an object around it": lambda body, _: {"code": 0, "data": body},
-    "a text in an object": lambda body, _: {"statusCode": 200, "body": json.dumps(body)},
     "once": lambda body, count: body if count > 1 else (529, {"detail": "overloaded"}),
     "once odd": lambda body, count: body if count > 1 else {**body, "answers": 3},
 }
