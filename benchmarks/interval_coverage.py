@@ -60,7 +60,7 @@ from labeler.calculators.bias_correction import (
 )
 from labeler.calculators.intervals import Interval, mean_interval
 from labeler.calculators.significance import Undefined, holm, paired_interval, paired_test
-from labeler.plugins.scores.length import Slope, fit_slope
+from labeler.plugins.scores.length import fit_slope
 
 DRAWS = 500
 """Data sets a line: coverage is exact to one percentage point (its standard error)."""
@@ -202,7 +202,7 @@ def slope_coverage(lengths: Lengths, size: int, *, draws: int = DRAWS) -> Found:
         x, y, place = lengths.draw(rng, size)
         groups = place.tolist() if len(place) > size else None
         made = fit_slope(x.tolist(), y.tolist(), groups=groups)
-        found.add(made.interval if isinstance(made, Slope) else None)
+        found.add(None if made.slope is None else made.interval)
     return {"slope": found}
 
 

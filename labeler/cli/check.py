@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -14,19 +15,19 @@ from labeler.calculators import Intervals
 from labeler.calculators.intervals import question_groups
 from labeler.cli import GATE_EXAMPLES
 from labeler.cli.options import (
-    Config,
     Details,
     Group,
     Json,
     Labels,
     Level,
     Threshold,
+    expand_options,
     outcomes_or_numbers,
     place_of,
 )
 from labeler.cli.terminal import notify, notify_repeated, print_display, print_json, print_lines
 from labeler.comparing.checking import check_gates, junit_report, markdown_report
-from labeler.comparing.gates import MOST_LACKING, Demand, GateSettings, On, doubts
+from labeler.comparing.gates import Demand, GateSettings, doubts
 from labeler.comparing.verdicts import GateResults, Verdict
 from labeler.data.label_files import replaced
 from labeler.data.lines import STDIO
@@ -53,22 +54,6 @@ MaxDrop = Annotated[
         "better); repeatable."
     ),
 ]
-CheckedValue = Annotated[
-    str,
-    typer.Option(
-        help="Value to check: point (the mean) or interval (its worse end; a drop must be certain)."
-    ),
-]
-By = Annotated[str | None, typer.Option(help="Check each group of this metadata column.")]
-MaxFailed = Annotated[
-    float, typer.Option(help="Highest share of failed rows that passes, from 0 to 1.")
-]
-MaxUndefined = Annotated[
-    float, typer.Option(help="Highest share of undefined rows that passes, from 0 to 1.")
-]
-OneModel = Annotated[
-    bool, typer.Option("--one-model", help="Miss if another model or several hosts answered.")
-]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
 JUnitPerRecord = Annotated[
     bool, typer.Option("--junit-per-record", help="Add a JUnit test case for each record.")
@@ -78,6 +63,7 @@ GitHub = Annotated[
 ]
 
 
+@expand_options
 def check(
     context: typer.Context,
     labels: Labels,
@@ -86,11 +72,7 @@ def check(
     at_most: AtMost = None,
     against: Against = None,
     max_drop: MaxDrop = None,
-    on: CheckedValue = "point",
-    by: By = None,
-    max_failed: MaxFailed = MOST_LACKING,
-    max_undefined: MaxUndefined = MOST_LACKING,
-    one_model: OneModel = False,
+    given: GateSettings,
     level: Level = 0.95,
     group: Group = None,
     details: Details = False,
@@ -99,23 +81,14 @@ def check(
     junit_per_record: JUnitPerRecord = False,
     github: GitHub = False,
     threshold: Threshold = None,
-    config: Config = None,  # noqa: ARG001 - read before the other options
 ) -> int:
     """Fail (exit 1) if a metric misses a gate.
 
     A gate is also missed where too many rows failed or are undefined.
     """
     _check_options(context, labels, against, drops=bool(max_drop))
-    intervals = Intervals(level, group)
-    settings = GateSettings(
-        on=cast("On", on),
-        by=by,
-        intervals=intervals if on == "interval" else None,
-        max_failed=max_failed,
-        max_undefined=max_undefined,
-        one_model=one_model,
-        every_record=junit_per_record,
-    )
+    intervals = Intervals(level, group) if given.on == "interval" else None
+    settings = replace(given, intervals=intervals, every_record=junit_per_record)
     demands = [*_demands(at_least, at_most, max_drop)]
     base = None if against is None else outcomes_or_numbers(against, threshold)
     outcomes = outcomes_or_numbers(labels, threshold)

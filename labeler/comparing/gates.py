@@ -1,12 +1,13 @@
-"""Gates: thresholds that the mean of a metric must keep, with few rows without a value."""
+"""Gates: thresholds that the mean of a metric must keep, with few rows without a value.
 
-from __future__ import annotations
+Annotations are evaluated, as in :mod:`labeler.data.options`.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice, product
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from labeler.calculators import METRICS, Intervals, Metric, MetricsRow, SummaryRow, select_metrics
 from labeler.calculators.measuring import collected_rows, split_collected
@@ -15,6 +16,7 @@ from labeler.calculators.outcomes import measure_outcomes
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.registry import Collected
 from labeler.calculators.summary import CountedRows
+from labeler.data.options import Option
 from labeler.errors import UnknownName, UsageError, for_caller, number_in
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.display import have, plural, reason_counts
@@ -38,28 +40,30 @@ MOST_LACKING = 0.05
 class GateSettings:
     """How gates are checked.
 
-    Attributes:
-        on: ``point`` for the mean; ``interval`` for the worse end of its interval, which chance
-            alone seldom lets pass, or the end of a drop that chance does not explain.
-        by: name of a metadata column, each of whose values must pass.
-        intervals: settings of the intervals; with ``on="interval"`` there is a default.
-        max_failed: largest share of failed rows that passes, from 0 to 1.
-        max_undefined: largest share of rows that are undefined for a reason that counts, from 0 to
-            1; see :data:`labeler.calculators.ratio.UNDEFINED_REASONS`.
-        one_model: True if only the model that was asked for may have answered, at one host.
-        every_record: True to keep all records of each verdict, not only the few worst.
+    Undefined rows count by their reason, see :data:`labeler.calculators.ratio.UNDEFINED_REASONS`.
 
     Raises:
         UsageError: ``on`` is unknown, or a share is out of range.
     """
 
-    on: On = "point"
-    by: str | None = None
-    intervals: Intervals | None = None
-    max_failed: float = MOST_LACKING
-    max_undefined: float = MOST_LACKING
-    one_model: bool = False
-    every_record: bool = False
+    on: Annotated[
+        On,
+        Option("Value to check: the mean, or the worse end of its interval."),
+    ] = "point"
+    by: Annotated[str | None, Option("Check each group of this metadata column.")] = None
+    intervals: Annotated[
+        Intervals | None, Option("Settings of the intervals, by default of 95 %.", cli=False)
+    ] = None
+    max_failed: Annotated[
+        float, Option("Highest share of failed rows that passes, from 0 to 1.")
+    ] = MOST_LACKING
+    max_undefined: Annotated[
+        float, Option("Highest share of undefined rows that passes, from 0 to 1.")
+    ] = MOST_LACKING
+    one_model: Annotated[bool, Option("Miss if another model or several hosts answered.")] = False
+    every_record: Annotated[
+        bool, Option("Keep all records of each verdict, not only the few worst.", cli=False)
+    ] = False
 
     def __post_init__(self) -> None:
         number_in("max_failed", self.max_failed, 0, 1)
@@ -72,7 +76,7 @@ class GateSettings:
         """The settings of the intervals to compute."""
         return self.intervals or (Intervals() if self.on == "interval" else None)
 
-    def exceeded(self, row: SummaryRow) -> Iterator[Excess]:
+    def exceeded(self, row: SummaryRow) -> Iterator["Excess"]:
         """Yield each share of rows without a value that is too large."""
         counting = {
             reason: count

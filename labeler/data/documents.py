@@ -15,45 +15,18 @@ from labeler.catalog import snake_case
 from labeler.data.written_values import Unreadable, is_missing, written_or_same, written_value
 from labeler.errors import BadRow, kind_of
 from labeler.sentences.conversation import read_content
+from labeler.sentences.words import read_names
 
-_TEXTS = ("page_content", "content", "text", "chunk", "body", "passage", "snippet")
-"""Names of a document's text, in their order."""
-_TEXT_WORDS = frozenset(
-    {
-        *(*_TEXTS, "contents", "context", "ctx", "evidence", "sentence", "sentences", "article"),
-        *("paragraph", "excerpt", "fact", "texto", "texte", "contenido", "contenu", "inhalt"),
-        *("内容", "正文", "文本", "本文", "テキスト"),
-    }
-)
-"""Last words of further names, such as ``chunk_text``."""
+_NAMES = read_names(__file__, "documents")
+"""Names of fields by what they hold, in snake case; see ``documents.toml``."""
+_TEXTS, _WRAPPERS, _ANSWER_LISTS = (_NAMES[one] for one in ("texts", "wrappers", "answer_lists"))
+_TEXT_WORDS, _TITLES = frozenset(_NAMES["text_words"]), frozenset(_NAMES["titles"])
+_LISTS = _ANSWER_LISTS + _NAMES["more_lists"]
 _OF_FIELD = re.compile(r"_(?:t|txt|s|ss|en|de|fr|es|pt|it|zh|ja)$")
 """Ends of names that say type or language of a text, such as ``content_en`` or ``text_t``."""
 _WHOLE = frozenset({"document", "doc"})
 """Names of a text or of a wrapper."""
-_TITLES = frozenset({"title", "heading", "titel", "titre", "titulo", "título", "标题", "タイトル"})
-_WRAPPERS = (
-    *("node", "kwargs", "payload", "entity", "metadata", "source", "properties"),
-    *("fields", "struct_data", "derived_struct_data", "retrieved_context", "text_resource", "data"),
-    *("value", "object", "document_excerpt", "snippets", "extractive_answers", "highlight"),
-    *("extractive_segments", "record", "attributes", "datapoint", "segment", "message"),
-    "description",
-)
-"""Names of objects and lists in a document that may hold its text; the last is a text, if nothing
-else is."""
 _LAST = len(_TEXTS) + len(_WRAPPERS)
-_ANSWER_LISTS = (
-    *("documents", "docs", "context", "contexts", "source_documents", "source_nodes", "nodes"),
-    *("retrieved_documents", "retrieved_contexts", "retrieval_context", "results", "matches"),
-    *("chunks", "passages", "hits", "points", "citations", "search_results", "data"),
-)
-"""Names of lists of documents next to an answer, in their order."""
-_LISTS = (
-    *_ANSWER_LISTS,
-    *("retrieval_results", "result_items", "value", "objects", "items", "rows", "records"),
-    *("retrieved_references", "grounding_chunks", "references", "organic_results", "result"),
-    *("search_result", "entries", "neighbors", "children", "content", "responses"),
-)
-"""The same in the output of a retriever."""
 _RANKS = {name: rank for rank, name in reversed([*enumerate(_LISTS)])}
 _DEEPEST, _DEEPEST_LIST = 4, 7
 

@@ -23,24 +23,17 @@ from labeler.sentences.conversation import (
     read_content,
     read_messages,
 )
+from labeler.sentences.words import read_names
 
 _DEEPEST = 12
 """Levels of objects that are searched for a text."""
-_TURNS = ("messages", "chat_history", "history")
-_NESTED = ("text", "content", "message")
-_ASKED = ("question", "query", "input", "user_input", "user_query", "query_str", "user_message")
-_WRAPPED = ("inputs", "kwargs", "args", "query_bundle", "str_or_query_bundle")
+_TURNS, _NESTED, _ASKED, _WRAPPED, _REPLY, _CHOICES, _ASIDES = read_names(
+    __file__, "inputs_outputs"
+).values()
+"""Names of fields in their order, see ``inputs_outputs.toml``."""
 _QUESTION = (*_ASKED, "prompt", *_NESTED, *_WRAPPED)
 _NAMED = frozenset((*_QUESTION, *_TURNS))
-_REPLY = (
-    *("answer", "response", "output", "result", "completion", "generation", "output_text"),
-    "final_output",
-)
-_CHOICES = ("generations", "choices", "candidates", "replies")
-"""Names of lists of a model's answers; the first one is read."""
 _ANSWER = (*_REPLY, *_NESTED, *_CHOICES, "outputs", "return_values")
-_ASIDES = frozenset({"error", "detail", "status", "id", "reason", "reasoning", "thinking"})
-"""Words in the names of fields that hold no question and no answer."""
 
 
 class Talk(NamedTuple):
@@ -147,7 +140,7 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
     fields = [_unlisted(name, value[name]) for name in names if name in value]
     if not fields and len(value) == 1:
         ((name, field),) = value.items()
-        is_aside = not _ASIDES.isdisjoint(snake_case(str(name)).split("_"))
+        is_aside = not {*_ASIDES}.isdisjoint(snake_case(str(name)).split("_"))
         fields = [field] if isinstance(field, str) and not is_aside else []
     texts = (_text(field, names, depth - 1) for field in fields)
     return next((text for text in texts if text), None)

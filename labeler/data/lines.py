@@ -302,10 +302,6 @@ LINES = (
     "write one JSON object a line (jq -c . writes each on one), or name the file .csv, .tsv or "
     ".json if it is one"
 )
-_WITH_COMMAS = (
-    "it ends with a comma, as in an array: remove the commas, or put [ before and ] after all "
-    "lines and name the file .json"
-)
 CUT_OFF = "the file ends within this line, so it was cut off: write it again, or remove the line"
 
 
@@ -326,7 +322,7 @@ def parse_object(line: Line, form: str = LINES, *, is_strict: bool = False) -> d
     except UnicodeDecodeError as error:
         raise not_utf8(line.where, error) from error
     except (ValueError, RecursionError) as error:
-        form = _remedy(line.content) if form == LINES else form
+        form = CUT_OFF if form == LINES and is_cut_off(line.content) else form
         fault = f"{line.where}: not JSON: {error}; {form}"
         raise BadRow(fault, reason="invalid_json") from error
     if not isinstance(value, dict):
@@ -334,13 +330,6 @@ def parse_object(line: Line, form: str = LINES, *, is_strict: bool = False) -> d
         fault = f"{line.where}: {kind_of(value)}, not a JSON object; {form}"
         raise BadRow(fault, reason="invalid_json")
     return value
-
-
-def _remedy(content: bytes) -> str:
-    """Return what to do about a line that is not JSON."""
-    if is_cut_off(content):
-        return CUT_OFF
-    return _WITH_COMMAS if content.rstrip().endswith(b"},") else LINES
 
 
 def is_cut_off(content: bytes) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,6 @@ _RECORD = frozenset({"kind", "example", "signature"})
 _LONGEST_ID = 200
 """Characters of an id in errors."""
 _FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON = msgspec.json.Encoder()
 
 
@@ -148,25 +147,17 @@ def reject_surrogates(fields: Mapping[str, Any], where: str) -> None:
         _JSON.encode(fields)
         return
     for name, value in fields.items():
-        for text in _strings(value):
-            if match := _SURROGATE.search(text):
-                raise BadRow(
-                    f"{where}: {name!r} has a lone surrogate U+{ord(match[0]):04X} at character "
-                    f"{match.start()}; it cannot be written as UTF-8: mend the text at its source",
-                    reason="lone_surrogate",
-                )
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _strings(part)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from _strings(key)
-            yield from _strings(part)
+        try:
+            _JSON.encode(value)
+        except UnicodeEncodeError as error:
+            raise BadRow(
+                f"{where}: {name!r} has a lone surrogate U+{ord(error.object[error.start]):04X} at "
+                f"character {error.start}; it cannot be written as UTF-8: mend the text at its "
+                "source",
+                reason="lone_surrogate",
+            ) from error
+        except (TypeError, ValueError):
+            continue  # its column is refused as a whole
 
 
 _CONTENT_ID = re.compile(r"sha256-[0-9a-f]{16}(-\d+)?")

@@ -21,6 +21,7 @@ from labeler.data.documents import empty_remedy
 from labeler.data.parsing import REQUIRED, is_native, said
 from labeler.data.written_values import is_missing, written_or_same
 from labeler.errors import BadRow, UsageError
+from labeler.sentences.words import read_table
 
 
 @dataclass(frozen=True)
@@ -39,107 +40,19 @@ class Preset:
     turns: str = ""
 
 
-def _preset(system: str, *, turns: str = "", **columns: str) -> Preset:
-    """Return a preset whose columns are written with spaces between the candidates."""
-    candidates = {field: tuple(names.split()) for field, names in columns.items()}
-    return Preset(system, candidates, turns)
-
-
+_TABLE = read_table(__file__, "presets")
 PRESETS: Catalog[Preset] = Catalog("preset")
-_NEXT_TO_TURNS = {
-    "question": "question",
-    "documents": "documents contexts retrieved_contexts context",
-    "response": "response choices[].message.content",
-    "reference": "reference",
-}
-for _name, _columns_of_system in {
-    "labeler": _preset(
-        "labeler: its own names in any spelling",
-        **{field: field for field in ("id", "question", "documents", "response", "reference")},
-    ),
-    "ragbench": _preset(
-        "RAGBench, to be labeled again",
-        id="dataset_name,id,generation_model_name",
-        question="question",
-        documents="documents",
-        response="response",
-    ),
-    "ragas": _preset(
-        "RAGAS: SingleTurnSample, and the names before it",
-        question="user_input question",
-        documents="retrieved_contexts contexts",
-        response="response answer",
-        reference="reference ground_truth ground_truths",
-    ),
-    "deepeval": _preset(
-        "DeepEval: LLMTestCase",
-        question="input",
-        documents="retrieval_context",
-        response="actual_output",
-        reference="expected_output",
-    ),
-    "langchain": _preset(
-        "LangChain: what retrieval chains return",
-        question="question input query",
-        documents="context[] source_documents[]",
-        response="response answer answer.content result result.content",
-        reference="reference ground_truth",
-    ),
-    "llamaindex": _preset(
-        "LlamaIndex: responses with their source nodes, and EvaluationResult",
-        question="query",
-        documents="response.source_nodes[] source_nodes[] contexts",
-        response="response response.response",
-        reference="reference_answer reference",
-    ),
-    "ragchecker": _preset(
-        "RAGChecker: RAGResults",
-        id="query_id",
-        question="query",
-        documents="retrieved_context[]",
-        response="response",
-        reference="gt_answer",
-    ),
-    "haystack": _preset(
-        "Haystack: GeneratedAnswer",
-        question="query init_parameters.query",
-        documents="documents[] init_parameters.documents[]",
-        response="data init_parameters.data",
-    ),
-    "inspect_ai": _preset(
-        "Inspect: samples of a log, with their documents in metadata",
-        id="id,epoch",
-        question="input",
-        documents="metadata.contexts metadata.context metadata.documents",
-        response="output.completion",
-        reference="target",
-    ),
-    "mtrag": _preset(
-        "MTRAG: tasks with their answers",
-        id="task_id,model_id task_id",
-        question="question",
-        documents="contexts[] documents",
-        response="model_response predictions[0].text response",
-        reference="targets[0].text",
-        turns="input",
-    ),
-    "deepeval_conversation": _preset(  # its context is what should have been retrieved
-        "DeepEval: ConversationalTestCase",
-        **_NEXT_TO_TURNS | {"documents": "retrieval_context documents"},
-        turns="turns",
-    ),
-    **{
-        name: _preset(system, **_NEXT_TO_TURNS, turns=turns)
-        for name, turns, system in (
-            ("openai_messages", "messages", "OpenAI: messages of a chat, documents next to them"),
-            ("ragas_multi_turn", "user_input", "RAGAS: MultiTurnSample"),
-            ("azure", "conversation.messages", "Azure AI Evaluation: conversations"),
-            ("sharegpt", "conversations", "ShareGPT: conversations"),
-            ("gemini", "contents", "Gemini: contents of a request and its answer"),
-        )
-    },
-}.items():
-    PRESETS.add(_name, _columns_of_system)
+
+
+def _preset(table: Mapping[str, str]) -> Preset:
+    """Return a preset as ``presets.toml`` writes it: with spaces between candidates."""
+    own = table if "question" in table else {**_TABLE["next_to_turns"], **table}
+    columns = {name: tuple(own[name].split()) for name in own if name not in {"system", "turns"}}
+    return Preset(own["system"], columns, own.get("turns", ""))
+
+
+for _name, _columns_of_system in _TABLE["presets"].items():
+    PRESETS.add(_name, _preset(_columns_of_system))
 
 
 def choose_columns(
@@ -279,51 +192,15 @@ def _columns(name: str) -> Columns:
     return _columns_in(PRESETS[name])
 
 
-_NOUNS = {
-    "question": (
-        *("question", "query", "prompt", "input", "ask", "instruction", "request", "utterance"),
-        *("q", "frage", "pregunta", "pergunta", "domanda", "vraag", "pytanie", "вопрос", "سؤال"),
-        *("问题", "問題", "提问", "質問", "질문", "प्रश्न"),
-    ),
-    "documents": (
-        *("context", "document", "doc", "passage", "chunk", "ctx", "evidence", "snippet", "source"),
-        *("knowledge", "retrieval", "paragraph", "node", "kontext", "dokument", "dokumente"),
-        *("hit", "retrieved", "resource", "citation", "quelle", "quellen", "fuente", "fonte"),
-        *("contexte", "contexto", "contesto", "documento", "контекст", "документ", "السياق"),
-        *("上下文", "文档", "資料", "文脈", "コンテキスト", "문맥", "संदर्भ"),
-    ),
-    "response": (
-        *("response", "output", "completion", "prediction", "reply", "generation", "generated"),
-        *("predicted", "pred", "result", "answer", "a", "choice", "summary"),
-        *("antwort", "réponse", "reponse", "respuesta"),
-        *("resposta", "risposta", "antwoord", "odpowiedź", "ответ", "إجابة"),
-        *("回答", "答案", "回复", "応答", "답변", "उत्तर"),
-    ),
-    "reference": (
-        *("reference", "truth", "groundtruth", "gold", "golden", "expected", "target", "ideal"),
-        *("gt", "correct", "referenz", "référence", "referencia", "referência", "riferimento"),
-        *("эталон", "musterantwort", "musterlösung"),
-        *("参考答案", "标准答案", "正解", "模範解答", "정답"),
-    ),
-}
+_NOUNS = {field: nouns.split() for field, nouns in _TABLE["nouns"].items()}
 """The last words of names, in singular, the clearest first."""
-_EXPECTED = frozenset(_NOUNS["reference"]) | {
-    *("ground", "erwartete", "erwarteter", "esperada", "attendue", "attesa", "human", "true"),
-    "right",
-}
-"""Words that make a reference of an answer."""
+_SINGULAR = {noun: field for field, nouns in _NOUNS.items() for noun in nouns}
 _MAYBE_RIGHT = _NOUNS["response"].index("answer")
 """Rank of an answer that may be the right one where another column means a response."""
-_OF_MODEL = frozenset(_NOUNS["response"][:_MAYBE_RIGHT]) | {
-    *("model", "llm", "agent", "bot", "chatbot", "assistant", "ai", "rag", "system"),
-}
-"""Words that make a model's of an answer."""
-_FOUND = frozenset({"retrieved", "retrieval", "search", "retriever"})
-"""Words that make documents of results and references."""
-_OTHERS = frozenset({"negative", "incorrect", "wrong", "tool"})
-"""Words of columns that are not read, such as wrong answers."""
-_GENERIC = frozenset({"text", "content", "value", "string", "body", "final", "list"})
-"""Last words that say nothing of the meaning."""
+_WORDS = {name: frozenset(words.split()) for name, words in _TABLE["words"].items()}
+_EXPECTED = _WORDS["expected"].union(_NOUNS["reference"])
+_OF_MODEL = _WORDS["of_model"].union(_NOUNS["response"][:_MAYBE_RIGHT])
+"""Words that make a reference, and a model's, of an answer."""
 _NUMBERED = re.compile(
     r"([\w .-]*?[^\W\d_])[_ ./\[-]?(\d{1,6})\]?((?:[./](?:\w+[._])?(?:text|content))?)"
 )
@@ -343,21 +220,18 @@ def meaning_of(name: str) -> tuple[str, int] | None:
     parts = name.replace("[0]", "").split(".")
     words = [word for part in parts for word in snake_case(part).split("_")]
     words = [w if w in _SINGULAR else re.sub("ies$", "y", w).removesuffix("s") for w in words]
-    while len(words) > 1 and (words[-1] in _GENERIC or len(words[-1]) == 1):
+    while len(words) > 1 and (words[-1] in _WORDS["generic"] or len(words[-1]) == 1):
         words.pop()
     noun = words[-1]
-    if noun in {"result", "reference"} and not _FOUND.isdisjoint(words):
+    if noun in {"result", "reference"} and not _WORDS["found"].isdisjoint(words):
         return "documents", 0
     field = _SINGULAR.get(noun)
-    if field is None or not _OTHERS.isdisjoint(words):
+    if field is None or not _WORDS["others"].isdisjoint(words):
         return None
     if field != "reference" and not _EXPECTED.isdisjoint(words):
         return ("reference", 0) if field == "response" else None
     is_models = noun == "answer" and not _OF_MODEL.isdisjoint(words)
     return field, 0 if is_models else _NOUNS[field].index(noun)
-
-
-_SINGULAR = {noun: field for field, nouns in _NOUNS.items() for noun in nouns}
 
 
 def mappings(columns: Mapping[str, Any]) -> dict[str, str]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 from pydantic import NonNegativeInt, PositiveInt, ValidationError
 
@@ -27,16 +27,8 @@ from labeler.comparing.calibration import FIELDS
 from labeler.data.label_files import outcome_of, replaced
 from labeler.data.lines import read_lines, with_checksum
 from labeler.errors import JudgeError, UsageError, count_of
+from labeler.evidence import copies
 from labeler.evidence.change import Change, Verdicts, find_change, look_level
-from labeler.evidence.copies import (
-    Asking,
-    Difference,
-    Sample,
-    as_example,
-    asked_like,
-    in_turn,
-    paired_difference,
-)
 from labeler.evidence.units import differing, of_one_judge
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
@@ -50,7 +42,6 @@ from labeler.sentences.example import Frozen
 
 _FEWEST = 2
 """Records at least: one alone does not vary."""
-_Answer: TypeAlias = dict[str, Verdicts] | None
 _MAY_DIFFER = ("judge", "trial", "splitter")
 """Facts of a judge configuration in which a check may differ from its anchors."""
 
@@ -83,13 +74,15 @@ class AnchorCheck(Displayed):
     @property
     def sentence(self) -> str:
         """The conclusion, in one sentence."""
-        named = {kind: one for kind, one in self.changes.items() if one.changed}
         head = "The judge has changed"
-        parts = [f"{one.differing} of {one.verdicts} verdicts on {k}" for k, one in named.items()]
+        found = self.changes.items()
+        parts = [
+            f"{own.differing} of {own.verdicts} verdicts on {k}" for k, own in found if own.changed
+        ]
         if not parts:
             head = f"No sign that the judge has changed (check {self.look})"
-            counts = ((one.differing, one.verdicts) for one in self.changes.values())
-            parts = ["{} of {} verdicts".format(*map(sum, zip(*counts, strict=True)))]
+            differing, verdicts = (sum(own[place] for _, own in found) for place in (3, 4))
+            parts = [f"{differing} of {verdicts} verdicts"]
         lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         if self.requests == 0:  # perhaps the file is a copy from before a check
             lost += " Nothing was asked: the store had all answers."
@@ -107,7 +100,7 @@ class AnchorCheck(Displayed):
     def _display(self) -> Display:
         heads = [Column("verdicts on", words=True), *map(Column, ("differ", "of", "changed"))]
         rows = [
-            [kind, str(one.differing), str(one.verdicts), "yes" if one.changed else "no"]
+            [kind, f"{one.differing}", f"{one.verdicts}", "yes" if one.changed else "no"]
             for kind, one in self.changes.items()
         ]
         notes = []
@@ -174,26 +167,26 @@ class Anchors(Displayed):
             UsageError: an option is wrong, or prompt or sampling differ from the anchors.
             JudgeError: no record was labeled; that is not a check, and nothing is kept of it.
         """
-        rows = [as_example(one.example) for one in self.records]
-        given = LabelOptions(**asked_like(self.records[0]) | options)
+        rows = [copies.as_example(one.example) for one in self.records]
+        given = LabelOptions(**copies.asked_like(self.records[0]) | options)
         if given.are_voting:
             raise UsageError("a check asks one judge once a round: leave out judges and repeat")
         judge = open_judge(given)
         expected = label_tasks(judge, given).task(rows[0]).signature
         self._require_same(expected, unknown=MODE_FACTS)  # before anything is paid
-        asked, ask = vars(given) | vars(JudgeOptions()) | {"judge": judge}, Asking(given.budget)
+        asked = vars(given) | vars(JudgeOptions()) | {"judge": judge}
+        ask = copies.Asking(given.budget)
         for _ in range(self.due):
             found = ask(rows, asked | {"trial": self.made + len(self.rounds)})
-            for one in found:
-                if isinstance(one, LabelRecord):
-                    self._require_same(one.signature)
+            for one in _labels(found):
+                self._require_same(one.signature)
             if not any(map(answers_of, found)):
-                failure = next((one for one in found if isinstance(one, LabelFailure)), None)
-                cause = failure.message if failure else "its labels have gaps"
+                lost = [(one.message, one.reason) for one in found if isinstance(one, LabelFailure)]
+                cause, reason = lost[0] if lost else ("its labels have gaps", "no_answer")
                 raise JudgeError(
                     f"the judge labeled none of {plural(len(found), 'anchor')}, so this is not "
                     f"counted as a check: {cause}",
-                    reason=failure.reason if failure else "no_answer",
+                    reason=reason,
                 )
             self.rounds.append(found)
             self._save()
@@ -204,11 +197,12 @@ class Anchors(Displayed):
         free, own = {*_MAY_DIFFER, *unknown}, self.records[0].signature
         apart = [one for one in differing(own, asked) if one.partition(":")[0] not in free]
         if apart:
-            then = [one for one in apart if one in str(own).split("|")]
-            now = [one for one in apart if one not in then]
+            known = str(own).split("|")
+            then = ", ".join(one for one in apart if one in known) or "nothing"
+            now = ", ".join(one for one in apart if one not in known) or "nothing"
             raise UsageError(
-                f"the judge's options are not those of the anchors: {', '.join(then) or 'nothing'} "
-                f"then, {', '.join(now) or 'nothing'} now; give the same ones"
+                f"the judge's options are not those of the anchors: {then} then, {now} now; give "
+                "the same ones"
             )
 
     def result(self) -> AnchorCheck:
@@ -219,33 +213,27 @@ class Anchors(Displayed):
         """
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
-        answers = [[answers_of(one) for one in each] for each in zip(*self.rounds, strict=True)]
+        level, changes, noise = look_level(self.looks) / len(FIELDS), {}, 0
+        asked = list(zip(*self.rounds, strict=True))
+        answers = [[*map(answers_of, own)] for own in asked]
         may_be_first = [
             [place < self.free or _kind_of(one) == _kind_of(own[0]) for one in own]
-            for place, own in enumerate(zip(*self.rounds, strict=True))
+            for place, own in enumerate(asked)
         ]
         # Records of one question may rest on one request for relevance: it counts once.
-        requests = dict[object, int]()
-        for place, one in enumerate(self.records):
-            requests.setdefault(one.retrieval.key if one.retrieval else place, place)
-        changes = {}
+        shared = [one.retrieval.key if one.retrieval else one.id for one in self.records]
         for kind in FIELDS:
-            chosen = requests.values() if kind == "relevance" else range(len(answers))
+            counted = {shared.index(key) for key in shared} if kind == "relevance" else None
+            chosen = sorted(counted or range(len(asked)))
             verdicts = [[one[kind] if one else None for one in answers[place]] for place in chosen]
             firsts = [may_be_first[place] for place in chosen]
-            changes[kind] = find_change(verdicts, look_level(self.looks) / len(FIELDS), firsts)
-        return AnchorCheck(
-            look=self.looks,
-            changes=changes,
-            noise=sum(_differing(each[1], each[2]) for each in answers),
-            failed=tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord)),
-            models=tuple(dict.fromkeys(one.signature.model for one in self._labels())),
-        )
+            changes[kind] = find_change(verdicts, level, firsts)
+            noise += find_change([one[1:3] for one in verdicts], level).differing
+        failed = tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord))
+        models = dict.fromkeys(one.signature.model for one in _labels(*self.rounds))
+        return AnchorCheck(self.looks, changes, noise, failed, tuple(models))
 
-    def _labels(self) -> Iterator[LabelRecord]:
-        return (one for one in chain(*self.rounds) if isinstance(one, LabelRecord))
-
-    def shift(self, metric: str) -> Difference | None:
+    def shift(self, metric: str) -> copies.Difference | None:
         """Return what the judge's change alone does to a metric's mean, with its interval.
 
         Returns:
@@ -257,15 +245,14 @@ class Anchors(Displayed):
         """
         return self._shifts([metric])[metric]
 
-    def _shifts(self, ids: Sequence[str]) -> dict[str, Difference | None]:
+    def _shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference | None]:
         """Return the shift of each metric; a record is counted once for all of them."""
-        pairs: dict[str, list[tuple[float | None, float | None]]] = {name: [] for name in ids}
-        for first, last in zip(self.records[: self.free], self.rounds[-1], strict=False):
-            if isinstance(last, LabelRecord):
-                (before,), (after,) = (metrics(one, ids) for one in ([first], [last]))
-                for name, own in pairs.items():
-                    own.append((after[name].value, before[name].value))
-        return {name: paired_difference(own) for name, own in pairs.items()}
+        rounds = (metrics(own[: self.free], ids) for own in (self.rounds[-1], self.records))
+        rows = list(zip(*rounds, strict=True))
+        return {
+            name: copies.paired_difference((a[name].value, b[name].value) for a, b in rows)
+            for name in ids
+        }
 
     def explained(self, ids: str | Iterable[str] | None = None) -> str:
         """Return, in words, what the judge alone does to metrics, for next to a comparison.
@@ -284,7 +271,7 @@ class Anchors(Displayed):
 
     def require_judge(self, signatures: Iterable[str]) -> None:
         """Require that one of some printed signatures is of a judge that was asked about these."""
-        own = {str(one.signature).partition("|")[0] for one in self._labels()}
+        own = {str(one.signature).partition("|")[0] for one in _labels(*self.rounds)}
         given = {one.partition("|")[0] for one in signatures}
         if own.isdisjoint(given):
             raise UsageError(
@@ -303,13 +290,12 @@ class Anchors(Displayed):
 
     def _save(self) -> None:
         if self.path is not None:
-            size = len(self.records)
-            facts = {"records": size, "free": self.free, "made": self.made}
-            header = _Header(kind="anchors", version=1, **facts)
+            facts = {"records": len(self.records), "free": self.free, "made": self.made}
+            header = _Header(kind="anchors", version=1, **facts).model_dump_json()
             texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
-            lines = (with_checksum(text).decode() for text in texts)
             with replaced(Path(self.path)) as file:
-                file.writelines(f"{line}\n" for line in (header.model_dump_json(), *lines))
+                lines = (with_checksum(text).decode() for text in texts)
+                file.writelines(f"{line}\n" for line in (header, *lines))
 
     @classmethod
     def load(cls, path: str | Path) -> Anchors:
@@ -355,13 +341,12 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     distinguish count once. The choice does not depend on the order of the records.
     """
     count_of("n", n, least=_FEWEST)
-    kinds = defaultdict[Any, Sample[LabelRecord]](partial(Sample, n))
+    kinds = defaultdict[Any, copies.Sample[LabelRecord]](partial(copies.Sample, n))
     for one in of_one_judge(outcomes):
         if answers_of(one) is not None:
             seen = shown(one.example, reference=shows_reference(one.signature))
             kinds[_kind_of(one)].add(seen, one)
-    groups = [kinds[kind].least() for kind in sorted(kinds)]
-    turns = in_turn(groups)
+    turns = copies.in_turn(kinds[kind].least() for kind in sorted(kinds))
     least = min((key for key, _ in turns[n:]), default="none")  # after any digest
     chosen = [one for _, one in sorted(turns[:n], key=lambda one: one[0] >= least)]
     if len(chosen) < _FEWEST:
@@ -382,11 +367,13 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
     return Anchors([[*chosen]], free, time.time_ns() // 1_000_000)
 
 
-def answers_of(outcome: Outcome) -> _Answer:
+def _labels(*rounds: Iterable[Outcome]) -> list[LabelRecord]:
+    return [one for one in chain(*rounds) if isinstance(one, LabelRecord)]
+
+
+def answers_of(outcome: Outcome) -> dict[str, Verdicts] | None:
     """Return the verdicts of a label by kind; ``None`` for a failure or a label with gaps."""
-    if not isinstance(outcome, LabelRecord):
-        return None
-    found = verdicts_of(outcome)
+    found = verdicts_of(outcome) if isinstance(outcome, LabelRecord) else {"supported": ()}
     if None in found["supported"] or not found["supported"]:
         return None
     return {kind: [bool(one) for one in found[field]] for kind, field in FIELDS.items()}
@@ -399,10 +386,3 @@ def _kind_of(outcome: Outcome) -> tuple[bool, bool] | None:
     low, high = 0.2, 0.8
     stated = outcome.scores.support.values() if outcome.scores else ()
     return outcome.label.overall_supported, any(low < one < high for one in stated)
-
-
-def _differing(first: _Answer, last: _Answer) -> int:
-    """Count the verdicts of any kind that differ between two answers."""
-    if first is None or last is None:
-        return 0
-    return sum(a != b for kind in FIELDS for a, b in zip(first[kind], last[kind], strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -77,23 +77,20 @@ class Target(NamedTuple):
     def saying(self, text: str) -> KeyedExample:
         """Return the example with another text of the sentence."""
         example = self.record.example
-        response = (
-            replace(one, text=text) if one.key == self.key else one for one in example.response
-        )
+        changed = {self.key: text}
+        response = (replace(one, text=changed.get(one.key, one.text)) for one in example.response)
         return example.model_copy(update={"response": tuple(response)})
 
 
-def targets_of(record: LabelRecord) -> list[Target]:
-    """Return the sentences that a label calls supported, by sentences of the record."""
-    evidence, found = list(record.example.evidence_sentences()), []
+def targets_of(record: LabelRecord) -> Iterator[Target]:
+    """Yield the sentences that a label calls supported, by sentences of the record."""
+    evidence = list(record.example.evidence_sentences())
     texts = {one.key: one.text for one in record.example.response}
-    whole = "\n".join(one.text for one in evidence)
     for key, one in judged_sentences(record.label).items():
         named = {*one.supporting_sentence_keys}
-        if one.fully_supported and named and not named & {*SPECIAL_SUPPORT}:
+        if one.fully_supported and named and named.isdisjoint(SPECIAL_SUPPORT):
             support = [each for each in evidence if each.key in named]
-            found.append(Target(record, key, texts[key], support, whole))
-    return found
+            yield Target(record, key, texts[key], support, _lines(evidence))
 
 
 class Kind(NamedTuple):
@@ -110,24 +107,18 @@ class Kind(NamedTuple):
 
 def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     """Change a number to one that no document has."""
-    evidence = target.evidence
 
     def choices(found: re.Match[str]) -> Iterable[str]:
         tried = (f"{int(found[1]) + step}{found[2]}" for step in _STEPS)
-        return (one for one in tried if one not in evidence)
+        return (one for one in tried if one not in target.evidence)
 
     return _replaced(target, _NUMBER, choices, random)
 
 
 def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
     """Change a name to one of another record that no document here has."""
-    evidence = target.evidence
-    known = [
-        found[0]
-        for other in random.sample(others, min(_OTHERS, len(others)))
-        for found in _NAME.finditer(other.text)
-        if found[0] not in evidence
-    ]
+    found = (one[0] for other in _some(others, random) for one in _NAME.finditer(other.text))
+    known = [one for one in found if one not in target.evidence]
     return _replaced(target, _NAME, partial(_alike, known), random)
 
 
@@ -141,13 +132,12 @@ def negation(target: Target, *_: object) -> KeyedExample | None:
 
 def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     """Change a number or a name to another one of the documents, from elsewhere in them."""
-    own = target.text + "\n".join(one.text for one in target.support)
+    own = target.text + _lines(target.support)
     for pattern in random.sample((_NUMBER, _NAME), 2):
         found = {one[0] for one in pattern.finditer(target.evidence)}
         known = sorted(one for one in found if one not in own and not one[0].islower())
         known = random.sample(known, len(known))
-        changed = _replaced(target, pattern, partial(_alike, known), random)
-        if changed is not None:
+        if changed := _replaced(target, pattern, partial(_alike, known), random):
             return changed
     return None
 
@@ -155,7 +145,7 @@ def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | 
 def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
     """Put a sentence of an answer to another question in its place."""
     known = set(surface_words(target.evidence))
-    for other in random.sample(others, min(_OTHERS, len(others))):
+    for other in _some(others, random):
         text = without_markers(other.text)
         words = surface_words(text)
         shared = sum(word in known for word in words)
@@ -167,8 +157,7 @@ def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedEx
 
 def invented(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     """Add a detail that no document has."""
-    detail = random.choice(_DETAILS)
-    text = target.text.rstrip()
+    detail, text = random.choice(_DETAILS), target.text.rstrip()
     body = text.rstrip(".!?。 ")
     if detail in target.evidence or not body:
         return None
@@ -182,13 +171,10 @@ def deletion(target: Target, *_: object) -> KeyedExample | None:
     def kept(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
         return tuple(one for one in sentences if one.text not in support)
 
-    turns = (replace(one, sentences=kept(one.sentences)) for one in example.history)
-    outputs = (replace(one, sentences=kept(one.sentences)) for one in example.tool_outputs)
-    changes = {
-        "documents": tuple(map(kept, example.documents)),
-        "history": tuple(one for one in turns if one.sentences),
-        "tool_outputs": tuple(one for one in outputs if one.sentences),
-    }
+    changes: dict[str, Any] = {"documents": tuple(map(kept, example.documents))}
+    for field in ("history", "tool_outputs"):
+        turns = (replace(one, sentences=kept(one.sentences)) for one in getattr(example, field))
+        changes[field] = tuple(one for one in turns if one.sentences)
     return example.model_copy(update=changes)
 
 
@@ -224,18 +210,22 @@ def _replaced(
 ) -> KeyedExample | None:
     """Replace one match of a pattern that is neither a citation marker nor a list number."""
     text = target.text
-    apart = [(one.start, one.end) for one in find_markers(text)]
-    apart += [one.span() for one in _LIST_NUMBER.finditer(text)]
-    found = [
-        match
-        for match in pattern.finditer(text)
-        if not any(start <= match.start() < end for start, end in apart)
-    ]
+    apart = [range(one.start, one.end) for one in find_markers(text)]
+    apart += [range(*one.span()) for one in _LIST_NUMBER.finditer(text)]
+    found = [one for one in pattern.finditer(text) if not any(one.start() in own for own in apart)]
     for match in random.sample(found, len(found)):
-        other = next((one for one in choices(match) if one != match[0]), None)
-        if other is not None:
-            return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
+        for other in choices(match):
+            if other != match[0]:
+                return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
     return None
+
+
+def _some(others: Sequence[Target], random: Random) -> list[Target]:
+    return random.sample(others, min(_OTHERS, len(others)))
+
+
+def _lines(sentences: Iterable[Sentence]) -> str:
+    return "\n".join(one.text for one in sentences)
 
 
 def _alike(known: Sequence[str], found: re.Match[str]) -> Iterable[str]:
@@ -315,27 +305,27 @@ def paired_difference(pairs: Iterable[tuple[float | None, float | None]]) -> Dif
 
 def as_example(example: KeyedExample, name: str | None = None) -> Example:
     """Return a keyed example as a row with given sentences, so that it gets the same keys again."""
+
+    def text(sentences: Iterable[Sentence]) -> str:
+        return " ".join(one.text for one in sentences)
+
     documents = tuple(tuple(one.text for one in each) for each in example.documents)
-    turns = [{"role": one.role, "text": _text(one.sentences)} for one in example.history]
+    turns = [{"role": one.role, "text": text(one.sentences)} for one in example.history]
     outputs = [
-        {"name": one.name or "", "text": _text(one.sentences)} for one in example.tool_outputs
+        {"name": one.name or "", "text": text(one.sentences)} for one in example.tool_outputs
     ]
     return Example(
         id=name or example.id,
         question=example.question,
         documents=tuple(map(" ".join, documents)),
-        response=_text(example.response),
-        reference=None if example.reference is None else _text(example.reference),
+        response=text(example.response),
+        reference=None if example.reference is None else text(example.reference),
         metadata=example.metadata,
         documents_sentences=documents,
         response_sentences=tuple(one.text for one in example.response),
         history=turns or None,
         tool_outputs=outputs or None,
     )
-
-
-def _text(sentences: Iterable[Sentence]) -> str:
-    return " ".join(one.text for one in sentences)
 
 
 def asked_like(record: LabelRecord) -> dict[str, Any]:
@@ -366,18 +356,17 @@ class Asking:
         """Return the outcome for each row, in order; those of copies stay in :data:`COPIES`."""
         import labeler  # noqa: PLC0415 - the front door, which is above
 
-        options = dict(options)
-        store = options.get("store", DEFAULT_STORE)
+        own, store = dict[str, Any](), options.get("store", DEFAULT_STORE)
         folder = getattr(store, "directory", store)
         if are_copies and isinstance(folder, str | Path):
-            options["store"] = Path(folder) / COPIES
+            own["store"] = Path(folder) / COPIES
         if self._left is not None:
-            options["budget"] = max(self._left, _LEAST)
+            own["budget"] = max(self._left, _LEAST)
         if not rows:
             return []
-        labels = labeler.label(rows, **options)
-        cost = labels.cost
-        self.requests += cost.requests
+        labels = labeler.label(rows, **{**options, **own})
+        self.requests += labels.cost.requests
         if self._left is not None:
-            self._left = _LEAST if cost.unmetered else self._left - Decimal(cost.dollars or 0)
+            spent = Decimal(labels.cost.dollars or 0)
+            self._left = _LEAST if labels.cost.unmetered else self._left - spent
         return list(labels)

@@ -23,7 +23,7 @@ from labeler.comparing.human_labels import judgments_in, majorities
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError, path_in
 from labeler.evidence.looks import Floats, fit_logistic, sigmoid
-from labeler.evidence.units import Item, of_one_judge, stated_probabilities
+from labeler.evidence.units import Item, checked_answers, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import (
@@ -213,7 +213,8 @@ def fit_doubt(
     if isinstance(corrections, str | Path):
         place = f"{corrections}: "
         corrections = majorities(judgments_in(corrections, records), "supported")
-    said = _checked(corrections or {}, records)
+    said = checked_answers("correction", corrections or {})
+    _require_sentences(said, records)
     facts = [fact for one in records for fact in facts_of(one, second_opinion)]
     judged = [one for one in facts if one.item in said]
     if corrections is not None and not judged:
@@ -226,25 +227,17 @@ def fit_doubt(
     return Doubt(tuple(map(float, fitted)), len(judged))._of(facts)  # noqa: SLF001 - of this module
 
 
-def _checked(said: Mapping[Item, bool], records: Iterable[LabelRecord]) -> Mapping[Item, bool]:
-    """Return corrections, if each is yes or no, and about a sentence if its record is there."""
-    if not isinstance(said, Mapping):
-        raise UsageError(
-            "corrections are a file, or a mapping of (id, sentence) to True or False, got "
-            f"{said!r:.40}"
-        )
+def _require_sentences(said: Iterable[object], records: Iterable[LabelRecord]) -> None:
+    """Require that corrections are about response sentences, if their records are there."""
     keys = {one.id: {*one.example.response_keys()} for one in records}
-    for item, yes in said.items():
-        if yes not in (True, False):
-            raise UsageError(f"correction of {item!r:.120} is {yes!r:.40}; it is True or False")
+    for item in said:
         match item:
             case (str(name), str(key)) if key in keys.get(name, {key}):
                 continue
         raise UsageError(
-            f"correction of {item!r:.120}, which is not a response sentence; name record and "
-            "sentence, such as ('r1', 'a'): labeler show prints the keys"
+            f"correction {item!r:.120} is not about a response sentence; name record and sentence, "
+            "such as ('r1', 'a'): labeler show prints the keys"
         )
-    return said
 
 
 def _labels(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:

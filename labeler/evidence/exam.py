@@ -253,7 +253,7 @@ def _targets(judged: Sequence[Sequence[Outcome]]) -> list[Target]:
     """Return the sentences that every judge calls supported: one a record first, then others."""
     by_record = []
     for outcomes in zip(*judged, strict=True):
-        found = [targets_of(one) for one in outcomes if isinstance(one, LabelRecord)]
+        found = [[*targets_of(one)] for one in outcomes if isinstance(one, LabelRecord)]
         if len(found) == len(judged):
             common = set.intersection(*({one.key for one in each} for each in found))
             by_record.append([one for one in found[0] if one.key in common])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -21,7 +21,15 @@ from labeler.calculators.registry import plain_name
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
-from labeler.evidence.units import COMPLETENESS, Answers, Item, Readings, Units, digest_of
+from labeler.evidence.units import (
+    COMPLETENESS,
+    Answers,
+    Item,
+    Readings,
+    Units,
+    checked_answers,
+    digest_of,
+)
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Display, Displayed, in_percent, percent, plural
 
@@ -95,8 +103,9 @@ class Plan(Displayed):
             if not unread <= self._asked.keys():
                 raise UsageError("answers of an earlier look were changed; begin a new plan")
             raise _missing(next(item for item in self._asked if item not in unread))
-        asked = {} if self.is_finished else self._asked
-        self.sentences = tuple(ToRead(*item, chance) for item, chance in asked.items())
+        if self.is_finished:
+            self._asked = {}
+        self.sentences = tuple(ToRead(*item, chance) for item, chance in self._asked.items())
 
     def _look(self) -> None:
         """Draw the units of a look, take in their answers, and ask for those that lack one."""
@@ -196,25 +205,18 @@ class Plan(Displayed):
         given = self._merged(readings.answers, self.answers)
         again = self._merged(readings.second, self.second)
         new = given.keys() - self.answers.keys()
-        asked = {one[:2] for one in self.sentences}
-        if foreign := next((item for item in given if item in new - asked), None):
-            state = (
-                "is finished, and its certificate issued" if self.is_finished else "did not draw it"
-            )
-            match foreign:
-                case (str(name), str()) if name not in self.units.records:
-                    raise UsageError(
-                        f"answer about {foreign!r:.120}, and no label has this id; a spreadsheet "
-                        "may have changed it: keep the column as text"
-                    )
+        if foreign := [item for item in given if item in new - self._asked.keys()]:
+            state = "is finished" if self.is_finished else "did not draw it"
+            known = chain.from_iterable(self.units.units)
+            lost = "" if foreign[0] in known else "; no label has it (keep ids as text)"
             raise UsageError(
-                f"answer about {foreign!r:.120}, but the plan {state}; leave it out, or begin a "
-                "new plan"
+                f"answer about {foreign[0]!r:.120}, but the plan {state}; leave it out, or begin a "
+                f"new plan{lost}"
             )
         if not (new or self.is_finished):
             raise _missing(self.sentences[0][:2])
-        if alone := next((item for item in again if item not in given), None):
-            raise UsageError(f"second answer about {alone!r:.120}, which has no first one")
+        if alone := [item for item in again if item not in given]:
+            raise UsageError(f"second answer about {alone[0]!r:.120}, which has no first one")
         who = tuple(dict.fromkeys([*self.who, *filter(None, readings.who)]))
         return Plan(self.goal, self.units, Readings(given, again, who))
 
@@ -260,19 +262,12 @@ class Plan(Displayed):
 
     def _merged(self, given: Answers, known: Answers) -> Answers:
         """Return known answers and those given, if these are answers and change none."""
-        if not isinstance(given, Mapping):
-            raise UsageError(
-                f"answers are a mapping of (id, sentence) to True or False, got {given!r:.40}"
-            )
         found = dict(known)
-        for item, answer in given.items():
-            is_absent = answer is None and self.goal.metric == COMPLETENESS
-            if not is_absent and answer not in (True, False):
-                raise UsageError(f"answer to {item!r:.120} is {answer!r:.40}; it is True or False")
-            read = None if answer is None else bool(answer)
-            if found.setdefault(item, read) is not read:
+        absent = (None,) if self.goal.metric == COMPLETENESS else ()
+        for item, answer in checked_answers("answer", given, absent).items():
+            if found.setdefault(item, answer) is not answer:
                 raise UsageError(
-                    f"answer to {item!r:.120} was {found[item]} in an earlier look and is {read} "
+                    f"answer to {item!r:.120} was {found[item]} in an earlier look and is {answer} "
                     "now; draws and certificates rest on it, so begin a new plan to change it"
                 )
         return found

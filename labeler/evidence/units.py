@@ -203,6 +203,18 @@ class Units:
         return digest_of(lines)
 
 
+def checked_answers(kind: str, given: object, others: Sequence[None] = ()) -> Answers:
+    """Return answers or corrections of people, and reject what is neither yes nor no."""
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"{kind}s are a mapping of (id, sentence) to True or False, got {given!r:.40}"
+        )
+    for item, yes in given.items():
+        if yes not in (True, False, *others):
+            raise UsageError(f"{kind} {item!r:.120} is {yes!r:.40}; it is True or False")
+    return {item: None if yes is None else bool(yes) for item, yes in given.items()}
+
+
 def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
     """Yield the labels among outcomes, and reject two judge configurations."""
     first: LabelRecord | None = None

@@ -10,7 +10,6 @@ from contextlib import suppress
 from itertools import chain, filterfalse
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
-import msgspec
 from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 from pydantic_core import from_json
 
@@ -376,11 +375,6 @@ def parse_outcome(content: bytes) -> AnyOutcome:
         raise UnknownName(_NO_KIND) from error
 
 
-class _Kind(msgspec.Struct):
-    kind: str = ""
-
-
-_KIND = msgspec.json.Decoder(_Kind)
 _BEGIN = re.compile(rb'\{"kind":"([\w-]+)",')
 """The beginning of every record that this package writes."""
 _NO_KIND = "it has no 'kind' of label, score or failure"
@@ -400,13 +394,10 @@ def _kind_of(content: bytes) -> str:
     Raises:
         UnknownName: it has none, or one that is too long to be one.
     """
-    try:
-        kind = _KIND.decode(content).kind
-    except (msgspec.MsgspecError, UnicodeError):
-        fields: Any = None
-        with suppress(ValueError, RecursionError):
-            fields = from_json(content)  # accepts NaN
-        kind = fields.get("kind", "") if isinstance(fields, dict) else "label"
+    fields: Any = None
+    with suppress(ValueError, RecursionError):
+        fields = from_json(content)  # accepts NaN
+    kind = fields.get("kind", "") if isinstance(fields, dict) else "label"
     if isinstance(kind, str) and 0 < len(kind) <= _LONGEST_KIND:
         return kind
     raise UnknownName(_NO_KIND)

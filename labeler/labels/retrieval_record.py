@@ -36,11 +36,6 @@ class RetrievalRecord(Record[RetrievalLabel]):
     """Metrics that the judge's answers say nothing about."""
 
     @property
-    def id(self) -> str:
-        """The id of the first row with this retrieval."""
-        return self.example.id
-
-    @property
     def answer(self) -> RetrievalLabel:
         """The label."""
         return self.label

@@ -100,7 +100,13 @@ def _numbers(series: Iterable[tuple[SummaryRow, str]]) -> dict[str, float]:
     for row, model in series:
         group = "" if row.group is None else f"/{_name(row.group)}"
         name = f"{_name(row.metric.id)}{group}{model}"
-        found = {f"{name}.{part}": value for part, value in _counts(row).items()}
+        found: dict[str, float] = {
+            f"{name}.defined": row.defined,
+            f"{name}.undefined": sum(row.undefined.values()),
+            f"{name}.failed": sum(row.failed.values()),
+        }
+        if row.interval:
+            found |= {f"{name}.low": row.interval.low, f"{name}.high": row.interval.high}
         if row.mean is not None:
             found[name] = row.mean
         if found.keys() & numbers.keys():
@@ -110,17 +116,6 @@ def _numbers(series: Iterable[tuple[SummaryRow, str]]) -> dict[str, float]:
             )
         numbers |= found
     return numbers
-
-
-def _counts(row: SummaryRow) -> dict[str, float]:
-    counts: dict[str, float] = {
-        "defined": row.defined,
-        "undefined": sum(row.undefined.values()),
-        "failed": sum(row.failed.values()),
-    }
-    if row.interval:
-        counts |= {"low": row.interval.low, "high": row.interval.high}
-    return counts
 
 
 def _name(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,15 +28,9 @@ _OPERATION = "chat"
 _ID_DIGITS = 16
 _IN_PROCESS = frozenset({"embedded", "replay"})
 """Judges that ask no other process."""
-_SAMPLING = {
-    "temperature": "gen_ai.request.temperature",
-    "top_p": "gen_ai.request.top_p",
-    "seed": "gen_ai.request.seed",
-}
-
+_SAMPLING = ("temperature", "top_p", "seed")
 _ENDS_HERE = dict.fromkeys(("end_on_exit", "record_exception", "set_status_on_exception"), False)
 """Options of a current span that is ended, and marked as failed, here."""
-Attributes = Mapping[str, str | int | float]
 
 
 class _Privacy:
@@ -84,12 +78,12 @@ def spans() -> JudgeSpans | None:
     return JudgeSpans() if "opentelemetry.trace" in sys.modules else None
 
 
-def _begun(trace: Any, spec: JudgeSpec, request: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
-    """A span that has started; ``None`` where nobody records it."""
+def _begun(trace: Any, spec: JudgeSpec, task: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
+    """Return a span that has started; ``None`` where nobody records it."""
     with suppress(Exception):
         kind = trace.SpanKind.INTERNAL if spec.judge in _IN_PROCESS else trace.SpanKind.CLIENT
         span = trace.get_tracer(SCOPE, __version__).start_span(
-            f"{_OPERATION} {spec.model}", kind=kind, attributes=_of_request(spec, request)
+            f"{_OPERATION} {spec.model}", kind=kind, attributes=_of_request(spec, task)
         )
         return span if span.is_recording() else None
     return None
@@ -100,33 +94,26 @@ def _quietly(call: Callable[..., object], *given: object) -> None:
         call(*given)
 
 
-def _of_request(spec: JudgeSpec, request: Task) -> Attributes:
-    sampling = spec.sampling()
-    known: dict[str, str | int | float] = {
+def _of_request(spec: JudgeSpec, task: Task) -> dict[str, object]:
+    """Return the attributes that are known before a call, where samplers look."""
+    sampling, address = spec.sampling(), getattr(spec, "base_url", None)
+    server = urlsplit(address) if isinstance(address, str) else None
+    known = {
         "gen_ai.operation.name": _OPERATION,
         "gen_ai.provider.name": spec.judge,
         "gen_ai.request.model": spec.model,
         "gen_ai.output.type": "json",
-        "labeler.prompt": request.prompt.artifact.name,
-        "labeler.schema": request.schema.artifact.name,
-        "labeler.key": request.key,
-        "labeler.record.digest": digest_of_id(request.example.id),
+        "labeler.prompt": task.prompt.artifact.name,
+        "labeler.schema": task.schema.artifact.name,
+        "labeler.key": task.key,
+        "labeler.record.digest": digest_of_id(task.example.id),
+        "labeler.record.id": task.example.id if _Privacy.ids_shown else None,
+        **{f"gen_ai.request.{name}": sampling.get(name) for name in _SAMPLING},
+        "gen_ai.request.max_tokens": getattr(spec, "max_output_tokens", None),
+        "server.address": server and server.hostname,
+        "server.port": server and (server.port or (80 if server.scheme == "http" else 443)),
     }
-    known |= {name: sampling[key] for key, name in _SAMPLING.items() if key in sampling}
-    cap, address = getattr(spec, "max_output_tokens", None), getattr(spec, "base_url", None)
-    if isinstance(cap, int):
-        known["gen_ai.request.max_tokens"] = cap
-    if isinstance(address, str):
-        known |= _server(address)
-    if _Privacy.ids_shown:
-        known["labeler.record.id"] = request.example.id
-    return known
-
-
-def _server(address: str) -> dict[str, str | int | float]:
-    parts = urlsplit(address)
-    port = parts.port or (80 if parts.scheme == "http" else 443)
-    return {"server.address": parts.hostname or "", "server.port": port}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def digest_of_id(id: str) -> str:  # noqa: A002 - the row's field
@@ -137,17 +124,13 @@ def digest_of_id(id: str) -> str:  # noqa: A002 - the row's field
     return hashlib.sha256(id.encode()).hexdigest()[:_ID_DIGITS]
 
 
-def _of_facts(facts: ReplyFacts) -> Attributes:
-    known: dict[str, str | int | float] = {
-        "labeler.attempts": facts.attempts,
-        "labeler.reasks": facts.reasks,
-    }
-    if facts.served_model:
-        known["gen_ai.response.model"] = facts.served_model
-    return known | _of_usage(facts.usage)
+def _of_facts(facts: ReplyFacts) -> dict[str, object]:
+    served = {"gen_ai.response.model": facts.served_model} if facts.served_model else {}
+    counts = {"labeler.attempts": facts.attempts, "labeler.reasks": facts.reasks}
+    return served | counts | _of_usage(facts.usage)
 
 
-def _of_usage(usage: Usage | None) -> dict[str, str | int | float]:
+def _of_usage(usage: Usage | None) -> dict[str, object]:
     if usage is None:
         return {}
     return {

@@ -25,23 +25,26 @@ from typing import Any, Literal, NamedTuple
 from labeler.catalog import snake_case
 from labeler.errors import BadRow, kind_of
 from labeler.sentences.example import Speaker
+from labeler.sentences.words import read_names
 
 MOST_PARTS = 1_000
 """Turns, and tool outputs, of a row at most."""
 _LONGEST_NAME = 200
 """Characters of a tool's name."""
+_NAMES = read_names(__file__, "conversation")
+"""Names of fields and types by their meaning; see ``conversation.toml``."""
 _SPEAKERS: Mapping[str, Speaker] = {
-    **dict.fromkeys(("user", "human"), "user"),
-    **dict.fromkeys(("assistant", "ai", "agent", "bot", "model", "chatbot", "gpt"), "assistant"),
-    "aimessagechunk": "assistant",
-    "request": "user",
-    "response": "assistant",
+    **dict.fromkeys(_NAMES["user"], "user"),
+    **dict.fromkeys(_NAMES["assistant"], "assistant"),
 }
-_TOOLS = frozenset({"tool", "function", "ipython", "observation"})
-_INSTRUCTIONS = frozenset({"system", "developer"})
-_ROLE = ("role", "message.role", "speaker", "from", "type", "kind")
-_WRAPPERS = ("message", "kwargs", "data")
-"""Fields in which some systems wrap a message."""
+_TOOLS, _INSTRUCTIONS, _TEXTS, _EVIDENCE, _MEDIA = (
+    frozenset(_NAMES[name]) for name in ("tools", "instructions", "texts", "evidence", "media")
+)
+_TYPES = _MEDIA.union(_NAMES["untyped"])
+"""Fields that are types of parts without a ``type``."""
+_SILENT, _CONTENT, _OUTPUT, _RESULT = (
+    _NAMES[name] for name in ("silent", "content", "output", "result")
+)
 
 
 class Message(NamedTuple):
@@ -157,7 +160,7 @@ _TURNS = "turns are objects with role (user or assistant) and text"
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = (value[name] for name in _WRAPPERS if name in value)
+    inner = (value[name] for name in _NAMES["wrappers"] if name in value)
     for wrapped in (one for one in inner if isinstance(one, Mapping)):
         is_message = _has_role(wrapped) or ("content" in wrapped and _has_role(value))
         return {**value, **wrapped} if is_message else value
@@ -165,7 +168,7 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _has_role(value: Mapping[str, Any]) -> bool:
-    return any(isinstance(value.get(name), str) for name in _ROLE)
+    return any(isinstance(value.get(name), str) for name in _NAMES["role"])
 
 
 def names_speaker(value: object) -> bool:
@@ -175,7 +178,7 @@ def names_speaker(value: object) -> bool:
 
 
 def _role(value: Mapping[str, Any]) -> str:
-    found = (str(value[name]).lower() for name in _ROLE if value.get(name) is not None)
+    found = (str(value[name]).lower() for name in _NAMES["role"] if value.get(name) is not None)
     roles = [role for role in found if role != "message"]
     known = [role for role in roles if role in _SPEAKERS or role in _TOOLS | _INSTRUCTIONS]
     return (known or roles or [""])[0]
@@ -199,40 +202,8 @@ def _parts(value: object, field: str, form: str, where: str) -> Iterable[tuple[i
 
 _DEEPEST = 8
 """Levels of contents in contents."""
-_TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
-_EVIDENCE = frozenset({"search_result", "document"})
-"""Types of parts that hold a text with its title."""
-_RESULTS = ("_result", "_output", "_response", "_return")
-"""Ends of the types of parts with what a tool returned."""
-_SILENT = (
-    *("_use", "_call", "_invocation", "thinking", "reasoning", "reasoning_content", "thought"),
-    *("cache_point", "system_prompt", "retry_prompt", "step_start"),
-)
-"""Ends of the types of parts that nobody reads: calls, thoughts and marks."""
-_MEDIA = frozenset(
-    ("image", "image_url", "input_image", "image_file", "audio", "input_audio", "video", "file")
-) | {"input_file", "inline_data", "file_data", "media", "bytes"}
-_UNTYPED = frozenset(
-    ("tool_result", "function_response", "tool_use", "function_call", "reasoning_content", "json")
-).union(
-    ("cache_point", "thought", "search_result", "document", "tool_call", "tool_call_result"),
-    ("reasoning",),
-)
-"""Fields that are types of parts without a ``type``, next to the types of media."""
-_CONTENT = (
-    *("text", "content", "message.content", "parts", "contents", "message.contents", "blocks"),
-    *("value", "message_content", "message_content.text", "refusal"),
-)
-"""Names of a content, in their order."""
-_SAID = ("utterance", "message")
-"""Names of the text of a message that has none of these."""
-_KINDS = ("type", "part_kind", "block_type", "message_content.type")
-"""Names of a part's type."""
-_OUTPUT = ("output", "outputs", "result", "results")
-_RESULT = ("content", *_OUTPUT, "response", "source", "json", "data", "text")
 UNKNOWN_PART = "part"
 """The type of a part that has none and no text."""
-_NAMES = ("title", "name", "tool_name", "toolName")
 
 
 class Content(NamedTuple):
@@ -258,7 +229,7 @@ def message_content(message: Mapping[str, Any]) -> Content | None:
     """
     if not message.keys().isdisjoint(_CONTENT):
         return read_content(_first(message, _CONTENT))
-    if (said := _first(message, _SAID)) is not None:
+    if (said := _first(message, _NAMES["said"])) is not None:
         return read_content(said)
     has_parts = any(isinstance(part, Mapping | list | tuple) for part in message.values())
     if has_parts or _role(message) not in _SPEAKERS:
@@ -339,11 +310,11 @@ def _part(part: object, levels: int) -> Content | None:
 
 def part_type(part: Mapping[str, Any]) -> str:
     """Return the type of a part in snake case: as it says, or by a field of that name."""
-    given = next((part[name] for name in _KINDS if name in part), None)
+    given = next((part[name] for name in _NAMES["kinds"] if name in part), None)
     if isinstance(given, str):
         return snake_case(given)
     fields = map(snake_case, map(str, part))
-    return next((name for name in fields if name in _MEDIA | _UNTYPED), "")
+    return next((name for name in fields if name in _TYPES), "")
 
 
 def returns(part: Mapping[str, Any]) -> bool:
@@ -351,7 +322,7 @@ def returns(part: Mapping[str, Any]) -> bool:
     kind = part_type(part)
     is_call = kind.endswith("_call") or not {"toolCallId", "tool_call_id"}.isdisjoint(part)
     is_call = is_call and _first(part, _OUTPUT) is not None
-    return kind.endswith(_RESULTS) or kind in _EVIDENCE or is_call
+    return kind.endswith(_NAMES["results"]) or kind in _EVIDENCE or is_call
 
 
 def tool_result(part: object) -> Content | None:
@@ -368,7 +339,7 @@ def _result(part: Mapping[str, Any], kind: str, levels: int) -> Content:
     """Return a tool result: its text, or as JSON what is of an unknown form."""
     own = next((part[name] for name in part if snake_case(str(name)) == kind), part)
     fields = own if isinstance(own, Mapping) else {"content": own}
-    name = next((fields[one] for one in _NAMES if isinstance(fields.get(one), str)), None)
+    name = next((fields[one] for one in _NAMES["names"] if isinstance(fields.get(one), str)), None)
     inner = _first(fields, _RESULT)
     read = read_content(inner, levels)
     if read is None or (not (read.text or read.results) and set(read.media) == {UNKNOWN_PART}):

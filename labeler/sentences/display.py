@@ -89,14 +89,12 @@ class Grid:
         Returns:
             The remaining grid, which may still be too wide, and the names of dropped columns.
         """
-        kept = list(range(len(self.columns)))
-        dropped: list[str] = []
-        while self._width(kept) > width and (
-            optional := [index for index in kept if self.columns[index].drop]
-        ):
-            index = min(optional, key=lambda index: self.columns[index].drop)
-            kept.remove(index)
-            dropped.append(self.columns[index].name)
+        kept, dropped = list(range(len(self.columns))), list[str]()
+        optional = [index for index in kept if self.columns[index].drop]
+        for index in sorted(optional, key=lambda index: self.columns[index].drop):
+            if self._width(kept) > width:
+                kept.remove(index)
+                dropped.append(self.columns[index].name)
         return self._select(kept), dropped
 
     def without(self, head: str) -> Grid:
@@ -190,8 +188,7 @@ class Grid:
         ]
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A table as lines of text.
 
     Attributes:

@@ -40,9 +40,14 @@ def read_table(module: str, name: str) -> dict[str, Any]:
     return tomllib.loads(Path(module).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
+def read_names(module: str, name: str) -> dict[str, tuple[str, ...]]:
+    """Return the words of a TOML file that stands next to a module, by name, in their order."""
+    return {key: tuple(words.split()) for key, words in read_table(module, name).items()}
+
+
 def read_words(module: str, name: str) -> dict[str, frozenset[str]]:
     """Return the sets of words of a TOML file that stands next to a module, by name."""
-    return {key: frozenset(words.split()) for key, words in read_table(module, name).items()}
+    return {key: frozenset(words) for key, words in read_names(module, name).items()}
 
 
 def read_patterns(module: str, name: str, flags: int = 0) -> dict[str, re.Pattern[str]]:

@@ -256,7 +256,7 @@ def test_wrong_answers_are_refused() -> None:
     wrong: list[tuple[Any, dict[str, Any], str]] = [
         ({**given, ("r1", "z"): True}, {}, "did not draw"),
         ({1: True}, {}, "did not draw"),
-        ({("1", "a"): True}, {}, "no label has this id; a spreadsheet"),
+        ({("1", "a"): True}, {}, "no label has it"),
         ({item: yes for item, yes in given.items() if item != first}, {}, "no answer for"),
         ({}, {}, "no answer for"),
         ({**given, first: None}, {}, "True or False"),

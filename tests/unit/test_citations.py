@@ -165,9 +165,8 @@ def test_what_is_no_list_of_sources(texts: list[str]) -> None:
 def test_markers_alone_cite_for_the_sentence_before() -> None:
     """Once for each sentence, with or without a title."""
     texts = ["A.", "Source: [1]", "B.", "[2]", "[3].", "C.", "Source: [1]"]
-    assert [one.documents for one in read_citations(texts, 3)] == [
-        *({0}, set(), {1, 2}, set(), set(), {0}, set())
-    ]
+    cited = [[*one.documents] for one in read_citations(texts, 3)]
+    assert cited == [[0], [], [1, 2], [], [], [0], []]
     assert source_sentences(texts) == {1, 3, 4, 6}
 
 
@@ -196,27 +195,16 @@ I\u2019m sorry, but the documents do not say how long the quay is.
 The provided context does not contain information about the quay.
 There isn't enough information to answer.
 I couldn't find any relevant information in the sources.
-The answer is not provided in the retrieved passages.
-I do not know, but please contact the harbour office.
 Unanswerable.
-It cannot be determined.
 Unable to determine.
 I cannot confirm that.
-I cannot provide a response to that question.
 No relevant information was found.
-The answer cannot be found in the context.
-This information isn't provided.
-The question is unanswerable.
 Nothing in the documents mentions the quay.
-No document gives the length.
-Based on the given documents, it is impossible to tell.
 It is unclear from the context.
-Diese Information ist nicht enthalten.
 No se menciona la longitud en el documento.
 Die Dokumente enthalten keine Angaben dazu.
 Das kann ich anhand der Unterlagen nicht beantworten.
 Les documents ne mentionnent pas la longueur du quai.
-El contexto no proporciona esta información.
 Não sei.
 Il contesto non contiene questa informazione.
 Ik weet het niet.
@@ -236,19 +224,15 @@ Maaf, tidak ada informasi tentang itu.
 ANSWERS = """
 The quay is 90 m long.
 I don't know, but the quay is probably 90 m long.
-The warranty does not cover water damage.
 There is no evidence that vitamin C prevents colds.
 The results do not show a significant effect.
 Users who do not know their password can reset it.
 The documents must not be copied.
-We cannot confirm bookings by phone.
 I cannot give you a refund.
 We do not provide refunds.
-The tax is not included.
 Nothing in this contract limits your rights.
 The source code is not included in the package.
 Das Museum ist montags nicht geöffnet.
-Die Quelle liefert kein Trinkwasser.
 Le musée n'est pas ouvert le lundi.
 El documento de identidad no caduca.
 Музей не работает по понедельникам.
@@ -311,18 +295,14 @@ def answered(
         (answered("I don't know."), 1, 1),
         (answered("I don't know.", relevant=()), 1, "nothing_to_answer_from"),
         (answered("The quay is 90 m long.", support=[["0a"]]), 0, 0),
+        (answered("The quay is 90 m long.", relevant=()), 0, "nothing_to_answer_from"),
         (answered("Sorry!", "The documents do not say it.", "Please ask the office."), 1, 1),
         (answered("Well.", "I don't know.", support=[["general"]]), 1, 1),
         (answered("I don't know.", "Sources: [1], [2]"), 1, 1),
         # A part is answered, rightly or not.
-        (
-            answered("The documents do not say it.", "It was built of oak.", support=[(), ["0b"]]),
-            0,
-            0,
-        ),
+        (answered("The documents do not say.", "It was of oak.", support=[(), ["0b"]]), 0, 0),
         (answered("I don't know.", "The quay is 90 m long."), 0, 0),
         (answered("I don't know.", "You can read 90 m on page 4.", support=[(), ["0a"]]), 0, 0),
-        (answered("The quay is 90 m long.", relevant=()), 0, "nothing_to_answer_from"),
     ],
 )
 def test_abstentions_are_counted(label: LabelRecord, abstained: int, unneeded: int | str) -> None:

@@ -23,7 +23,7 @@ WRONG = {
         "--min adherence=inf": "adherence must be a number, got inf",
         "--min adherence=.9 --max adherence=.8": "no mean is at least 0.9 and at most",
         "--min adherance=1": "did you mean 'adherence'",
-        "--min adherence=1 --on mean": "on must be 'point' or 'interval'",
+        "--min adherence=1 --on mean": "not one of 'point', 'interval'",
         "--min adherence=1 --by nothing": "no row has a column 'nothing'",
         "--min adherence=1 --group x": "they go with --on interval",
         "--min adherence=1 --level 0.9": "they go with --on interval",
@@ -36,7 +36,7 @@ WRONG = {
     "check A --against B": {
         "--min adherence=0.1": "--max-drop and --against need each other",
         "--max-drop adherence": "has no number",
-        "--max-drop adherence=0.1 --on mean": "on must be 'point' or 'interval'",
+        "--max-drop adherence=0.1 --on mean": "not one of 'point', 'interval'",
         "--max-drop adherence=0.1 --by topic": "no row has a column 'topic'",
         "--max-drop adherence=0.1 --on interval --group topic": "no row has a column 'topic'",
     },

@@ -81,21 +81,19 @@ def test_turns_and_tool_outputs_are_shown_kept_and_named_as_support() -> None:
     """With keys of their own, outside the document sentences that metrics count."""
     judge = Asked("h1a", "t0a")
     made = label(judge)
-    lines = judge.tasks[0].messages[1]["content"].splitlines()
-    assert 'h0a user "Tell me about the Aria lamp."' in lines
-    assert 'h1b assistant "It weighs 2 kg."' in lines
-    assert 't0a "30 euros are 33 dollars."' in lines
+    shown = judge.tasks[0].messages[1]["content"].splitlines()
+    assert {
+        'h0a user "Tell me about the Aria lamp."',
+        'h1b assistant "It weighs 2 kg."',
+        't0a "30 euros are 33 dollars."',
+    } <= {*shown}
     assert [output.name for output in made.example.tool_outputs] == ["rates", None]
     assert "history" not in made.example.metadata
     assert made.fault() is None
     numbers = measure(made).metrics
     assert numbers["supported_by_history"].value == numbers["adherence"].value == 1
-    assert numbers["citation_coverage"].value == 0
-    assert numbers["relevance"].denominator == 2
-
-
-def test_scores_keep_them_as_metadata() -> None:
-    """A criterion shows neither."""
+    assert (numbers["citation_coverage"].value, numbers["relevance"].denominator) == (0, 2)
+    # A criterion shows neither.
     asked: dict[str, Any] = {"criteria": "rubric_faithfulness", "store": MemoryStore()}
     [score] = labeler.score([ROW], judge=CountingJudge(scoring()), **asked)
     assert isinstance(score, ScoreRecord)
@@ -118,19 +116,13 @@ def test_scores_keep_them_as_metadata() -> None:
 def test_the_key_follows_from_speakers_and_texts_alone(
     change: dict[str, Any], differs: bool
 ) -> None:
-    """Whatever a row calls its fields; names of tools are for people."""
+    """Whatever a row calls its fields; names of tools are for people. Empty history is none."""
     judge = Asked()
     assert (label(judge).key != label(judge, {**ROW, **change}).key) is differs
-
-
-@pytest.mark.parametrize("empty", [None, [], [{"role": "user", "content": " "}]])
-def test_empty_history_is_no_history(empty: object) -> None:
-    """The key and the request are those of a row without one."""
-    judge = Asked()
     plain = {name: ROW[name] for name in ("id", "question", "documents", "response")}
-    found = [label(judge, {**plain, **more}).key for more in ({}, {"history": empty})]
-    assert found[0] == found[1]
-    assert judge.tasks[0].messages == judge.tasks[1].messages
+    for empty in (None, [], [{"role": "user", "content": " "}]):
+        assert label(judge, {**plain, "history": empty}).key == label(judge, plain).key
+        assert judge.tasks[-1].messages == judge.tasks[-2].messages
 
 
 @pytest.mark.parametrize(
@@ -178,14 +170,12 @@ def test_relevance_without_the_response_knows_the_turns_and_no_tool_outputs() ->
     rows = [{**ROW, "id": f"{n}", "response": f"{n}.", **more} for n, more in enumerate(changes)]
     labels = list(labeler.label(rows, judge=judge, store=store, relevance="blind"))
     retrievals = [task for task in judge.tasks if task.kind.name == "retrieval"]
-    assert len(retrievals) == 2
-    assert all("h0a user" in task.messages[1]["content"] for task in retrievals)
-    assert not any("t0a" in task.messages[1]["content"] for task in retrievals)
+    shown = [task.messages[1]["content"] for task in retrievals]
+    assert [("h0a user" in one, "t0a" in one) for one in shown] == [(True, False)] * 2
     assert all(isinstance(one, LabelRecord) and one.fault() is None for one in labels)
     stored = store.get(retrievals[0].key)
     assert isinstance(stored, RetrievalRecord)
-    assert stored.fault() is None
-    assert stored.example.tool_outputs == ()
+    assert (stored.fault(), stored.example.tool_outputs) == (None, ())
 
 
 def test_only_supported_sentences_rest_on_the_conversation() -> None:

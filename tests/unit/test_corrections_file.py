@@ -229,7 +229,7 @@ def test_a_strange_line_leaves_no_lock(
 def test_a_lone_surrogate_is_refused(field: str) -> None:
     """It could not be written again."""
     with pytest.raises(ValidationError, match=r"unicode|lone surrogate"):
-        correction(RECORD, judgment(), **{field: "\ud800"})
+        correction(RECORD, None, **{field: "\ud800"})
 
 
 def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> None:
@@ -261,17 +261,15 @@ def test_the_last_word_of_a_person_on_a_label_counts() -> None:
 
 def test_a_correction_is_checked_against_its_record() -> None:
     """Keys that the record does not have, and keys named twice; and the label's own key."""
-    odd = judgment(
-        relevant=["0a", "0a", "7z"],
-        utilized=["a"],
-        support={"a": ["0a", "general"], "z": ["ref.a"]},
-    )
+    support = {"a": ["0a", "general"], "z": ["ref.a"]}
+    odd = judgment(relevant=["0a", "0a", "7z"], utilized=["a"], support=support)
+    absent = "which the record does not have"
     assert correction(RECORD, odd).check_against(RECORD) == (
-        "relevant names '7z' which the record does not have",
+        f"relevant names '7z' {absent}",
         "relevant names '0a' twice",
-        "utilized names 'a' which the record does not have",
-        "support names 'z' which the record does not have",
-        "support of 'z' names 'ref.a' which the record does not have",
+        f"utilized names 'a' {absent}",
+        f"support names 'z' {absent}",
+        f"support of 'z' names 'ref.a' {absent}",
     )
     assert FIRST.check_against(RECORD) == ()
     other = correction(record(documents=[3]), judgment())

@@ -174,18 +174,18 @@ def test_wrong_corrections_are_named(tmp_path: Path) -> None:
     """Neither a sentence that the record lacks nor a third answer is passed over."""
     own = [record(id="r1")]
     for said, message in (
-        ({("r1", "a"): True, ("r1", "z"): True}, "('r1', 'z'), which is not"),
-        ({("r1", "0a"): True}, "which is not a response sentence"),
+        ({("r1", "a"): True, ("r1", "z"): True}, "('r1', 'z') is not about a"),
+        ({("r1", "0a"): True}, "is not about a response sentence"),
         ({("r1", "a"): "yes"}, "True or False"),
-        ({"r1": True}, "which is not a response sentence"),
-        ([("r1", "a")], "corrections are a file"),
+        ({"r1": True}, "is not about a response sentence"),
+        ([("r1", "a")], "corrections are a mapping"),
         ({("r2", "a"): True}, "no correction is about"),
     ):
         with pytest.raises(UsageError) as caught:
             fit_doubt(own, said)  # type: ignore[arg-type]  # the point of it
         assert message in str(caught.value)
     (tmp_path / "h.csv").write_text("id,sentence,supported\nr1,a,yes\nr1,c,yes\n")
-    with pytest.raises(UsageError, match="which is not a response sentence"):
+    with pytest.raises(UsageError, match="is not about a response sentence"):
         fit_doubt(own, tmp_path / "h.csv")
     with pytest.raises(UsageError, match="no label to doubt"):
         fit_doubt([])

@@ -195,19 +195,18 @@ def test_an_equal_text_has_the_same_sentences_again() -> None:
 
 def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it raises; the other rows are labeled."""
-    general = SPLITTERS["general"]
 
     def split(text: str) -> list[Piece]:
         if "bad" in text:
             raise TimeoutError(7, "no time")
-        return general.split(text)
+        return SPLITTERS["general"].split(text)
 
     monkeypatch.setitem(SPLITTERS._entries, "failing", Splitter("failing", 1, split))
     given = [{**GOOD, "id": str(n), "documents": ["bad." if n == 2 else "good."]} for n in range(4)]
-    outcomes = labeler.label(given, judge="embedded", store=MemoryStore(), splitter="failing")
-    failed = [one for one in outcomes if isinstance(one, LabelFailure)]
-    assert [(one.id, one.reason) for one in failed] == [("2", "splitter")]
-    assert "failing/1 failed on a text of 4 characters: TimeoutError" in failed[0].message
+    labels = labeler.label(given, judge="embedded", store=MemoryStore(), splitter="failing")
+    (failed,) = (one for one in labels if isinstance(one, LabelFailure))
+    assert (failed.id, failed.reason) == ("2", "splitter")
+    assert "failing/1 failed on a text of 4 characters: TimeoutError" in failed.message
 
 
 @pytest.mark.parametrize(

@@ -48,17 +48,7 @@ OTHER: dict[str, Any] = {
     "response": "",
     "domain": "y",
 }
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("question", pa.string()),
-        ("documents", pa.list_(pa.string())),
-        ("response", pa.string()),
-        ("reference", pa.string()),
-        ("domain", pa.string()),
-    ]
-)
-Written = Callable[[list[dict[str, Any]], Path], object]
+SCHEMA = pa.schema(dict.fromkeys(GOOD, pa.string()) | {"documents": pa.list_(pa.string())})
 
 
 def table(rows: list[dict[str, Any]]) -> Any:
@@ -66,22 +56,10 @@ def table(rows: list[dict[str, Any]]) -> Any:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def write_parquet(rows: list[dict[str, Any]], path: Path) -> Path:
-    """The rows as Parquet, two in a row group."""
-    pq.write_table(table(rows), path, row_group_size=2)
-    return path
-
-
 def write_stream(rows: list[dict[str, Any]], path: Path) -> Path:
     """The rows as an Arrow stream."""
     with pa.ipc.new_stream(path, SCHEMA) as writer:
         writer.write_table(table(rows), max_chunksize=2)
-    return path
-
-
-def write_feather(rows: list[dict[str, Any]], path: Path) -> Path:
-    """The rows as Feather."""
-    pa.feather.write_feather(table(rows), str(path))
     return path
 
 
@@ -94,7 +72,7 @@ def save(rows: list[dict[str, Any]], path: Path) -> Path:
     return path
 
 
-FORMATS: dict[str, Written] = {
+FORMATS: dict[str, Callable[[list[dict[str, Any]], Path], object]] = {
     "rows.jsonl": lambda rows, path: write(path, "\n".join(map(json.dumps, rows))),
     "lines.json": lambda rows, path: write(path, "\n".join(map(json.dumps, rows)) + "\n\n"),
     "array.json": lambda rows, path: write(path, json.dumps(rows)),
@@ -103,27 +81,15 @@ FORMATS: dict[str, Written] = {
     "packed.json.gz": lambda rows, path: write(path, gzip.compress(json.dumps(rows).encode())),
     "rows.csv": lambda rows, path: write_csv(path, rows),
     "rows.TSV": lambda rows, path: write_csv(path, rows, "\t"),
-    "rows.parquet": write_parquet,
+    "rows.parquet": lambda rows, path: pq.write_table(table(rows), path, row_group_size=2) or path,
     "rows.arrow": write_stream,
-    "rows.feather": write_feather,
+    "rows.feather": lambda rows, path: pa.feather.write_feather(table(rows), str(path)) or path,
     "saved": save,
     "table": lambda rows, _: table(rows),
     "polars": lambda rows, _: pl.DataFrame(table(rows)),
     "lazy": lambda rows, _: pl.DataFrame(table(rows)).lazy(),
     "reader": lambda rows, _: table(rows).to_reader(),
-    "capsule": lambda rows, _: Capsule(table(rows)),
 }
-
-
-class Capsule:
-    """Whatever else gives out an Arrow stream."""
-
-    def __init__(self, held: Any) -> None:
-        self._held = held
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The stream."""
-        return self._held.__arrow_c_stream__(requested_schema)
 
 
 FULL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
@@ -274,12 +240,11 @@ BAD: list[tuple[str, bytes, str, str]] = [
         )
     ),
     *(
-        (":3", unclosed(lines), "invalid_csv", f"quote begins a cell in line {says}")
+        (":3", unclosed(lines), "invalid_csv", f"{says}a quote that begins a cell is not closed")
         for lines, says in (
-            ('"Q,[],R\nQ,[],R\n', "3 .* lines 3 to 4 are one row"),
-            ('"Q\n?","[],R\nQ,[],R\n', "4 .* lines 4 to 5 are one row"),
-            ('"Q ""?"",[],R\n"Q",[],R\n', "3 .* lines 3 to 4 are one row"),
-            ('"Q "?",[],R\n', "3 and is not closed at its end; close it"),
+            ('"Q,[],R\nQ,[],R\n', "lines 3 to 4 are one row, and "),
+            ('"Q\n?","[],R\nQ,[],R\n', "lines 3 to 5 are one row, and "),
+            ('"Q "?",[],R\n', ""),
         )
     ),
 ]
@@ -295,7 +260,7 @@ def test_a_bad_row_fails_alone(
     path.write_bytes(content)
     good, bad, *others = open_rows(path)
     assert all(isinstance(row.content, Example) for row in (good, *others))
-    assert len(others) == (not says.startswith("quote"))
+    assert len(others) == ("quote that" not in says)
     assert isinstance(bad.content, LabelFailure)
     assert (bad.where, bad.content.reason) == (f"{path}{where}", reason)
     assert re.search(says, bad.content.message), bad.content.message
@@ -321,19 +286,12 @@ def test_cells_are_separated_by_the_mark_that_the_names_have_most_of(
     assert re.search(f"separated by {taken}", notices) if taken else not notices
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("rows.jsonl", '{}\n{"question": "Q", "documents": [{"te', "2: .* within this line, so it"),
-        ("rows.jsonl", '{}\n{"question": "Q", "documents": []},', "2: .* it ends with a comma"),
-        ("rows.json", '{"question": "Q"},\n{}', "1: .* it ends with a comma, as in an array"),
-    ],
-)
-def test_a_line_that_is_no_object_says_why(name: str, text: str, says: str, tmp_path: Path) -> None:
+def test_a_line_that_is_no_object_says_why(tmp_path: Path) -> None:
     """Files are cut off, and arrays lose their brackets."""
-    found = contents(write(tmp_path / name, text))
-    messages = "\n".join(getattr(one, "message", "") for one in found)
-    assert re.search(f"{name}:{says}", messages), messages
+    lines = ['{"question": "Q", "documents": []},', '{"question": "Q", "documents": [{"te']
+    commas, cut_off = contents(write(tmp_path / "rows.jsonl", "\n".join(lines)))
+    assert re.search(r"rows\.jsonl:1: not JSON: .*write one JSON object a line", str(vars(commas)))
+    assert re.search(r"rows\.jsonl:2: .* ends within this line, so it", str(vars(cut_off)))
 
 
 @pytest.mark.parametrize(
@@ -436,18 +394,16 @@ def test_a_wrong_offset_in_an_arrow_file_is_refused(tmp_path: Path) -> None:
         list(open_rows(path))
 
 
+PICKLE = pa.opaque(pa.binary(), "object", "pickle")
+
+
 @pytest.mark.parametrize(
     "column",
     [
-        pa.array([b"\x80\x05"]),
-        pa.array([[b"\x80"]]),
-        pa.array([{"a": b"x"}]),
-        pa.array([b"x"], pa.large_binary()),
-        pa.array([b"x"], pa.binary(1)),
+        *(pa.array([value]) for value in (b"\x80\x05", [b"\x80"], {"a": b"x"})),
+        *(pa.array([b"x"], kind) for kind in (pa.large_binary(), pa.binary(1))),
         pa.array([b"x"]).dictionary_encode(),
-        pa.ExtensionArray.from_storage(
-            pa.opaque(pa.binary(), "object", "pickle"), pa.array([b"x"])
-        ),
+        pa.ExtensionArray.from_storage(PICKLE, pa.array([b"x"])),
     ],
     ids=lambda column: str(column.type)[:30],
 )
@@ -557,14 +513,13 @@ def test_a_data_frame_of_pandas_is_read_by_what_it_can_do(monkeypatch: pytest.Mo
 
 
 def test_parts_of_a_frame_of_pandas_are_rows() -> None:
-    """Ids in an index of texts are read; a row, and a column of rows, is a series."""
+    """Ids in an index of texts are read; a column of rows is a series."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame([GOOD, OTHER])
     every = contents([GOOD, OTHER])
     assert contents(frame.set_index("id")) == every
     assert contents(frame.set_index("id").rename_axis(None)) == every
     assert contents(pd.Series([GOOD, OTHER])) == every
-    assert contents(frame.iloc[0]) == every[:1]
 
 
 class Dataset(list[dict[str, Any]]):
@@ -673,7 +628,7 @@ def test_what_is_not_installed_is_named_with_the_remedy(
 def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
     """A row that differs from another file's row of its id is a failure that names both."""
     lines = FORMATS["rows.jsonl"]([GOOD, OTHER], tmp_path / "rows.jsonl")
-    held = write_parquet([GOOD], tmp_path / "rows.parquet")
+    held = FORMATS["rows.parquet"]([GOOD], tmp_path / "rows.parquet")
     assert len([*RowStream(open_rows([str(lines), held]))]) == 3
     other = write_csv(tmp_path / "rows.csv", [GOOD | {"response": "Other."}])
     *_, last = (row.content for row in identified(open_rows([str(lines), other])))

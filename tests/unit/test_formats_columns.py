@@ -6,6 +6,7 @@ import gc
 import json
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -74,17 +75,10 @@ def test_a_path_leads_into_objects_and_lists() -> None:
     assert (found.question, found.documents) == ("P?", ("D.", "E."))  # as flattened frames have it
 
 
-class Document:
-    """A document as retrievers of Python give it."""
-
-    def __init__(self, page_content: str) -> None:
-        self.page_content = page_content
-        self._hidden = "no"
-
-
 def test_a_path_leads_into_objects_of_python() -> None:
     """As chains return them; what is theirs alone stays so."""
-    row = {"input": "Q?", "context": [Document("D.")], "answer": "R."}
+    document = SimpleNamespace(page_content="D.", _hidden="no")
+    row = {"input": "Q?", "context": [document], "answer": "R."}
     found = only(row, "langchain")
     assert (found.documents, found.metadata) == (("D.",), {})
     assert "has no '_hidden'" in failure(row, "langchain", documents="context[]._hidden").message
@@ -100,12 +94,6 @@ def test_documents_are_gathered_from_several_columns() -> None:
     assert [one.documents for one in found] == [("A.", "C.", "D."), ("A.", "C.", "D.", "E.")]
     assert only(row, documents="a,").documents == ("A.",)
     assert "'documents' must be a list of texts, got a text" in failure(row, documents="a").message
-
-
-def test_a_name_is_put_together_of_columns() -> None:
-    """What names a row stays among its columns, for it may be grouped by it."""
-    found = only(PLAIN | {"set": "lamps", "n": 17}, id=["set", "n"])
-    assert (found.id, found.metadata) == ("lamps/17", {"set": "lamps", "n": 17})
 
 
 @pytest.mark.parametrize(
@@ -263,6 +251,8 @@ def test_presets_name_rows_where_their_systems_do(tmp_path: Path) -> None:
     Results of RAGChecker are read as saved: one object with the rows beside its numbers.
     """
     assert only(SYSTEMS["ragbench"], "ragbench").id == "lamps/1/m"
+    found = only(PLAIN | {"set": "lamps", "n": 17}, id=["set", "n"])  # rows are grouped by them
+    assert (found.id, found.metadata) == ("lamps/17", {"set": "lamps", "n": 17})
     expected = only(SYSTEMS["ragchecker"], "ragchecker")
     assert expected.id == "7"
     saved = {"results": [SYSTEMS["ragchecker"]], "metrics": {"overall_metrics": {"f1": 1.0}}}
@@ -397,10 +387,9 @@ def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
     assert only(row, "test_formats_columns:MINE").question == "Q?"
     with pytest.raises(UsageError, match=r"is a dict, no labeler\.data\.presets\.Preset"):
         open_rows([], preset="test_formats_columns:NO_PRESET")
-    with pytest.raises(UnknownName, match="unknown preset 'ragass'; did you mean 'ragas'"):
-        open_rows([], preset="ragass")
-    for name in ("../presets", "/etc/passwd", "presets/ragas.toml"):
-        with pytest.raises(UnknownName, match="unknown preset"):
+    for name in ("ragass", "../presets", "/etc/passwd", "presets/ragas.toml"):
+        says = f"unknown preset '{name}'{'; did you mean .ragas' * (name == 'ragass')}"
+        with pytest.raises(UnknownName, match=says):
             open_rows([], preset=name)
 
 

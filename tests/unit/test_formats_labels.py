@@ -68,12 +68,21 @@ def assert_same_again(outcomes: list[AnyOutcome], path: Path) -> None:
 
 @NAMES
 def test_records_of_every_kind_are_the_same_again(name: str, tmp_path: Path) -> None:
-    """In each format; the folder must be there before the first label is asked for."""
-    assert_same_again(KINDS, tmp_path / name)
-    asked = iter(KINDS)
+    """In each format; the folder must be there before the first label is asked for.
+
+    The file appears when it is whole: what was there stays until then, and where a run breaks off.
+    """
+    path, asked = tmp_path / name, iter(KINDS)
+    assert_same_again(KINDS, path)
     with pytest.raises(UsageError, match="cannot write"):
         list(write_outcomes(asked, tmp_path / "none" / name))
     assert next(asked) == KINDS[0]
+    run = write_outcomes([sample_record(2), sample_record(3)], path)
+    next(run)
+    assert list(read_outcomes(path)) == KINDS
+    run.close()  # type: ignore[attr-defined] # a generator
+    assert list(read_outcomes(path)) == KINDS
+    assert list(tmp_path.iterdir()) == [path]
 
 
 JSON = st.recursive(
@@ -135,19 +144,6 @@ def test_row_groups_are_bounded_and_read_one_by_one(
     monkeypatch.setattr(parquet_files, "_LARGEST_LABELS", 1)
     list(write_outcomes([sample_record(n) for n in range(5)], path))
     assert pq.ParquetFile(path).num_row_groups == 5
-
-
-@NAMES
-def test_the_file_appears_when_it_is_whole(name: str, tmp_path: Path) -> None:
-    """What was there before stays until then, and where the run breaks off."""
-    path = tmp_path / name
-    list(write_outcomes([sample_record(1)], path))
-    run = write_outcomes([sample_record(2), sample_record(3)], path)
-    next(run)
-    assert [one.id for one in read_outcomes(path)] == ["row-1"]
-    run.close()  # type: ignore[attr-defined] # a generator
-    assert [one.id for one in read_outcomes(path)] == ["row-1"]
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

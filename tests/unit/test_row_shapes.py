@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 import labeler
 from labeler.api import open_rows
@@ -40,51 +40,19 @@ def examples(source: Any, **options: Any) -> list[tuple[Any, ...]]:
 EXPECTED = examples(ROWS)
 
 
-class Sample(BaseModel):
-    """A row as pydantic models hold it."""
-
-    user_input: str
-    retrieved_contexts: list[str]
-    response: str
-    reference: str | None = None
-
-
-@dataclasses.dataclass
-class Passage:
-    """A document with what labels do not keep."""
-
-    content: str
-    embedding: list[float]
-    meta: dict[str, object]
+Sample = create_model(  # rows as pydantic models hold them
+    "Sample",
+    user_input=str,
+    retrieved_contexts=list[str],
+    response=str,
+    reference=(str | None, None),
+)
+Passage = dataclasses.make_dataclass("Passage", ["content", "embedding", "meta"])
+Answer = dataclasses.make_dataclass("Answer", ["query", "documents", "data", "client", "_private"])
+Response = dataclasses.make_dataclass("Response", ["response", "source_nodes"])  # of LlamaIndex
 
 
-@dataclasses.dataclass
-class Answer:
-    """A row of objects in a dataclass."""
-
-    query: str
-    documents: list[Passage]
-    data: str
-    client: object
-    _private: str = "no"
-
-
-class Cases:
-    """A data set that is no iterable."""
-
-    def __init__(self, *cases: object) -> None:
-        self.test_cases = list(cases)
-
-
-@dataclasses.dataclass
-class Response:
-    """A response of LlamaIndex."""
-
-    response: str
-    source_nodes: list[dict[str, Any]]
-
-
-def samples() -> list[Sample]:
+def samples() -> list[BaseModel]:
     """The rows as models."""
     names = ("user_input", "retrieved_contexts", "response")
     return [Sample(**dict(zip(names, row.values(), strict=True))) for row in ROWS]
@@ -95,7 +63,8 @@ def test_models_dataclasses_and_data_sets_of_them_are_rows() -> None:
 
     A response with its question is one, as the error of a response alone says.
     """
-    assert examples(samples()) == examples(Cases(*samples())) == EXPECTED
+    data_set = types.SimpleNamespace(test_cases=samples())  # no iterable
+    assert examples(samples()) == examples(data_set) == EXPECTED
     assert examples(samples()[0]) == EXPECTED[:1]
     assert read.only(samples()[:1]) == read.only(ROWS[:1])
     response = Response("R.", [{"node": {"text": "D."}, "score": 0.5}])
@@ -152,7 +121,7 @@ def test_a_field_without_a_value_is_named(name: str) -> None:
 def test_fields_that_are_no_data_are_left_out() -> None:
     """Clients, vectors and what is private; what stands next to a text is metadata."""
     meta = {"date": dt.date(2026, 1, 2), "score": float("nan"), "client": object()}
-    found = read.only([Answer("Q?", [Passage("D.", [0.5], meta)], "R.", client=object())])
+    found = read.only([Answer("Q?", [Passage("D.", [0.5], meta)], "R.", object(), "no")])
     kept = {"meta": {"date": "2026-01-02", "score": None, "client": None}}
     assert (found.documents, found.metadata) == (("D.",), {"documents": [kept]})
 
@@ -266,13 +235,13 @@ BESIDE: dict[str, Any] = {
         "tags": ["a"],
         "samples": [
             {
-                "id": row["question"],
+                "id": question,
                 "epoch": 1,
-                "input": row["question"],
-                "metadata": {"contexts": row["documents"]},
-                "output": {"completion": row["response"]},
+                "input": question,
+                "metadata": {"contexts": documents},
+                "output": {"completion": response},
             }
-            for row in ROWS
+            for question, documents, response in (row.values() for row in ROWS)
         ],
     },
 }

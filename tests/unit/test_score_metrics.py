@@ -121,7 +121,7 @@ def test_repeats_are_compared() -> None:
     """Mean of means, the lowest and the highest, spread within records, identical ones."""
     found = panel(*given(4, 5), *given(2, 5, trial=1))
     assert (found.among, len(found.raters), found.records) == ("repeats", 2, 2)
-    assert (found.mean, found.lowest, found.highest) == (4.0, 3.5, 4.5)
+    assert found.means == [4.5, 3.5]
     assert found.spread == pytest.approx(2**0.5 / 2)
     assert found.identical == 0.5
     assert compare_raters(given(4)) == []
@@ -131,13 +131,13 @@ def test_repeats_count_records_that_have_all_of_them() -> None:
     """A failure in one repeat leaves the record out; none left is no number."""
     lost = failed("r1", trial=1)
     found = panel(*given(4, 5), *given(2, trial=1), lost)
-    assert (found.records, found.mean) == (1, 3.0)
+    assert (found.records, found.means) == (1, [4.0, 2.0])
     # A score of another file counts, as in summaries.
     found = panel(*given(4, 5), *given(4, 3, trial=1), lost)
     assert (found.records, found.identical) == (2, 0.5)
     empty = panel(*given(4), failed("r0", trial=1))
-    assert (empty.records, empty.mean, empty.lowest, empty.identical) == (0, None, None, None)
-    assert [found.undefined for found in empty.by_name.values()] == ["too_few_units"] * 3
+    assert (empty.records, empty.means, empty.identical) == (0, [], None)
+    assert [found.undefined for found in empty.coefficients.values()] == ["too_few_units"] * 3
 
 
 FIRST, SECOND = [1, 2, 4, 5, 3, 5] * 6, [1, 3, 4, 4, 3, 5] * 5 + [2, 2, 5, 5, 3, 4]
@@ -155,9 +155,9 @@ def test_judges_are_compared(raters: tuple[list[int], ...]) -> None:
     assert found.identical == sum(len({*each}) == 1 for each in records) / 36
     sums = np.array([score_sums(each, each, range(1, 6)) for each in records]).sum(axis=0)
     whole = {name: value[0] for name, value in score_coefficients(sums[np.newaxis]).items()}
-    assert found.intervals.keys() == found.by_name.keys()
-    for name, one in found.by_name.items():
-        interval = found.intervals[name]
+    for name, one in found.coefficients.items():
+        interval = one.interval
+        assert interval is not None
         assert one.value is not None
         assert one.value == pytest.approx(whole[name])
         assert interval.low < one.value < interval.high
@@ -177,19 +177,19 @@ def test_scores_of_one_question_are_drawn_together() -> None:
     ]
     found = panel(*scored)
     assert found.questions == 12
-    assert {one.method for one in found.intervals.values()} == {"dirichlet_groups"}
+    drawn = [one.interval for one in found.coefficients.values()]
+    assert [one and one.method for one in drawn] == ["dirichlet_groups"] * 3
     (bare,) = compare_raters(scored, intervals=False)
-    assert bare.intervals == {}
+    assert {one.interval for one in bare.coefficients.values()} == {None}
 
 
 def test_a_coefficient_that_is_not_defined_says_why() -> None:
     """Kappa compares two, the others any number; one score alone is nothing to agree on."""
     found = panel(*given(1, 5, by="a"), *given(2, 5, by="b"), *given(1, 4, by="c"))
-    assert (len(found.raters), found.kappa) == (3, None)
-    assert set(found.by_name) == {"AC1", "alpha"}
+    assert (len(found.raters), set(found.coefficients)) == (3, {"AC1", "alpha"})
     found = panel(*given(4, 4, by="a"), *given(4, 4, by="b"))
     assert found.identical == 1.0
-    assert {one.undefined for one in found.by_name.values()} == {"one_class"}
+    assert {one.undefined for one in found.coefficients.values()} == {"one_class"}
 
 
 def test_a_judge_with_repeats_is_one_rater() -> None:
@@ -200,9 +200,8 @@ def test_a_judge_with_repeats_is_one_rater() -> None:
     assert [rater.mean for rater in judges.raters] == [3.25, 3.0]
     assert judges.raters[0].label.endswith("|repeats:2")
     assert judges.identical == 0.5
-    assert judges.kappa is not None
     # 4.5 is rounded up: 5, 2 and 4, 2 differ by 1 of the expected 1 + 9 + 4, over 2 records.
-    assert judges.kappa.value == pytest.approx(1 - 2 / 14)
+    assert judges.coefficients["kappa"].value == pytest.approx(1 - 2 / 14)
 
 
 def test_a_panel_has_scores_of_the_same_texts_by_the_same_criterion() -> None:
@@ -242,13 +241,6 @@ def test_scores_are_told_from_the_rest() -> None:
 # Slopes on the length of the response
 
 
-def fitted(x: list[float], y: list[float]) -> Slope:
-    """A slope that there is."""
-    made = fit_slope(x, y)
-    assert isinstance(made, Slope)
-    return made
-
-
 def test_the_error_is_that_of_the_matrix_formula() -> None:
     """(X'X)⁻¹ X' diag(e² / (1 - h)²) X (X'X)⁻¹, on lengths and scores."""
     rng = np.random.default_rng(2)
@@ -260,7 +252,7 @@ def test_the_error_is_that_of_the_matrix_formula() -> None:
     leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
     weights = (residuals / (1 - leverage)) ** 2
     error = math.sqrt((inverse @ (design.T * weights) @ design @ inverse)[1, 1])
-    made = fitted(x.tolist(), y.tolist())
+    made = fit_slope(x.tolist(), y.tolist())
     slope = (inverse @ design.T @ y)[1]
     squares = (x - x.mean()) ** 2
     reach = error * student_quantile(0.975, int(squares.sum() ** 2 / (squares**2).sum()))
@@ -274,9 +266,8 @@ def test_records_of_one_question_are_left_out_together() -> None:
     """Each record four times says as much as once; the order changes nothing."""
     rng = np.random.default_rng(4)
     x, y = rng.uniform(40, 4000, 20).tolist(), rng.normal(3, 1, 20).tolist()
-    once, often = fitted(x, y), fit_slope(x * 4, y * 4, groups=[*range(20)] * 4)
+    once, often = fit_slope(x, y), fit_slope(x * 4, y * 4, groups=[*range(20)] * 4)
     back = fit_slope(x[::-1] * 4, y[::-1] * 4, groups=[*range(20)][::-1] * 4)
-    assert isinstance(often, Slope)
     assert isinstance(often.interval, Interval)
     assert isinstance(once.interval, Interval)
     assert often.interval.method == "leave_one_out_groups"
@@ -308,17 +299,14 @@ def test_what_cannot_be_known_says_why(
     x: list[float], y: list[float], groups: list[str] | None, reason: str
 ) -> None:
     """A slope, or its interval."""
-    found = fit_slope(x, y, groups=groups)
-    assert (found.interval if isinstance(found, Slope) else found) == Undefined(reason)
+    assert fit_slope(x, y, groups=groups).interval == Undefined(reason)
 
 
 def test_numbers_beyond_a_floats_range_make_no_nan() -> None:
     """Squares of them would be infinite or nought."""
-    assert fitted([0, 1e200, 2e200], [0, 1, 2]).slope == pytest.approx(1e-200)
-    assert fit_slope([0, 5e-324, 0], [0, 1e300, 0]) in (
-        Undefined("out_of_range"),
-        Undefined("constant_x"),
-    )
+    assert fit_slope([0, 1e200, 2e200], [0, 1, 2]).slope == pytest.approx(1e-200)
+    reasons = Undefined("out_of_range"), Undefined("constant_x")
+    assert fit_slope([0, 5e-324, 0], [0, 1e300, 0]).interval in reasons
 
 
 def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
@@ -331,20 +319,20 @@ def test_a_judge_that_rewards_length_is_seen(labeler_command: Command, tmp_path:
     """A slope of 11 per 1,000 characters, as a value, a table and JSON; labels have none."""
     outcomes = of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5))
     (found,) = length_effects(Scores(outcomes).configurations)
-    assert found.slope == pytest.approx(11.0)
-    assert isinstance(found.interval, Interval)
-    assert found.interval.low > 0
+    assert found.line.slope == pytest.approx(11.0)
+    assert isinstance(found.line.interval, Interval)
+    assert found.line.interval.low > 0
     path = tmp_path / "s.jsonl"
     list(write_outcomes(outcomes, path))
     code, out, _ = labeler_command("length", path)
     assert (code, "+11.000" in out) == (0, True)
     assert out.startswith("Longer responses get higher scores by ")
-    assert json.loads(labeler_command("length", path, "--json")[1])[0]["slope"] == found.slope
+    assert json.loads(labeler_command("length", path, "--json")[1])[0]["slope"] == found.line.slope
     list(write_outcomes([label_record()], path))
     code, _, err = labeler_command("length", path)
     assert (code, "holds no scores: 'labeler score' makes some" in err) == (2, True)
     (found,) = length_effects(Scores(of_length((100, 1), (100, 2), (100, 3))).configurations)
-    assert (found.slope, found.interval) == (None, Undefined("constant_x"))
+    assert found.line == Slope(None, Undefined("constant_x"))
 
 
 # The command line
@@ -365,7 +353,8 @@ def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None
     assert (code, err) == (0, "")
     assert out.count("\ntone:pass ") == 2
     assert "relevance" not in out
-    assert "3.500 " in out  # the mean of both repeats
+    # The mean of both repeats, and the least and the greatest.
+    assert "3.500 3.333 3.667" in " ".join(out.split())
     assert "0.667 " in out  # identical in two records of three
     found = json.loads(labeler_command("metrics", scores, "--json", "--no-intervals")[1])
     assert [(row["metric"], row["defined"]) for row in found] == [("tone", 3), ("tone:pass", 3)] * 2

@@ -218,7 +218,7 @@ def test_tool_results_in_messages_stand_in_for_spans_of_tools(join: Join) -> Non
     ]
     [row], counts = join(root(input__value={"messages": talk}))
     assert (row["question"], row["tool_outputs"]) == (QUESTION, [{"text": "90 m"}])
-    assert (row["metadata"]["left_out"], counts.with_media) == (["image"], 1)
+    assert (row["metadata"]["left_out"], counts.notes["with_media"]) == (["image"], 1)
     call = span("call", "root", "LLM", input__value={"messages": talk}, output__value=ANSWER)
     assert only(join(root(), call))["tool_outputs"] == [{"text": "90 m"}]
     clock = span("clock", "root", "TOOL", output__value="21:10")
@@ -230,13 +230,13 @@ def test_spans_that_occur_twice_count_once(tmp_path: Path) -> None:
     again = write(tmp_path / "again.jsonl", *answer(1, output__value="Yes."))
     rows, counts = joined(write(tmp_path / "spans.jsonl", *answer(1)), again)
     assert [row["response"] for row in rows] == ["Yes."]
-    assert (counts.repeated, counts.replaced) == (1, 1)
+    assert (counts.notes["repeated"], counts.notes["replaced"]) == (1, 1)
 
 
 def test_a_trace_without_its_root_is_joined_from_its_parts(join: Join) -> None:
     """And reported."""
     rows, counts = join(root(parent="gone"), *answer(1)[1:])
-    assert (len(rows), counts.without_root) == (1, 1)
+    assert (len(rows), counts.notes["without_root"]) == (1, 1)
 
 
 def test_hostile_lines_are_counted_and_cost_no_other_trace(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_limit_per_day_counts_traces_with_rows(join: Join) -> None:
     rows, counts = join(*spans, root("alone", trace=99), per_day=2)
     days = [row["metadata"]["time"][:10] for row in rows]
     assert days == ["2024-10-04"] * 2 + ["2024-10-05"] * 2 + ["2024-10-06"] * 2
-    assert counts.over_limit + len(rows) + counts.unjoined["no_retrieval"] == counts.traces
+    assert counts.notes["over_limit"] + len(rows) + counts.unjoined["no_retrieval"] == counts.traces
 
 
 def test_traces_are_chosen_by_attributes_and_metadata(join: Join) -> None:
@@ -289,7 +289,7 @@ def test_traces_are_chosen_by_attributes_and_metadata(join: Join) -> None:
     spans = [one for trace in range(4) for one in answer(trace, user__id=str(trace % 2), tier="a")]
     rows, counts = join(*spans, where=["user=1", "tier=a", "user.id=1"])
     assert sorted(row["id"][-1] for row in rows) == ["1", "3"]
-    assert counts.filtered == 2
+    assert counts.notes["filtered"] == 2
 
 
 def test_the_command_writes_rows_and_says_what_gave_none(

@@ -44,35 +44,20 @@ def _require_known(given: Collection[str], known: str, why: str) -> None:
 
 @dataclass(frozen=True)
 class Form:
-    """The form of a provider's requests and answers.
-
-    Attributes:
-        key_header: header with the key.
-        refused_key: status and words for a key that is wrong or has expired.
-        no_tools: words of a model that cannot call any.
-        path: path of a request for an answer; its group is the model, where the body names none.
-        finishes: reasons of the end, by the reasons of a chat completion.
-        said: a block of text.
-        call: a block of an answer that calls the tool.
-        chat: turns a call, and the model of its path, into a request for a chat completion.
-        wrapped: the answer of a model around its blocks, ``None`` without a message, with its end.
-        usage: counts of the prompt's tokens, of the cached ones among them, and of the answer's.
-        error: an error's body, of its status and message.
-        limits: the headers of rate limits, if it sends any.
-    """
+    """The form of a provider's requests and answers."""
 
     key_header: str
-    refused_key: tuple[int, str]
-    no_tools: str
-    path: str
-    finishes: Mapping[str, str]
-    said: Callable[[str], Json]
-    call: Json
-    chat: Callable[[Call, str], Json]
-    wrapped: Callable[[object, list[Json] | None, str], Json]
-    usage: Callable[[int, int, int], Json]
-    error: Callable[[int, str], Json]
-    limits: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}
+    refused_key: tuple[int, str]  # status and words for a key that is wrong or has expired
+    no_tools: str  # words of a model that cannot call any
+    path: str  # of a request for an answer; its group is the model, where the body names none
+    finishes: Mapping[str, str]  # reasons of the end, by those of a chat completion
+    said: Callable[[str], Json]  # makes a block of text
+    call: Json  # a block that calls the tool
+    chat: Callable[[Call, str], Json]  # makes a request for a chat completion, with this model
+    wrapped: Callable[[object, list[Json] | None, str], Json]  # model, blocks if any, and end
+    usage: Callable[[int, int, int], Json]  # tokens: prompt, cached ones among them, answer
+    error: Callable[[int, str], Json]  # an error's body
+    limits: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}  # headers, if any
 
     def answer(self, completion: Json) -> str:
         """A chat completion as the JSON text of the provider's answer."""

@@ -154,15 +154,13 @@ def _selections(
         judged: keys of the judged labels.
         random: keys of the labels that were drawn at random.
     """
-    totals = Counter[str]()
-    for (printed, _), count in labels.items():
-        totals[printed] += count
     found: dict[str, ReviewCounts] = {}
-    for (printed, key), count in labels.items():
-        if key in judged:
-            known = found.get(printed, ReviewCounts(0, totals[printed], 0))
-            drawn = known.random + count * (key in random)
-            found[printed] = ReviewCounts(known.judged + count, totals[printed], drawn)
+    for printed in dict.fromkeys(printed for printed, _ in labels):
+        counts = {key: count for (own, key), count in labels.items() if own == printed}
+        seen = {key: count for key, count in counts.items() if key in judged}
+        drawn = sum(count for key, count in seen.items() if key in random)
+        if seen:
+            found[printed] = ReviewCounts(sum(seen.values()), sum(counts.values()), drawn)
     return found
 
 
@@ -361,7 +359,7 @@ class _Majority:
     """The majority of several people's judgments of one label, given sorted by annotator."""
 
     def __init__(self, record: LabelRecord, judged: Sequence[tuple[Correction, Judgment]]) -> None:
-        self._record, self._judge = record, record.label
+        self._example, self._judge = record.example, record.label
         self._corrections = [correction for correction, _ in judged]
         self._judgments = [judgment for _, judgment in judged]
         self._decided = [decided(record, correction) for correction, _ in judged]
@@ -369,56 +367,36 @@ class _Majority:
     def label(self) -> GPTLabelingOutput:
         """Return the label of the majority."""
         judge, judgments = self._judge, self._judgments
-        relevant = self._keys([j.relevant for j in judgments], judge.all_relevant_sentence_keys)
-        utilized = self._keys([j.utilized for j in judgments], judge.all_utilized_sentence_keys)
+        before = judge.all_relevant_sentence_keys, judge.all_utilized_sentence_keys
+        named = [j.relevant for j in judgments], [j.utilized for j in judgments]
+        relevant, utilized = map(self._keys, named, before)
         sentences = tuple(self._sentences())
         overall, why = self._whole(sentences)
+        notes = [] if overall == judge.overall_supported else [f"{_NAMES[overall]}, {why}"]
+        notes += _changes(before[1], utilized, "utilized")
+        reasons = _quoted(self._corrections)
         return GPTLabelingOutput(
             relevance_explanation=self._marked(
-                _changes(judge.all_relevant_sentence_keys, relevant, "relevant"),
-                judge.relevance_explanation,
+                _changes(before[0], relevant, "relevant"), judge.relevance_explanation
             ),
             all_relevant_sentence_keys=relevant,
-            overall_supported_explanation=self._overall(overall, why, utilized),
+            overall_supported_explanation=self._marked(
+                notes, judge.overall_supported_explanation, reasons
+            ),
             overall_supported=overall,
             sentence_support_information=sentences,
             all_utilized_sentence_keys=utilized,
         )
 
-    def _whole(self, sentences: Sequence[SentenceSupport]) -> tuple[bool, str]:
-        """Return the verdict on the whole response, and the reason to give for a change."""
-        judgments, keys = self._judgments, self._record.example.response_keys()
-        verdict, agreeing = self._decide(
-            [each.overall_supported for each in judgments], self._judge.overall_supported
-        )
-        follows = all(entry.fully_supported for entry in sentences)
-        # Each may vote consistently, and yet one majority contradict the others.
-        is_consistent = all(
-            each.overall_supported == (own <= each.support.keys())
-            for each, own in zip(judgments, self._decided, strict=True)
-        )
-        if verdict != follows and is_consistent and len(sentences) == len(keys):
-            return follows, "as its sentences are" if follows else "as a sentence is not"
-        return verdict, f"say {agreeing} of {len(judgments)}"
-
-    def _decide(self, votes: Sequence[bool], judge: bool | None) -> tuple[bool, int]:
-        """Return the majority's verdict and its votes; the judge decides a tie."""
-        yes, judge = sum(votes), bool(judge)
-        verdict = is_majority(yes, len(votes), tie=judge)
-        return verdict, yes if verdict else len(votes) - yes
-
     def _keys(self, named: Sequence[Sequence[str]], judge: Sequence[str]) -> tuple[str, ...]:
         """Return the document sentences that the majority names."""
-        return tuple(
-            key
-            for key in self._record.example.document_keys()
-            if self._decide([key in keys for keys in named], key in judge)[0]
-        )
+        keys = self._example.document_keys()
+        return tuple(k for k in keys if _decide([k in own for own in named], k in judge)[0])
 
     def _sentences(self) -> Iterator[SentenceSupport]:
         """Yield the entry of each response sentence that the judge or the majority decides on."""
         judged = judged_sentences(self._judge)
-        for key in self._record.example.response_keys():
+        for key in self._example.response_keys():
             entry = judged.get(key)
             votes = [
                 key in judgment.support
@@ -427,27 +405,19 @@ class _Majority:
             ]
             if entry is None and 2 * sum(votes) == len(votes):
                 continue
-            yield self._sentence(key, entry, votes)
-
-    def _sentence(
-        self, key: str, entry: SentenceSupport | None, votes: Sequence[bool]
-    ) -> SentenceSupport:
-        before = entry is not None and entry.fully_supported
-        supported, agreeing = self._decide(votes, before)
-        own = () if entry is None else entry.supporting_sentence_keys
-        kept = self._support(key, own) if supported else ()
-        notes = []
-        if entry is None or supported != before:
-            verdict = "supported" if supported else "not supported"
-            notes.append(f"{verdict}, say {agreeing} of {len(votes)}")
-        if supported:
-            notes += _changes(own, kept, "support")
-        return SentenceSupport(
-            response_sentence_key=key,
-            explanation=self._marked(notes, "" if entry is None else entry.explanation),
-            supporting_sentence_keys=kept,
-            fully_supported=supported,
-        )
+            before = entry is not None and entry.fully_supported
+            own_keys = () if entry is None else entry.supporting_sentence_keys
+            supported, agreeing = _decide(votes, before)
+            kept = self._support(key, own_keys) if supported else ()
+            is_new = entry is None or supported != before
+            notes = [f"{_NAMES[supported]}, say {agreeing} of {len(votes)}"] if is_new else []
+            notes += _changes(own_keys, kept, "support") if supported else []
+            yield SentenceSupport(
+                response_sentence_key=key,
+                explanation=self._marked(notes, "" if entry is None else entry.explanation),
+                supporting_sentence_keys=kept,
+                fully_supported=supported,
+            )
 
     def _support(self, key: str, judge: Sequence[str]) -> tuple[str, ...]:
         """Return the supporting keys of a supported sentence."""
@@ -457,15 +427,21 @@ class _Majority:
         majority = majority_keys(named, tied=judge)
         return tuple(judge) if {*majority} == {*judge} else majority
 
-    def _overall(self, overall: bool, why: str, utilized: Sequence[str]) -> str:
-        """Return the overall explanation, with changes of utilization and people's reasons."""
-        notes = []
-        if overall != self._judge.overall_supported:
-            verdict = "supported" if overall else "not supported"
-            notes.append(f"{verdict}, {why}")
-        notes += _changes(self._judge.all_utilized_sentence_keys, utilized, "utilized")
-        reasons = _quoted(self._corrections)
-        return self._marked(notes, self._judge.overall_supported_explanation, reasons)
+    def _whole(self, sentences: Sequence[SentenceSupport]) -> tuple[bool, str]:
+        """Return the verdict on the whole response, and the reason to give for a change."""
+        judgments = self._judgments
+        votes = [each.overall_supported for each in judgments]
+        verdict, agreeing = _decide(votes, self._judge.overall_supported)
+        follows = all(entry.fully_supported for entry in sentences)
+        # Each may vote consistently, and yet one majority contradict the others.
+        is_consistent = all(
+            each.overall_supported == (own <= each.support.keys())
+            for each, own in zip(judgments, self._decided, strict=True)
+        )
+        is_whole = len(sentences) == len(self._example.response)
+        if verdict != follows and is_consistent and is_whole:
+            return follows, "as its sentences are" if follows else "as a sentence is not"
+        return verdict, f"say {agreeing} of {len(judgments)}"
 
     def _marked(self, notes: Sequence[str], explanation: str, reasons: Sequence[str] = ()) -> str:
         """Return an explanation after a note of what people changed and why, if anything."""
@@ -474,6 +450,16 @@ class _Majority:
         names = ", ".join(each.annotator for each in self._corrections)
         verb = "corrected" if notes else "reviewed"
         return f"[{verb} by {names}: {'; '.join([*notes, *reasons])}] {explanation}"
+
+
+_NAMES = {True: "supported", False: "not supported"}
+
+
+def _decide(votes: Sequence[bool], judge: bool) -> tuple[bool, int]:
+    """Return the majority's verdict and its votes; the judge decides a tie."""
+    yes = sum(votes)
+    verdict = is_majority(yes, len(votes), tie=judge)
+    return verdict, yes if verdict else len(votes) - yes
 
 
 def _changes(before: Sequence[str], after: Sequence[str], field: str) -> list[str]:

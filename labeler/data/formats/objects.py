@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from functools import partial
 from io import IOBase
 from itertools import chain
@@ -73,8 +74,6 @@ def rows_in(source: Any, columns: Columns | None = None) -> list[Any] | Source: 
         UsageError: the object holds no rows, a data set has several splits, two columns have one
             name, or pyarrow is needed and not installed.
     """
-    if hasattr(source, "iloc") and not hasattr(source, "columns"):
-        source = _of_series(source)
     if isinstance(source, bytes | bytearray | IOBase):
         raise UsageError(f"rows are read from the path of a file, not {type(source).__name__}")
     if (table := _table(source)) is not None:
@@ -191,8 +190,8 @@ class _Parts:
 
     def of_object(self, value: Any, levels: int) -> dict[str, Any]:  # noqa: ANN401 - of any package
         """Return the fields of an object."""
-        fields = self._fields(value)
-        return {name: self.plain(fields[name], levels - 1, inside=True) for name in fields}
+        fields = self._fields(value).items()
+        return {name: self.plain(part, levels - 1, inside=True) for name, part in fields}
 
     def _fields(self, value: Any) -> dict[str, Any]:  # noqa: ANN401 - of any package
         dump = getattr(value, "model_dump", None)
@@ -246,7 +245,10 @@ def rows_within(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
         return "", rows
     data = value.get("data")
     is_trace = isinstance(data, Mapping) and "spans" in data  # of MLflow: its id is next to them
-    if is_trace or (has_fields(value) and not _holds_rows(value)):
+    meant = {(meaning_of(str(column)) or ("",))[0] for column, part in value.items() if part}
+    # Answers in an object with a question and documents are those to this question.
+    is_row = is_trace or meant >= {"question", "documents"}
+    if is_row or (has_fields(value) and not _holds_rows(value)):
         return "", rows_of_columns(value) or list[Any]([value])
     return _list_of_rows(name, value)
 
@@ -254,9 +256,6 @@ def rows_within(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
 def _list_of_rows(name: str, value: Mapping[str, Any]) -> tuple[str, list[Any]]:
     lists = dict(_lists(value, ""))
     fitting = [path for path, rows in lists.items() if has_fields(rows[0])]
-    meant = {(meaning_of(str(column)) or ("",))[0] for column, part in value.items() if part}
-    if meant >= {"question", "documents"}:  # answers in it are those to this question
-        return "", rows_of_columns(value) or list[Any]([value])
     if len(fitting) > 1:
         remedy = (
             f"write one of them to a file of its own, such as jq .{fitting[0]} {name} > rows.json"
@@ -434,14 +433,6 @@ def _table(given: Any) -> Source | None:  # noqa: ANN401 - of any package
     return python_source(lambda: map(plain_row, read()), total)
 
 
-def _of_series(series: Any) -> list[Any]:  # noqa: ANN401 - pandas may be missing
-    """Return the rows in a column of a frame of pandas, or the one that is a row of it."""
-    values = series.to_list()
-    are_named = all(isinstance(name, str) for name in series.index)
-    is_row = are_named and not all(isinstance(value, Mapping) for value in values)
-    return [series.to_dict()] if is_row else values
-
-
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing
     """Yield the rows of a frame; levels of the index with names are columns, other texts ids."""
     levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
@@ -463,13 +454,11 @@ def own_ids(source: Any, names: Sequence[str | None]) -> list[Any] | None:  # no
         The column whose values are those texts; ``None`` if the rows are not a table or a list of
         mappings, or no column fits.
     """
-    try:
+    with suppress(Exception):  # of the other package, and the labels are paid for
         for values in _columns_in(source):
             pairs = list(zip(values, names, strict=False))
             if len(values) == len(names) and all(own is None or str(v) == own for v, own in pairs):
                 return values if any(names) else None
-    except Exception:  # noqa: BLE001 - of the other package, and the labels are paid for
-        return None
     return None
 
 

@@ -155,7 +155,7 @@ def _read_cells(
                     lost = lost or _lost(names, cells, lines.where, delimiter)
                     yield Raw(lines.where, row, text_only=True, notice=lost or notice)
             except (csv.Error, BadRow) as error:
-                text = f"{lines.where}: {lines.fault(error, delimiter)}"
+                text = f"{lines.where}: {lines.fault(error)}"
                 fault = error if isinstance(error, BadRow) else BadRow(text, reason="invalid_csv")
                 if names is None:
                     raise UsageError(str(fault)) from error
@@ -219,7 +219,6 @@ class _TextLines(Iterator[str]):
     def __init__(self, name: str, lines: Iterator[bytes]) -> None:
         self._name, self._lines = name, lines
         self._read = self._size = self._begin = 0
-        self._row: list[str] = []
 
     @property
     def where(self) -> str:
@@ -228,7 +227,7 @@ class _TextLines(Iterator[str]):
 
     def start_row(self) -> None:
         """Mark the next line as the first of a row."""
-        self._begin, self._size, self._row = self._read + 1, 0, []
+        self._begin, self._size = self._read + 1, 0
 
     def __next__(self) -> str:
         line = next(self._lines)
@@ -241,13 +240,11 @@ class _TextLines(Iterator[str]):
                 reason="too_long",
             )
         try:
-            text = (line.removeprefix(BOM) if self._read == 1 else line).decode("utf-8")
+            return (line.removeprefix(BOM) if self._read == 1 else line).decode("utf-8")
         except UnicodeDecodeError as error:
             raise not_utf8(f"{self._name}:{self._read}", error) from error
-        self._row.append(text)
-        return text
 
-    def fault(self, error: Exception, delimiter: str) -> str:
+    def fault(self, error: Exception) -> str:
         """Return what is wrong with the row, which the reader of CSV rejects."""
         if str(error).startswith("new-line character"):
             return (
@@ -255,21 +252,12 @@ class _TextLines(Iterator[str]):
                 "feed, as CSV UTF-8 of Excel does, and put cells with line breaks into double "
                 "quotes"
             )
-        line = self._begin + self._lines_before_quote(delimiter)
-        lost = f", and lines {line} to {self._read} are one row" if line < self._read else ""
+        several = f"lines {self._begin} to {self._read} are one row, and "
+        lines = several if self._begin < self._read else ""
         return (
-            f"not CSV: {error}: a quote begins a cell in line {line} and is not closed at its end"
-            f"{lost}; close it, and write a quote in a cell twice"
+            f"not CSV: {error}: {lines}a quote that begins a cell is not closed at its end; "
+            "close it, and write a quote in a cell twice"
         )
-
-    def _lines_before_quote(self, delimiter: str) -> int:
-        """Return the number of the row's lines before the quote that begins its faulty cell."""
-        text = "".join(self._row)
-        cell = re.compile(rf'"(?:[^"]|"")*+"(?=[{delimiter}\r\n]|\Z)|(?!")[^{delimiter}\r\n]*+')
-        place = 0
-        while (found := cell.match(text, place)) and found.end() < len(text):
-            place = found.end() + 1
-        return text.count("\n", 0, place)
 
 
 def read_json(name: str) -> Iterator[Raw]:
@@ -301,12 +289,9 @@ def _start(file: IO[bytes]) -> bytes:
 
 
 def _is_lines(first: bytes, file: IO[bytes]) -> bool:
-    """Return True if the first line is a complete object and more lines follow.
-
-    A comma after the object is an error of that line.
-    """
+    """Return True if the first line is a complete object and more lines follow."""
     try:
-        parse_object(Line("", first.rstrip().removesuffix(b",")))
+        parse_object(Line("", first))
     except BadRow:
         return False
     return any(map(bytes.strip, pieces(file)))

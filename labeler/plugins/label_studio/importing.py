@@ -6,15 +6,16 @@ Importing an export again adds nothing.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from labeler import api
 from labeler.cli.options import reject_own_input
@@ -47,7 +48,6 @@ SOURCE = "label-studio"
 _QUEUES: Mapping[object, Queue] = {"random": "random", "doubtful": "doubtful", "order": "order"}
 _VERDICTS = {"supported": True, "not supported": False, "unsure": None}
 _MARKS = frozenset({RELEVANT, UTILIZED, SUPPORTED, EVIDENCE})
-_MOST_DIGITS = 9
 _Json = Mapping[str, Any]
 
 
@@ -190,7 +190,10 @@ def import_answers(
         UsageError: two labels share a key.
     """
     records = labels_by_key(outcomes, {text_of(task["data"].get("label_key")) for task in tasks})
-    imported, history = Imported(tasks=len(tasks)), _History(events)
+    imported = Imported(tasks=len(tasks))
+    # A withdrawn answer is still known: the same answer again is nothing new.
+    own = (one for one in by_time(events) if one.source == SOURCE and not one.withdrawn)
+    last = {(one.key, one.annotator): one for one in own}
     for number, task in enumerate(tasks, start=1):
         where, data = f"task {number}", task["data"]
         record = records.get(text_of(data.get("label_key")))
@@ -201,21 +204,31 @@ def import_answers(
         if any(data.get(name) != shown for name, shown in shown_sentences(record).items()):
             imported.ignored.append(f"{where}: its sentences are not those of the label")
             continue
-        annotations = [
-            annotation
-            for annotation in map(object_of, list_of(task.get("annotations")))
-            if annotation.get("was_cancelled") is not True
-        ]
-        imported.unanswered += not annotations
+        annotations = map(object_of, list_of(task.get("annotations")))
+        given = [one for one in annotations if one.get("was_cancelled") is not True]
+        imported.unanswered += not given
         corrections = []
-        for annotation in annotations:
+        for annotation in given:
             try:
                 corrections.append(_correction(annotation, data, record, now, names or {}))
             except Unreadable as fault:
                 imported.ignored.append(f"{where}: {fault}")
         for correction in by_time(corrections):
-            history.sort_in(correction, imported)
+            person = correction.key, correction.annotator
+            if _is_known(correction, last.get(person)):
+                imported.known += 1
+            else:
+                last[person] = correction
+                imported.added.append(correction)
     return imported
+
+
+def _is_known(correction: Correction, last: Correction | None) -> bool:
+    """Return True if a person's last correction says the same, or is as new."""
+    if last is None:
+        return False
+    at, before = (datetime.fromisoformat(one.at) for one in (correction, last))
+    return before >= at or last.model_copy(update={"at": correction.at}) == correction
 
 
 def _correction(
@@ -236,16 +249,18 @@ def _correction(
     if faults:
         raise Unreadable("; ".join(faults))
     moment = _utc(annotation.get("updated_at") or annotation.get("created_at"))
-    comments = (text for value in _values(results, COMMENT) for text in _texts(value.get("text")))
+    opinion: Opinion = "unsure"
+    if judgment is not None:
+        opinion = "disagree" if differences(record.label, judgment) else "agree"
     try:
         return Correction(
             key=record.key,
             id=record.id,
             annotator=names.get(annotator, annotator),
             at=moment or now().isoformat(timespec="seconds"),
-            opinion=_opinion(record, judgment),
+            opinion=opinion,
             judgment=judgment,
-            comment="\n".join(comments),
+            comment="\n".join(_texts(results, COMMENT, "text")),
             blind=data.get("blind") is True,
             queue=_QUEUES.get(text_of(data.get("queue")), "chosen"),
             source=SOURCE,
@@ -260,22 +275,27 @@ def _judgment(results: Sequence[_Json], record: LabelRecord) -> Judgment | None:
     Raises:
         Unreadable: a part is missing, or names a sentence that the record does not have.
     """
+    chosen = _texts(results, OVERALL, "choices")
+    if len(chosen) != 1 or chosen[0] not in _VERDICTS:
+        raise Unreadable(f"no single choice of {', '.join(_VERDICTS)} in {OVERALL!r}")
     marks, regions = _marks(results, record)
-    support = {key: set[str]() for key in marks.get(SUPPORTED, ())}
-    for sentences, documents in _relations(results, regions):
-        for key in sentences & support.keys():
-            support[key] |= documents
-    verdict = _verdict(results)
+    support = {key: set[str]() for key in in_order(marks[SUPPORTED])}
+    for one in results:
+        ends = (text_of(one.get(end)) for end in ("from_id", "to_id"))
+        linked = dict(regions[end] for end in ends if end in regions)
+        if one.get("type") == "relation" and len(linked) == len(TEXTS):
+            for key in linked[RESPONSE_MARKS] & support.keys():
+                support[key] |= linked[DOCUMENT_MARKS]
+    verdict = _VERDICTS[chosen[0]]
     if verdict is None:
         return None
     judged = supporting_keys(judged_sentences(record.label).values())
     hidden = {*SPECIAL_SUPPORT, *(s.key for s in record.example.conversation_sentences())}
     return Judgment(
-        relevant=in_order(marks.get(RELEVANT, ())),
-        utilized=in_order(marks.get(UTILIZED, ())),
+        relevant=in_order(marks[RELEVANT]),
+        utilized=in_order(marks[UTILIZED]),
         support={
-            key: _with_hidden(support[key], judged.get(key, ()), hidden)
-            for key in in_order(support)
+            key: _with_hidden(named, judged.get(key, ()), hidden) for key, named in support.items()
         },
         overall_supported=verdict,
     )
@@ -293,142 +313,77 @@ def _with_hidden(
     return in_order(named)
 
 
-def _opinion(record: LabelRecord, judgment: Judgment | None) -> Opinion:
-    if judgment is None:
-        return "unsure"
-    return "disagree" if differences(record.label, judgment) else "agree"
-
-
-def _time(correction: Correction) -> datetime:
-    return datetime.fromisoformat(correction.at)
-
-
-class _History:
-    """The latest corrections from Label Studio in a corrections file, by label and person."""
-
-    def __init__(self, events: Iterable[Correction]) -> None:
-        # A withdrawn answer is still known: the same answer again is nothing new.
-        own = (one for one in by_time(events) if one.source == SOURCE and not one.withdrawn)
-        self._last = {(one.key, one.annotator): one for one in own}
-
-    def sort_in(self, correction: Correction, imported: Imported) -> None:
-        """Add a correction unless the person's earlier ones make it known."""
-        person = correction.key, correction.annotator
-        last = self._last.get(person)
-        if last and (_content(last) == _content(correction) or _time(last) >= _time(correction)):
-            imported.known += 1
-        else:
-            self._last[person] = correction
-            imported.added.append(correction)
-
-
-def _content(correction: Correction) -> Correction:
-    return correction.model_copy(update={"at": ""})
-
-
-def _values(results: Iterable[_Json], control: str) -> list[_Json]:
-    """Return the values of one control of the configuration."""
-    return [object_of(r.get("value")) for r in results if r.get("from_name") == control]
-
-
-def _verdict(results: Iterable[_Json]) -> bool | None:
-    """Return the verdict on the response as a whole, which every finished answer has."""
-    chosen = [name for value in _values(results, OVERALL) for name in list_of(value.get("choices"))]
-    if len(chosen) != 1 or not isinstance(chosen[0], str) or chosen[0] not in _VERDICTS:
-        raise Unreadable(f"no single choice of {', '.join(_VERDICTS)} in {OVERALL!r}")
-    return _VERDICTS[chosen[0]]
-
-
-_Regions = dict[str, tuple[str, frozenset[str]]]
-"""Control and sentences of each region, by its id."""
-
-
 def _marks(
     results: Iterable[_Json], record: LabelRecord
-) -> tuple[dict[str, frozenset[str]], _Regions]:
-    """Return the marked sentences by mark, and the regions."""
+) -> tuple[dict[str, set[str]], dict[str, tuple[str, set[str]]]]:
+    """Return the marked sentences by mark, and the control and sentences of each region by its id.
+
+    The labels of one region may come as several results with its id.
+    """
     keys = {
         DOCUMENT_MARKS: record.example.document_keys(),
         RESPONSE_MARKS: record.example.response_keys(),
     }
-    marks: dict[str, frozenset[str]] = {}
-    regions: _Regions = {}
+    marks: defaultdict[str, set[str]] = defaultdict(set)
+    regions: dict[str, tuple[str, set[str]]] = {}
     for result in results:
-        control, value = result.get("from_name"), object_of(result.get("value"))
-        labels = _texts(value.get("paragraphlabels"))
-        is_ours = isinstance(control, str) and control in keys
-        if not (_MARKS.issuperset(labels) if is_ours else _MARKS.isdisjoint(labels)):
+        control = text_of(result.get("from_name"))
+        labels = _texts([result], control, "paragraphlabels")
+        if not (_MARKS.issuperset if control in keys else _MARKS.isdisjoint)(labels):
             raise Unreadable(
-                f"{', '.join(labels)} of {control!s:.40} is not a mark of the configuration that "
-                "was exported with the tasks"
+                f"{', '.join(labels)} of {control:.40} is not a mark of the configuration that was "
+                "exported with the tasks"
             )
-        if not isinstance(control, str) or not is_ours:
-            continue
-        touched = _touched(value, keys[control])
-        for label in labels:
-            marks[label] = marks.get(label, frozenset()) | touched
-        name = result.get("id")
-        if isinstance(name, str):
-            # The labels of one region may come as several results with its id.
-            regions[name] = control, touched
+        if control in keys:
+            touched = _touched(object_of(result.get("value")), keys[control])
+            if name := text_of(result.get("id")):
+                regions[name] = control, touched
+            for label in labels:
+                marks[label] |= touched
     return marks, regions
 
 
-def _relations(
-    results: Iterable[_Json], regions: _Regions
-) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """Yield the response and document sentences of each relation between the two."""
-    for result in results:
-        if result.get("type") != "relation":
-            continue
-        ends = (result.get("from_id"), result.get("to_id"))
-        by_control = dict(regions[end] for end in ends if isinstance(end, str) and end in regions)
-        if len(by_control) == len(TEXTS):
-            yield by_control[RESPONSE_MARKS], by_control[DOCUMENT_MARKS]
+class _Paragraphs(BaseModel):
+    """The paragraphs that a region marks, counted from 0; texts of digits are numbers."""
+
+    start: int = Field(ge=0)
+    end: int
+    end_offset: int | None = Field(default=None, alias="endOffset")
+    """Characters of the last one that are marked."""
 
 
-def _touched(value: _Json, keys: list[str]) -> frozenset[str]:
+def _touched(value: _Json, keys: list[str]) -> set[str]:
     """Return the sentences that a region touches."""
-    start, end = _index(value.get("start")), _index(value.get("end"))
-    if end > start and value.get("endOffset") == 0:
-        end -= 1  # it ends before the first character
+    try:
+        region = _Paragraphs.model_validate(value)
+    except ValidationError as error:
+        raise Unreadable(f"a region: {describe_faults(error)}") from error
+    start, end = region.start, region.end
+    end -= end > start and region.end_offset == 0  # it ends before the first character
     if not start <= end < len(keys):
         raise Unreadable(f"a region from paragraph {start} to {end}, of {len(keys)}")
-    return frozenset(keys[start : end + 1])
+    return {*keys[start : end + 1]}
 
 
-def _index(given: object) -> int:
-    text = str(given) if isinstance(given, int | str) and not isinstance(given, bool) else ""
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise Unreadable("a region that does not say which paragraphs it marks")
-    return int(text)
-
-
-def _texts(value: object) -> list[str]:
-    values = [value] if isinstance(value, str) else list_of(value)
-    return [text for text in values if isinstance(text, str)]
+def _texts(results: Iterable[_Json], control: str, part: str) -> list[str]:
+    """Return the texts in one part of a control's values, which is a list or one of them."""
+    parts = [at(r, "value", part) for r in results if r.get("from_name") == control]
+    every = chain.from_iterable(one if isinstance(one, list) else [one] for one in parts)
+    return [text for text in every if isinstance(text, str)]
 
 
 def _name(completed_by: object) -> str:
     """Return the annotator's e-mail address if exported, else their number."""
-    if isinstance(completed_by, dict):
-        email = text_of(completed_by.get("email")).strip()
-        if email:
-            return email
-        completed_by = completed_by.get("id")
-    if isinstance(completed_by, int) and not isinstance(completed_by, bool):
-        return f"user {completed_by}"
-    raise Unreadable("no 'completed_by'")
+    email = text_of(at(completed_by, "email")).strip()
+    number = at(completed_by, "id") if isinstance(completed_by, dict) else completed_by
+    if not email and type(number) is not int:
+        raise Unreadable("no 'completed_by'")
+    return email or f"user {number}"
 
 
 def _utc(given: object) -> str | None:
     try:
         moment = datetime.fromisoformat(text_of(given))
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    try:
-        return moment.astimezone(UTC).isoformat()
-    except OverflowError:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
         return None

@@ -23,7 +23,7 @@ from labeler.data.label_files import parts_of
 from labeler.data.lines import is_remote
 from labeler.data.parsing import joined_id, to_example
 from labeler.errors import BadRow
-from labeler.labels.answers import VerbatimLabel, VerbatimSupport
+from labeler.labels.answers import VerbatimLabel
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.signature import Signature, label_key, load_schema
@@ -34,6 +34,8 @@ JUDGE = "ragbench"
 """The judge in the signature of imported labels."""
 
 _IDENTITY = ("dataset_name", "id", "generation_model_name")
+_LABEL = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
+_EXPLANATIONS = ("relevance_explanation", "overall_supported_explanation")
 PUBLISHED = (
     "relevance_score",
     "utilization_score",
@@ -154,22 +156,19 @@ def _verbatim(row: Mapping[str, Any], where: str) -> VerbatimLabel:
     adherent although a sentence is unsupported.
     """
     try:
-        return VerbatimLabel(
-            relevance_explanation=row.get("relevance_explanation") or "",
-            all_relevant_sentence_keys=row["all_relevant_sentence_keys"],
-            overall_supported_explanation=row.get("overall_supported_explanation") or "",
-            overall_supported=row["adherence_score"],
-            sentence_support_information=tuple(
-                VerbatimSupport(
-                    response_sentence_key=entry["response_sentence_key"],
-                    explanation=entry.get("explanation") or "",
-                    supporting_sentence_keys=entry["supporting_sentence_keys"] or (),
-                    fully_supported=entry["fully_supported"],
-                )
-                for entry in row["sentence_support_information"]
-            ),
-            all_utilized_sentence_keys=row["all_utilized_sentence_keys"],
-        )
+        fields = {name: row[name] for name in _LABEL} | {
+            "overall_supported": row["adherence_score"]
+        }
+        fields |= {name: row.get(name) or "" for name in _EXPLANATIONS}
+        fields["sentence_support_information"] = [
+            {
+                "explanation": entry.get("explanation") or "",
+                "supporting_sentence_keys": entry["supporting_sentence_keys"] or (),
+                **{name: entry[name] for name in ("response_sentence_key", "fully_supported")},
+            }
+            for entry in row["sentence_support_information"]
+        ]
+        return VerbatimLabel.model_validate(fields)
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise BadRow(
             f"{where}: its label cannot be read ({type(error).__name__}); "

@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from labeler.errors import UsageError
@@ -100,66 +99,37 @@ def _punkt() -> Any:  # noqa: ANN401  # nltk has no types
     return PunktSentenceTokenizer(parameters, lang_vars=_ClassicEnglish(), token_cls=_Token)
 
 
-@dataclass
-class _Sentence:
-    """A sentence under construction, with the facts for the joining rule.
-
-    Words are counted part by part, because recounting after every join would be quadratic on a text
-    of short sentences.
-    """
-
-    parts: list[str]
-    start: int
-    end: int
-    words: int
-
-    @classmethod
-    def of(cls, line: str, start: int, end: int, offset: int) -> _Sentence:
-        """Return a punkt sentence of a line that starts at an offset of the source."""
-        part = line[start:end]
-        return cls([part], offset + start, offset + end, part.count(" ") + 1)
-
-    def takes(self, following: _Sentence) -> bool:
-        """Return True if the following sentence belongs to this one."""
-        return (
-            self.words < _FEWEST_WORDS
-            or following.words < _FEWEST_WORDS
-            or self.parts[-1].rpartition(" ")[2] in _ABBREVIATIONS
-        )
-
-    def join(self, following: _Sentence) -> None:
-        """Append the following sentence to this one."""
-        self.parts += following.parts
-        self.end = following.end
-        self.words += following.words
-
-    def piece(self) -> Piece:
-        """Return the finished sentence."""
-        return Piece(text=" ".join(self.parts), start=self.start, end=self.end)
-
-
 def split(text: str) -> list[Piece]:
     """Split a text as RAGBench does.
 
     A joined sentence has one space between its parts, and its span covers them in the source. Any
     other sentence is exactly its span of the source. A blank text has no sentence.
     """
-    sentences: list[_Sentence] = []
-    for sentence in _punkt_sentences(text):
-        if sentences and sentences[-1].takes(sentence):
-            sentences[-1].join(sentence)
-        else:
-            sentences.append(sentence)
-    return [sentence.piece() for sentence in sentences]
+    sentences: list[list[Piece]] = []
+    words = 0  # of the last sentence: recounting after every join would be quadratic
+    for part in _punkt_sentences(text):
+        own = part.text.count(" ") + 1
+        joins = sentences and (
+            min(words, own) < _FEWEST_WORDS
+            or sentences[-1][-1].text.rpartition(" ")[2] in _ABBREVIATIONS
+        )
+        if not joins:
+            sentences.append([])
+        sentences[-1].append(part)
+        words = own + (words if joins else 0)
+    return [
+        Piece(text=" ".join(one.text for one in parts), start=parts[0].start, end=parts[-1].end)
+        for parts in sentences
+    ]
 
 
-def _punkt_sentences(text: str) -> Iterator[_Sentence]:
+def _punkt_sentences(text: str) -> Iterator[Piece]:
     """Yield punkt's sentences of every line, without the blank ones."""
     offset = 0
     for line in text.split("\n"):
         for start, end in _punkt().span_tokenize(line) if line.strip() else ():
-            if line[start:end].strip():
-                yield _Sentence.of(line, start, end, offset)
+            if (part := line[start:end]).strip():
+                yield Piece(text=part, start=offset + start, end=offset + end)
         offset += len(line) + 1
 
 

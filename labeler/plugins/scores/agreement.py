@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -22,7 +22,6 @@ from labeler.calculators.agreement import (
     score_coefficients,
     score_sums,
 )
-from labeler.calculators.intervals import Interval
 from labeler.calculators.rater_agreement import MOST_RECORDS, interval_line
 from labeler.calculators.summary import observations
 from labeler.calculators.summary_text import small_sample_note
@@ -64,14 +63,13 @@ class Panel:
         spread: mean over the records of the standard deviation of a record's scores, in points of
             the scale; ``None`` without records.
         identical: share of the records with equal scores by all raters; ``None`` without records.
-        kappa: Cohen's kappa of two raters with quadratic weights, on scores rounded to the nearest
-            point of the scale, halves up; ``None`` for more raters.
-        ac1: Gwet's AC1 on the same rounded scores, as unordered classes.
-        alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
+        coefficients: agreement by name, each with its 95 % interval, which is not drawn beyond
+            100,000 records: ``kappa``, Cohen's of two raters with quadratic weights, and ``AC1``,
+            Gwet's, on scores rounded to the nearest point of the scale, halves up; ``alpha``,
+            Krippendorff's at the level ``interval``, on unrounded scores. More than two raters
+            have no kappa.
         caution: why AC1 is the one to read; ``None`` unless nearly all scores are one point.
-        intervals: 95 % intervals of the coefficients by name, drawn over records; none
-            beyond 100,000 records.
-        questions: number of questions that they are drawn over instead, where several records ask
+        questions: number of questions that the intervals are drawn over, where several records ask
             the same one; ``None`` over records.
     """
 
@@ -81,38 +79,14 @@ class Panel:
     records: int
     spread: float | None
     identical: float | None
-    kappa: Coefficient | None
-    ac1: Coefficient
-    alpha: Coefficient
+    coefficients: Mapping[str, Coefficient]
     caution: str | None = None
-    intervals: Mapping[str, Interval] = field(default_factory=dict)
     questions: int | None = None
 
     @property
     def means(self) -> list[float]:
         """Mean of each rater; empty without records."""
         return [rater.mean for rater in self.raters if rater.mean is not None]
-
-    @property
-    def mean(self) -> float | None:
-        """Mean of the raters' means; ``None`` without records."""
-        return math.fsum(self.means) / len(self.means) if self.means else None
-
-    @property
-    def lowest(self) -> float | None:
-        """The lowest mean of a rater; ``None`` without records."""
-        return min(self.means, default=None)
-
-    @property
-    def highest(self) -> float | None:
-        """The highest mean of a rater; ``None`` without records."""
-        return max(self.means, default=None)
-
-    @property
-    def by_name(self) -> dict[str, Coefficient]:
-        """The coefficients of agreement by name: kappa of two raters, AC1, alpha."""
-        kappa = {"kappa": self.kappa} if self.kappa else {}
-        return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
 
 
 def panels_of(scores: Iterable[Configuration], *, intervals: bool = True) -> list[Panel]:
@@ -180,9 +154,26 @@ def _panel(
     scores = [[float(score) for score in given] for given in exact]
     nearest = [[math.floor(score + Fraction(1, 2)) for score in given] for given in exact]
     scale, count = criterion.scale, len(common)
-    found = score_agreement(scores, nearest, scale)
     totals = [math.fsum(given[place] for given in scores) for place in range(len(raters))]
-    panel = Panel(
+    found = score_agreement(scores, nearest, scale)
+    if len(raters) != PAIR:
+        del found["kappa"]
+    clusters = None
+    if intervals and count <= MOST_RECORDS:
+        asked = {one.unit: one.question_group for one in of.scores()}
+        clusters, groups = observations([asked[unit] for unit in common])
+        extremes = extreme_patterns(scale[0], scale[-1], len(raters))
+        drawn = drawn_intervals(
+            [score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
+            score_coefficients,
+            [score_sums(one, [round(score) for score in one], scale) for one in extremes],
+            groups=groups,
+        )
+        found = {
+            name: one if one.value is None else replace(one, interval=drawn.get(name))
+            for name, one in found.items()
+        }
+    return Panel(
         criterion=criterion.name,
         among=among,
         raters=tuple(
@@ -192,25 +183,10 @@ def _panel(
         records=count,
         spread=math.fsum(map(statistics.stdev, scores)) / count if count else None,
         identical=sum(len(set(given)) == 1 for given in exact) / count if count else None,
-        kappa=found["kappa"] if len(raters) == PAIR else None,
-        ac1=found["AC1"],
-        alpha=found["alpha"],
+        coefficients=found,
         caution=Ratings.of(nearest).caution,
+        questions=clusters,
     )
-    if not intervals or count > MOST_RECORDS:
-        return panel
-    asked = {one.unit: one.question_group for one in of.scores()}
-    clusters, groups = observations([asked[unit] for unit in common])
-    extremes = extreme_patterns(scale[0], scale[-1], len(raters))
-    drawn = drawn_intervals(
-        [score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
-        score_coefficients,
-        [score_sums(one, [round(score) for score in one], scale) for one in extremes],
-        groups=groups,
-    )
-    defined = {name for name, one in panel.by_name.items() if one.value is not None}
-    kept = {name: interval for name, interval in drawn.items() if name in defined}
-    return replace(panel, intervals=kept, questions=clusters)
 
 
 _NAMES = ("kappa", "AC1", "alpha")
@@ -245,9 +221,13 @@ def print_panels(
     if not found:
         return
     notes = [_COUNTED, _MEASURED]
-    for one in found:
-        notes += interval_line(f"{one.criterion}, {one.among}", one.intervals, one.questions)
-    notes += small_sample_note(each for one in found for each in one.intervals.values())
+    drawn = [
+        {name: each.interval for name, each in one.coefficients.items() if each.interval}
+        for one in found
+    ]
+    for one, ends in zip(found, drawn, strict=True):
+        notes += interval_line(f"{one.criterion}, {one.among}", ends, one.questions)
+    notes += small_sample_note(each for ends in drawn for each in ends.values())
     notes += (f"{one.criterion}, {one.among}: {one.caution}" for one in found if one.caution)
     for lines in (_undefined, _raters):
         notes += (line for one in found for line in lines(one))
@@ -255,9 +235,14 @@ def print_panels(
 
 
 def _cells(panel: Panel) -> list[str]:
-    agreement = [panel.by_name.get(name) for name in _NAMES]
-    numbers = (panel.mean, panel.lowest, panel.highest, panel.spread, panel.identical)
-    values = (*numbers, *(found.value if found else None for found in agreement))
+    means = panel.means
+    mean = statistics.fmean(means) if means else None
+    ends = min(means, default=None), max(means, default=None)
+    agreement = [panel.coefficients.get(name) for name in _NAMES]
+    values = (
+        *(mean, *ends, panel.spread, panel.identical),
+        *(found.value if found else None for found in agreement),
+    )
     raters = f"{len(panel.raters)} {panel.among}"
     return [panel.criterion, raters, str(panel.records), *(number(one, ".3f") for one in values)]
 
@@ -265,9 +250,9 @@ def _cells(panel: Panel) -> list[str]:
 def _undefined(panel: Panel) -> Iterator[str]:
     """Yield the reasons of undefined coefficients."""
     reasons: dict[str, list[str]] = {}
-    if panel.kappa is None:
+    if "kappa" not in panel.coefficients:
         reasons["more_than_two_raters"] = ["kappa"]
-    for name, found in panel.by_name.items():
+    for name, found in panel.coefficients.items():
         if found.undefined:
             reasons.setdefault(found.undefined, []).append(name)
     for reason, names in reasons.items():

@@ -44,20 +44,18 @@ class Slope:
     """The slope of a least-squares line.
 
     Attributes:
-        slope: change of y per unit of x.
-        interval: of the slope, robust against a spread that depends on x. Undefined for fewer than
-            three points (``too_few_points``) or groups (``too_few_groups``), if the line passes
-            through every point (``exact_fit``), and if one point or group determines it
-            (``one_point_decides``).
+        slope: change of y per unit of x; ``None`` if it is undefined.
+        interval: of the slope, robust against a spread that depends on x. Undefined if the slope
+            is, for the same reason; for fewer than three points (``too_few_points``) or groups
+            (``too_few_groups``), if the line passes through every point (``exact_fit``), and if one
+            point or group determines it (``one_point_decides``).
     """
 
-    slope: float
+    slope: float | None
     interval: Interval | Undefined
 
 
-def fit_slope(
-    x: Sequence[float], y: Sequence[float], *, groups: Groups = None
-) -> Slope | Undefined:
+def fit_slope(x: Sequence[float], y: Sequence[float], *, groups: Groups = None) -> Slope:
     """Fit y = intercept + slope · x by least squares; the order of points does not matter.
 
     Args:
@@ -70,7 +68,7 @@ def fit_slope(
         (``too_few_points``), and if numbers exceed the range of floats (``out_of_range``).
     """
     if len(x) < 2:  # noqa: PLR2004 - two points make a line
-        return Undefined("too_few_points")
+        return Slope(None, Undefined("too_few_points"))
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     order = np.lexsort((up, across))
     members = None if groups is None else [groups[place] for place in order]
@@ -78,16 +76,16 @@ def fit_slope(
         return _fit(across[order], up[order], members)
 
 
-def _fit(x: Floats, y: Floats, groups: Groups) -> Slope | Undefined:
+def _fit(x: Floats, y: Floats, groups: Groups) -> Slope:
     centered = x - x.mean()
     scale = float(np.abs(centered).max())
     if not np.ptp(x) or not scale:
-        return Undefined("constant_x")
+        return Slope(None, Undefined("constant_x"))
     unit = centered / scale  # squares of extreme numbers would exceed the range of floats
     rise = float(unit @ (y - y.mean())) / float(unit @ unit)
     slope = rise / scale
     if not math.isfinite(slope):
-        return Undefined("out_of_range")
+        return Slope(None, Undefined("out_of_range"))
     residuals = y - y.mean() - rise * unit
     if np.abs(residuals).max() <= _ROUNDING * np.abs(y).max():
         return Slope(slope, Undefined("too_few_points" if len(x) < _LEAST else "exact_fit"))
@@ -136,27 +134,17 @@ class LengthEffect:
     criterion: str
     label: str
     records: int
-    line: Slope | Undefined
+    line: Slope
     clusters: int | None
-
-    @property
-    def slope(self) -> float | None:
-        """The slope; ``None`` if it is undefined."""
-        return None if isinstance(self.line, Undefined) else self.line.slope
-
-    @property
-    def interval(self) -> Interval | Undefined:
-        """The slope's interval, or why there is none."""
-        return self.line if isinstance(self.line, Undefined) else self.line.interval
 
     def as_json(self, version: str) -> dict[str, str | float | None]:
         """Return the published form."""
-        found = self.interval
+        found = self.line.interval
         drawn, reason = (None, found.reason) if isinstance(found, Undefined) else (found, None)
         return {
             "criterion": self.criterion,
             "records": self.records,
-            "slope": self.slope,
+            "slope": self.line.slope,
             "low": drawn.low if drawn else None,
             "high": drawn.high if drawn else None,
             "small_sample": drawn is not None and drawn.small_sample,
@@ -200,13 +188,13 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
     columns = [Column("criterion", words=True), *map(Column, ("records", "slope", "interval"))]
     rows, is_small_sample = [], False
     for one in found:
-        shown = one.interval
+        shown = one.line.interval
         if isinstance(shown, Undefined):
             ends = shown.reason
         else:
             ends = f"{shown.low:+.3f} to {shown.high:+.3f}{shown.mark}"
             is_small_sample |= shown.small_sample
-        rows.append([one.criterion, str(one.records), number(one.slope, "+.3f"), ends])
+        rows.append([one.criterion, str(one.records), number(one.line.slope, "+.3f"), ends])
     counts = dict.fromkeys(one.clusters for one in found if one.clusters is not None)
     notes = [
         _EXPLANATION,
@@ -220,12 +208,12 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
 
 def conclude_length(found: Iterable[LengthEffect]) -> str:
     """Return the criteria whose scores go with the length of responses, in one sentence."""
-    drawn = [(one, one.interval) for one in found]
-    tested = [(one, ends) for one, ends in drawn if isinstance(ends, Interval)]
+    drawn = [(one.criterion, one.line.interval) for one in found]
+    tested = [(name, ends) for name, ends in drawn if isinstance(ends, Interval)]
     if not tested:
         return "No slope can be tested: too few scores, or responses of one length."
-    higher = dict.fromkeys(one.criterion for one, ends in tested if ends.low > 0)
-    lower = dict.fromkeys(one.criterion for one, ends in tested if ends.high < 0)
+    higher = dict.fromkeys(name for name, ends in tested if ends.low > 0)
+    lower = dict.fromkeys(name for name, ends in tested if ends.high < 0)
     parts = [
         f"{word} scores by {', '.join(names)}"
         for word, names in (("higher", higher), ("lower", lower))

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, FiniteFloat, StrictInt
 
@@ -168,7 +169,7 @@ _LEAST_MASS, _MOST_MASS = 0.8, 1.01
 """Sum of the probabilities of scores; servers round each."""
 _SCORE = re.compile(rb'"score"\s*:\s*(-?\d{1,6})(?!\d)')
 """Quotation marks inside JSON strings are escaped, so this never matches within one."""
-_DIGITS = re.compile(rb"-?\d*")
+_DIGITS, _NUMBER = re.compile(rb"-?\d*"), re.compile(rb"-?\d+")
 
 
 def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[int, float] | None:
@@ -193,19 +194,65 @@ def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[i
     found = list(_SCORE.finditer(text))
     if len(found) != 1 or int(found[0][1]) != score:
         return None
-    known: dict[int, float] = {}
-    for value, probability in _scores(tokens, found[0].start(1), scale):
-        if value is None and probability:
-            return None
-        if value is not None and value in scale:
-            known[value] = known.get(value, 0.0) + probability
-    likely = {value: min(1.0, p) for value, p in sorted(known.items()) if p > 0}
-    return likely if _LEAST_MASS <= math.fsum(known.values()) <= _MOST_MASS else None
+    scores = [str(one).encode() for one in scale]
+    known: defaultdict[bytes, float] = defaultdict(float)
+    before, reached = b"", 1.0
+    for chosen, *others in _alternatives(tokens, found[0].start(1)):
+        merges = any(len(one.digits) > 1 for one in (chosen, *others))
+        for digits, ends, probability in others:
+            goes_on = digits and not (merges or ends) and _grows(before + digits, scores)
+            if goes_on and probability:
+                return None
+            known[before + digits] += 0.0 if goes_on else reached * probability
+        before, reached = before + chosen.digits, reached * chosen.probability
+        if chosen.ends or not _grows(before, scores):
+            break
+    known[before] += reached
+    numbers = [(int(text), p) for text, p in known.items() if _NUMBER.fullmatch(text)]
+    likely = {value: math.fsum(p for one, p in numbers if one == value) for value in scale}
+    if not _LEAST_MASS <= math.fsum(likely.values()) <= _MOST_MASS:
+        return None
+    return {value: min(1.0, p) for value, p in likely.items() if p > 0}
+
+
+class _Alternative(NamedTuple):
+    """What a token contributes to a number: digits, whether these are its last, and how likely."""
+
+    digits: bytes
+    ends: bool
+    probability: float
+
+
+def _alternatives(tokens: Sequence[Token], start: int) -> Iterator[list[_Alternative]]:
+    """Yield the alternatives of each token from a score on, the chosen one first.
+
+    Args:
+        tokens: tokens of the whole answer.
+        start: offset of the score; white space before it is optional.
+    """
+    for token in tokens:
+        lead, start = token.text[: max(0, start)], start - len(token.text)
+        if start >= 0:
+            continue
+        found = []
+        for text, logprob in ((token.text, token.logprob), *token.others):
+            begins = bool(lead) and text.startswith(lead)
+            rest = text[len(lead) :] if begins else text if lead.strip() else text.lstrip()
+            match = _DIGITS.match(rest)
+            digits = match[0] if match else b""
+            found.append(_Alternative(digits, len(digits) < len(rest), math.exp(logprob)))
+        yield found
+
+
+def _grows(number: bytes, scores: Iterable[bytes]) -> bool:
+    """Return whether a longer score begins with this."""
+    return any(len(one) > len(number) and one.startswith(number) for one in scores)
 
 
 def has_prefixes(scale: range) -> bool:
     """Return True if a score of a scale is the beginning of another, as 1 is of 10."""
-    return any(_grows(str(score).encode(), scale) for score in scale)
+    scores = [str(score).encode() for score in scale]
+    return any(_grows(one, scores) for one in scores)
 
 
 def expected_score(distribution: Mapping[int, float]) -> Fraction:
@@ -216,70 +263,3 @@ def expected_score(distribution: Mapping[int, float]) -> Fraction:
     """
     mass = sum(map(Fraction, distribution.values()))
     return sum((Fraction(p) * score for score, p in distribution.items()), Fraction(0)) / mass
-
-
-def _scores(
-    tokens: Sequence[Token], start: int, scale: range
-) -> Iterator[tuple[int | None, float]]:
-    """Yield the scores that the answer might have had, ``None`` for unknown, and probabilities.
-
-    Args:
-        tokens: tokens of the whole answer.
-        start: offset of the score.
-        scale: valid scores.
-    """
-    offset, before, reached = 0, b"", 1.0
-    for token in tokens:
-        lead = token.text[: max(0, start - offset)]
-        offset += len(token.text)
-        if offset <= start:
-            continue
-        chosen = token.text[len(lead) :]
-        others = [(_without(lead, text), math.exp(logprob)) for text, logprob in token.others]
-        merges = any(len(_digits(text)) > 1 for text in (chosen, *(text for text, _ in others)))
-        for text, probability in others:
-            value, digits = _value(before, text), _digits(text)
-            if digits and not (merges or _ends(text)) and _grows(before + digits, scale):
-                yield None, reached * probability
-            elif value is not None:
-                yield value, reached * probability
-        value = _value(before, chosen)
-        before, reached = before + _digits(chosen), reached * math.exp(token.logprob)
-        if value is not None and (_ends(chosen) or not _grows(before, scale)):
-            yield value, reached
-            return
-    if _value(b"", before) is not None:
-        yield int(before), reached
-
-
-def _without(lead: bytes, text: bytes) -> bytes:
-    """Remove the text before the score from a token; white space is optional."""
-    if lead and text.startswith(lead):
-        return text[len(lead) :]
-    return text if lead.strip() else text.lstrip()
-
-
-def _digits(text: bytes) -> bytes:
-    found = _DIGITS.match(text)
-    return found[0] if found else b""
-
-
-def _ends(text: bytes) -> bool:
-    """Return whether a number ends within a token."""
-    return len(_digits(text)) < len(text)
-
-
-def _value(before: bytes, text: bytes) -> int | None:
-    """Return the number that a token completes or continues."""
-    try:
-        return int(before + _digits(text))
-    except ValueError:
-        return None
-
-
-def _grows(number: bytes, scale: range) -> bool:
-    """Return whether a longer score on the scale begins with this."""
-    return any(
-        len(one) > len(number) and one.startswith(number)
-        for one in (str(score).encode() for score in scale)
-    )

@@ -306,16 +306,17 @@ class _Comparison:
 
     def _similarity(self, vectors: Sequence[Vector | JudgeError]) -> Similarity | JudgeError:
         """Return the cosines of the first vector with the others, or why there are none."""
-        own = [vector for vector in vectors if not isinstance(vector, JudgeError)]
-        if len(own) < len(vectors):
-            return next(vector for vector in vectors if isinstance(vector, JudgeError))
+        own: list[Vector] = []
+        for vector in vectors:
+            if isinstance(vector, JudgeError):
+                return vector
+            own.append(vector)
         if len(set(map(len, own))) > 1:
             return JudgeError(
                 f"embedder {self.embedder.spec} gave vectors of several sizes",
                 reason="unequal_dimensions",
             )
-        asked, *written = own
-        cosines = tuple(cosine(asked, vector) for vector in written)
+        cosines = tuple(cosine(own[0], vector) for vector in own[1:])
         return Similarity(embedder=self.embedder.spec, cosines=cosines)
 
     async def _embedded(self, texts: Sequence[str]) -> Embedded:
@@ -333,10 +334,8 @@ class _Comparison:
         return Embedded((self._fault(bug),) * len(texts), ReplyFacts(attempts=0))
 
     def _usable(self, vector: Vector | JudgeError) -> Vector | JudgeError:
-        if isinstance(vector, JudgeError):
-            return vector
         try:
-            return as_vector(vector)
+            return vector if isinstance(vector, JudgeError) else as_vector(vector)
         except ValueError:
             return self._fault("returned something other than lists of finite numbers")
 

@@ -41,9 +41,6 @@ from labeler.plugins.similarity.records import MOST_DIMENSIONS, EmbedderSpec
 from labeler.version import install_command
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from labeler.labeling.options import Dollars
     from labeler.plugins.similarity import SimilarityOptions
 
 Vector = tuple[float, ...]
@@ -115,6 +112,7 @@ def open_embedder(options: SimilarityOptions) -> Embedder:
             raise UsageError(f"the embedder is made already: give {stated} to it")
         return embedder
     kind, _, model = embedder.partition(":")
+    made: Embedder
     if kind != "openai":
         if model and provider_of(kind) is not None:
             raise UsageError(
@@ -123,29 +121,25 @@ def open_embedder(options: SimilarityOptions) -> Embedder:
             )
         if stated:
             raise UsageError(f"embedder {embedder} takes no {stated}; only openai does")
-        found: Embedder = EMBEDDERS[embedder]()
-        return found
+        made = EMBEDDERS[embedder]()
+        return made
     if not model:
         raise UsageError(
             "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
             "built in"
         )
+    dollar = None if price is None else dollars("--embedding-price", price) or Decimal(0)
+    if dollar is not None and dollar < 0:
+        raise UsageError(f"--embedding-price must be 0 or more, got {dollar}")
     server = server_of_embedder(options, url)
-    hosted: Embedder = EMBEDDERS[kind](
+    made = EMBEDDERS[kind](
         model,
         api_key=key_of_embedder(server, options),
         dimensions=options.dimensions,
-        price=None if price is None else _stated_price(price),
+        price=None if dollar is None else flat_price(dollar, f"--embedding-price {dollar}"),
         **given(server, ServerOptions),
     )
-    return hosted
-
-
-def _stated_price(amount: Dollars) -> Price:
-    number = dollars("--embedding-price", amount) or Decimal(0)
-    if number < 0:
-        raise UsageError(f"--embedding-price must be 0 or more, got {number}")
-    return flat_price(number, f"--embedding-price {number}")
+    return made
 
 
 KEY_VARIABLE = "EMBEDDER_API_KEY"
@@ -274,8 +268,9 @@ class LexicalEmbedder(_LocalEmbedder):
 def _vector(text: str) -> Vector:
     numbers = [0.0] * DIMENSIONS
     for run, count in Counter(_runs(text)).items():
-        place, sign = _place(run)
-        numbers[place] += sign * math.sqrt(count)
+        digest = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=4).digest()
+        place, is_positive = divmod(int.from_bytes(digest), 2)
+        numbers[place % DIMENSIONS] += math.sqrt(count) if is_positive else -math.sqrt(count)
     length = math.sqrt(math.fsum(number * number for number in numbers))
     return as_vector([number / length for number in numbers] if length else numbers)
 
@@ -286,13 +281,6 @@ def _runs(text: str) -> Iterator[str]:
         marked = f"<{word}>"
         for size in _RUNS:
             yield from (marked[start : start + size] for start in range(len(marked) - size + 1))
-
-
-def _place(run: str) -> tuple[int, int]:
-    """Return the dimension and the sign of an n-gram."""
-    data = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=4).digest()
-    number = int.from_bytes(data)
-    return (number >> 1) % DIMENSIONS, 1 if number & 1 else -1
 
 
 class WordLlamaEmbedder(_LocalEmbedder):
@@ -311,9 +299,26 @@ class WordLlamaEmbedder(_LocalEmbedder):
     """
 
     def __init__(self, package: str | Path | None = None) -> None:
-        folder = Path(package) if package is not None else _installed()
-        table, tokenizer = folder / _TABLE, folder / _TOKENIZER
-        self._table, self._tokenizer = _loaded(table, tokenizer)
+        try:
+            from safetensors import safe_open  # noqa: PLC0415 - an extra
+            from tokenizers import Tokenizer  # noqa: PLC0415 - the same
+        except ImportError as error:
+            raise _missing(error.name or "safetensors") from error
+        found = find_spec("wordllama") if package is None else None  # which does not import it
+        if found is not None and found.submodule_search_locations:
+            package = next(iter(found.submodule_search_locations))
+        if package is None:
+            raise _missing("wordllama")
+        table, tokenizer = Path(package) / _TABLE, Path(package) / _TOKENIZER
+        for file in (table, tokenizer):
+            if not file.is_file():
+                raise UsageError(
+                    f"embedder wordllama: there is no {file}; reinstall it: "
+                    f"{install_command('embeddings')}, which names the releases that carry it"
+                )
+        with safe_open(str(table), framework="np") as tensors:
+            self._table = tensors.get_tensor(_TENSOR)
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
         # The table's digest identifies the model, whatever the package's release.
         marks = hashlib.sha256(table.read_bytes() + tokenizer.read_bytes()).hexdigest()
         self.spec = EmbedderSpec(
@@ -335,31 +340,6 @@ class WordLlamaEmbedder(_LocalEmbedder):
         # Double precision makes the sum independent of the machine.
         mean: list[float] = self._table[known].astype("float64").mean(axis=0).tolist()
         return as_vector(mean)
-
-
-def _installed() -> Path:
-    """Find the folder of the package without importing it."""
-    found = find_spec("wordllama")
-    if found is None or not found.submodule_search_locations:
-        raise _missing("wordllama")
-    return Path(next(iter(found.submodule_search_locations)))
-
-
-def _loaded(table: Path, tokenizer: Path) -> tuple[np.ndarray[Any, Any], Any]:
-    try:
-        from safetensors import safe_open  # noqa: PLC0415 - an extra
-        from tokenizers import Tokenizer  # noqa: PLC0415 - the same
-    except ImportError as error:
-        raise _missing(error.name or "safetensors") from error
-    for file in (table, tokenizer):
-        if not file.is_file():
-            raise UsageError(
-                f"embedder wordllama: there is no {file}; reinstall it: "
-                f"{install_command('embeddings')}, which names the releases that carry it"
-            )
-    with safe_open(str(table), framework="np") as tensors:
-        weights = tensors.get_tensor(_TENSOR)
-    return weights, Tokenizer.from_file(str(tokenizer))
 
 
 def _missing(package: str) -> UsageError:

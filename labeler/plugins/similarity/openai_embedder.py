@@ -146,10 +146,16 @@ class OpenAIEmbedder:
             yield batch
 
     async def _embedded(self, job: _Job, texts: list[str]) -> Vectors | None:
-        """Embed texts in one request; ``None`` asks the caller to bisect for a faulty text."""
+        """Embed texts in one request, with retries; ``None`` asks to bisect for a faulty text."""
         before = job.attempts
+
+        async def attempt() -> Vectors:
+            async with job.traffic.request(job, self._size(texts)) as sent:
+                job.attempts += 1
+                return await self._send(job, texts, sent)
+
         try:
-            vectors = await self._request(job, texts)
+            vectors: Vectors = await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
         except (AttemptFailed, Stopped, BudgetSpent) as error:
             cause = error
         else:
@@ -164,16 +170,6 @@ class OpenAIEmbedder:
         if isinstance(fault, FatalJudgeError):
             raise fault
         return (fault,) * len(texts)
-
-    async def _request(self, job: _Job, texts: list[str]) -> Vectors:
-        """Embed texts in one request, with retries."""
-
-        async def attempt() -> Vectors:
-            async with job.traffic.request(job, self._size(texts)) as sent:
-                job.attempts += 1
-                return await self._send(job, texts, sent)
-
-        return await retrying(job.traffic, self._max_attempts, self._sleep)(attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> Vectors:
         try:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, FiniteFloat, model_validator
+from pydantic import Field, model_validator
 
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import metric
@@ -69,16 +69,11 @@ class Similarity(Frozen):
     """Similarity of each generated question to the row's question."""
 
     embedder: EmbedderSpec
-    cosines: tuple[FiniteFloat | None, ...]
+    cosines: Annotated[
+        tuple[Annotated[float, Field(ge=-1, le=1)] | None, ...],
+        Field(min_length=COUNT, max_length=COUNT),
+    ]
     """One for each generated question, from -1 to 1; ``None`` if a text has no direction."""
-
-    def fault(self) -> str | None:
-        """Return why these cannot be a record's cosines, or ``None`` for sound ones."""
-        if len(self.cosines) != COUNT:
-            return f"it has {len(self.cosines)} cosines for {COUNT} questions"
-        if any(cosine is not None and not -1 <= cosine <= 1 for cosine in self.cosines):
-            return "it has a cosine beyond -1 to 1"
-        return None
 
 
 class QuestionsRecord(Record[QuestionsAnswer]):
@@ -118,9 +113,6 @@ class QuestionsRecord(Record[QuestionsAnswer]):
         """Compute the key from the response and the signature."""
         return questions_key(self.example, self.signature)
 
-    def _content_fault(self) -> str | None:
-        return self.similarity.fault() if self.similarity else None
-
 
 class ComparedQuestions(Frozen):
     """Generated questions and their similarity to a row's question."""
@@ -147,9 +139,6 @@ class SimilarityRecord(Record[ComparedQuestions]):
         compared = self.answer
         embedder = compared.similarity.embedder
         return similarity_key(self.example.question, compared.questions, embedder)
-
-    def _content_fault(self) -> str | None:
-        return self.answer.similarity.fault()
 
 
 def similarity_key(question: str, questions: tuple[str, ...], embedder: EmbedderSpec) -> str:

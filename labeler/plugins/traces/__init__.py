@@ -80,6 +80,17 @@ def _printed(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+NOTES = {
+    "filtered": ("trace", "filtered out by --where"),
+    "over_limit": ("trace", "over --per-day"),
+    "without_root": ("trace", "joined without their root, which is in no file"),
+    "with_media": ("row", "with images or files, which no judge is shown"),
+    "repeated": ("span", "occurred twice, alike, and counted once"),
+    "replaced": ("span", "occurred twice, unlike: the last one counts"),
+}
+"""What else is counted, and what was odd about it."""
+
+
 @dataclass
 class TraceCounts:
     """What became of traces, filled while rows are read.
@@ -88,26 +99,16 @@ class TraceCounts:
         traces: traces in the files that are in the sample.
         rows: rows made.
         unjoined: traces without a row, by reason, see ``REASONS``.
-        filtered: traces that ``where`` leaves out.
-        over_limit: traces beyond ``per_day``.
-        without_root: traces with rows whose root span is in no file.
-        repeated: spans that occur again, alike.
-        replaced: spans that occur again with other content; the last one counts.
-        with_media: rows with images or files in their messages, which no judge is shown.
         faults: unreadable lines and spans, by reason.
+        notes: traces, rows and spans by note, see ``NOTES``.
         examples: the first trace or place of each reason.
     """
 
     traces: int = 0
     rows: int = 0
     unjoined: Counter[str] = field(default_factory=Counter)
-    filtered: int = 0
-    over_limit: int = 0
-    without_root: int = 0
-    repeated: int = 0
-    replaced: int = 0
-    with_media: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
     def fault(self, reason: str, message: str) -> None:
@@ -122,20 +123,9 @@ class TraceCounts:
             yield f"{plural(count, 'trace')} {REASONS[reason]} ({reason}); the first is {first}"
         for reason, count in self.faults.most_common():
             yield f"{count:,} unreadable ({reason}); the first: {self.examples[reason]}"
-        notes = {
-            "filtered out by --where": self.filtered,
-            "over --per-day": self.over_limit,
-            "joined without their root, which is in no file": self.without_root,
-        }
-        for note, count in notes.items():
-            if count:
-                yield f"{plural(count, 'trace')} {note}"
-        if self.with_media:
-            yield f"{plural(self.with_media, 'row')} with images or files, which no judge is shown"
-        if self.repeated:
-            yield f"{plural(self.repeated, 'span')} occurred twice, alike, and counted once"
-        if self.replaced:
-            yield f"{plural(self.replaced, 'span')} occurred twice, unlike: the last one counts"
+        for note, (noun, text) in NOTES.items():
+            if count := self.notes[note]:
+                yield f"{plural(count, noun)} {text}"
 
 
 _NO_TRACE = "the files hold no trace, or --sample takes none of theirs"
@@ -221,7 +211,7 @@ def read_traces(
         for trace, day, is_small in table.traces():
             counts.traces += 1
             if choice.per_day is not None and days[day] >= choice.per_day:
-                counts.over_limit += 1
+                counts.notes["over_limit"] += 1
                 continue
             rows = table.rows(trace, is_small=bool(is_small))
             days[day] += bool(rows)
@@ -298,9 +288,9 @@ class _SpanTable:
             return None
         find = "SELECT content FROM spans WHERE trace = ? AND span = ?"
         if self._table.execute(find, ids).fetchone() == (content,):
-            self._counts.repeated += 1
+            self._counts.notes["repeated"] += 1
         else:
-            self._counts.replaced += 1
+            self._counts.notes["replaced"] += 1
             self._table.execute("REPLACE INTO spans VALUES (?, ?, ?, ?, ?)", row)
         return None
 
@@ -315,7 +305,7 @@ class _SpanTable:
             spans = self._spans(trace, is_small=is_small)
             rows = rows_of(spans)
             if not self._choice.fits(spans, rows):
-                counts.filtered += 1
+                counts.notes["filtered"] += 1
                 return []
             for row in rows:
                 to_example(row, f"trace {trace}")
@@ -329,8 +319,8 @@ class _SpanTable:
         except RecursionError:
             counts.fault("too_deep", f"trace {trace}: its values are nested too deeply")
             return []
-        counts.without_root += not has_root(spans)
-        counts.with_media += sum("left_out" in row["metadata"] for row in rows)
+        counts.notes["without_root"] += not has_root(spans)
+        counts.notes["with_media"] += sum("left_out" in row["metadata"] for row in rows)
         return rows
 
     def _spans(self, trace: str, *, is_small: bool) -> list[Span]:

@@ -23,6 +23,7 @@ from labeler.plugins.traces.spans import (
     SESSION,
     TOOL,
     USER,
+    Kind,
     Span,
 )
 
@@ -51,17 +52,34 @@ class Unjoinable(Exception):
 
 _DEEPEST = 200
 """Levels of spans."""
-_SILENT = Talk()
 
 
 @dataclass(eq=False)
 class _Node:
-    """A span with the spans below it, by start; the node above all roots has no span."""
+    """A span with the spans below it, by start; the span above all roots has no id."""
 
-    span: Span | None
+    span: Span
     below: list[_Node] = field(default_factory=list)
-    talk: Talk = _SILENT
+    talk: Talk = field(default_factory=Talk)
     response: str | None = None
+
+    def all(self) -> Iterator[_Node]:
+        """Yield the nodes of the subtree, parents first."""
+        waiting = [self]
+        while waiting:
+            one = waiting.pop()
+            yield one
+            waiting += reversed(one.below)
+
+    def spans(self, *kinds: Kind) -> list[Span]:
+        """Return the spans of the subtree, parents first; those of some kinds if any is named."""
+        spans = (one.span for one in self.all() if one.span.span_id)
+        return [span for span in spans if not kinds or span.kind in kinds]
+
+    @property
+    def calls(self) -> list[Span]:
+        """The calls of models, the last one first."""
+        return sorted(self.spans("llm"), key=lambda span: span.start, reverse=True)
 
 
 def rows_of(spans: Sequence[Span]) -> list[dict[str, Any]]:
@@ -99,10 +117,9 @@ def _tree(spans: Sequence[Span]) -> _Node:
         Unjoinable: spans are parents of each other, or there are too many levels.
     """
     nodes = {span.span_id: _Node(span) for span in spans}
-    top = _Node(None)
+    top = _Node(Span(spans[0].trace_id, "", None, "other", 0, ""))
     for node in nodes.values():
-        above = nodes.get(node.span.parent or "", top) if node.span else top
-        above.below.append(node)
+        nodes.get(node.span.parent or "", top).below.append(node)
     level, seen = top.below, 0
     for _ in range(_DEEPEST):
         seen += len(level)
@@ -112,8 +129,8 @@ def _tree(spans: Sequence[Span]) -> _Node:
     if seen < len(nodes):
         raise Unjoinable("cyclic_parents")
     for node in (top, *nodes.values()):
-        node.below = [inner for inner in node.below if inner.span and inner.span.kind != "aside"]
-        if node.span and node.span.kind == "other":
+        node.below = [inner for inner in node.below if inner.span.kind != "aside"]
+        if node.span.kind == "other":
             node.talk = conversation(node.span.inputs)
             node.response = answer_of(node.span.outputs)
     return top
@@ -130,13 +147,13 @@ def _answers(node: _Node) -> list[_Node]:
     """Return the nodes of a subtree that become rows; a joined node is completed."""
     if node.talk.question is not None and node.response is not None:
         return [node]
-    inside = (inner for inner in node.below if inner.span and inner.span.kind == "other")
+    inside = (inner for inner in node.below if inner.span.kind == "other")
     found = [one for inner in inside for one in _answers(inner)]
     found = [one for one in found if any(_retrievals(one))] or found
     kept = [span for one in found for span in _retrievals(one)]
     if found and len(kept) == len(list(_retrievals(node))):
         return found
-    if node.span is None or node.talk.question is not None:
+    if not node.span.span_id or node.talk.question is not None:
         _complete(node)
     return [node] if node.talk.question is not None and node.response is not None else []
 
@@ -147,43 +164,28 @@ def _retrievals(node: _Node) -> Iterator[Span]:
     A tool whose retrievals have no texts stays a tool: its output may hold them.
     """
     span = node.span
-    is_one = span is not None and span.kind in {"retriever", "reranker"}
     inner = [found for below in node.below for found in _retrievals(below)]
-    if span and is_one and (span.documents or not inner):
+    if span.kind in {"retriever", "reranker"} and (span.documents or not inner):
         yield span
-    elif not (span and span.kind == "tool" and span.outputs and all(one.textless for one in inner)):
+    elif not (span.kind == "tool" and span.outputs and all(one.textless for one in inner)):
         yield from inner
 
 
 def _complete(node: _Node) -> None:
     """Take a question and a response from the spans below, where the node lacks them."""
-    inner = list(_nodes(node))
-    spans = [one.span for one in inner if one.span]
     if node.talk.question is None:
-        asked = next((one for one in inner if one.talk.question is not None), None)
-        if asked:
-            node.talk = asked.talk
-        for kind in ("retriever", "llm") if not asked else ():
-            talks = (conversation(span.inputs) for span in spans if span.kind == kind)
-            if talk := next((talk for talk in talks if talk.question), None):
-                node.talk = talk
-                break
+        steps = (one.talk for one in node.all())
+        others = node.spans("retriever") + node.spans("llm")
+        talks = chain(steps, (conversation(span.inputs) for span in others))
+        asked = (talk for talk in talks if talk.question)
+        node.talk = next(asked, node.talk)
     if node.response is None:
-        models = (answer_of(span.outputs) for span in _later(spans) if span.kind == "llm")
-        node.response = next((answer for answer in models if answer), None)
+        answers = (answer_of(span.outputs) for span in node.calls)
+        node.response = next(filter(None, answers), None)
 
 
-def _nodes(node: _Node) -> Iterator[_Node]:
-    """Yield the nodes of a subtree, parents first."""
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += reversed(one.below)
-
-
-def _later(spans: Iterable[Span]) -> list[Span]:
-    return sorted(spans, key=lambda span: span.start, reverse=True)
+def _by_start(spans: Iterable[Span]) -> list[Span]:
+    return sorted(spans, key=lambda span: span.start)
 
 
 def _row(node: _Node) -> dict[str, Any]:
@@ -192,10 +194,9 @@ def _row(node: _Node) -> dict[str, Any]:
     Raises:
         Unjoinable: it has no retrieval and no outputs of tools, or documents without text.
     """
-    spans = [one.span for one in _nodes(node) if one.span]
-    retrievals = sorted(_retrievals(node), key=lambda span: span.start)
-    tools = _tool_outputs(node) or _tool_results(node, spans)
-    documents = list(documents_of(spans[0].outputs, named=True).texts)
+    retrievals = _by_start(_retrievals(node))
+    tools = _tool_outputs(node) or _tool_results(node)
+    documents = list(documents_of(node.spans()[0].outputs, named=True).texts)
     if retrievals:
         documents = _documents(retrievals)
     elif not documents and not tools:
@@ -207,7 +208,7 @@ def _row(node: _Node) -> dict[str, Any]:
         "response": node.response,
         "history": [turn.as_value() for turn in node.talk.history],
         "tool_outputs": tools,
-        "metadata": _metadata(node, spans),
+        "metadata": _metadata(node),
     }
     return {name: value for name, value in row.items() if value or name in {"id", "documents"}}
 
@@ -234,16 +235,15 @@ def _documents(retrievals: Iterable[Span]) -> list[str]:
 
 def _tool_outputs(node: _Node) -> list[dict[str, str]]:
     """Return what tools returned, in order; a tool that retrieves is a retrieval."""
-    called = (one for one in _nodes(node) if one.span and one.span.kind == "tool")
-    own = (one.span for one in called if one.span and not any(_retrievals(one)))
-    tools = sorted(own, key=lambda span: span.start)
+    called = (one for one in node.all() if one.span.kind == "tool" and not any(_retrievals(one)))
+    tools = _by_start(one.span for one in called)
     texts = [(_first([span], TOOL), span.name, _output(span.outputs)) for span in tools]
     return [{"name": str(own or name), "text": text} for own, name, text in texts if text.strip()]
 
 
-def _tool_results(node: _Node, spans: Iterable[Span]) -> list[dict[str, str]]:
+def _tool_results(node: _Node) -> list[dict[str, str]]:
     """Return the tool results in the messages of an answer, or of its last model."""
-    inputs = (span.inputs for span in _later(spans) if span.kind == "llm")
+    inputs = (span.inputs for span in node.calls)
     talks = chain([node.talk], map(conversation, inputs))
     found = next((talk.tool_outputs for talk in talks if talk.tool_outputs), ())
     return [one.as_value() for one in found]
@@ -255,9 +255,9 @@ def _output(outputs: object) -> str:
     return answer_of(outputs) or json.dumps(outputs, ensure_ascii=False)
 
 
-def _metadata(node: _Node, spans: Sequence[Span]) -> dict[str, Any]:
-    models = [span for span in _later(spans) if span.kind == "llm"]
-    own = node.span or next(iter(models), spans[0])
+def _metadata(node: _Node) -> dict[str, Any]:
+    spans, models = node.spans(), node.calls
+    own = node.span if node.span.span_id else [*models, *spans][0]
     start = min((span.start for span in spans if span.start), default=0)
     known = {
         "trace_id": own.trace_id,

@@ -8,8 +8,7 @@ fields are in camel case or in snake case.
 
 Attributes follow OpenInference (``openinference.span.kind``), OpenTelemetry's conventions for
 generative AI (``gen_ai.*``, in development), OpenLLMetry (``traceloop.*``), Langfuse
-(``langfuse.*``), MLflow (``mlflow.*``), Vercel's AI SDK (``ai.*``), Pydantic AI and Logfire, and
-Haystack (``haystack.*``), or several at once. They may be flat
+(``langfuse.*``) and MLflow (``mlflow.*``), or several at once. They may be flat
 (``llm.input_messages.0.message.role``), nested, or JSON in a text, since each exporter chooses.
 """
 
@@ -101,10 +100,9 @@ _LISTS = ("resource_spans", "scope_spans", "spans", "data.spans")
 """Lists of spans, or of objects with such lists; the latter two may be JSON in a text."""
 _TRACE = ("trace_id", "context.trace_id")
 _SPAN = ("span_id", "context.span_id")
-_PARENT = ("parent_span_id", "parent_id", "parent_run_id")
+_PARENT = ("parent_span_id", "parent_id", "parent_run_id", "parent_observation_id")
 _START = ("start_time_unix_nano", "start_time_ns", "start_time", "timestamp", "start_timestamp")
 _MLFLOW_TRACE = ("info.trace_id", "info.request_id", "trace_id", "request_id")
-_MLFLOW_FACTS = {"mlflow.trace.user": "user.id", "mlflow.trace.session": "session.id"}
 _ID_BYTES, _TRACE_BYTES = 8, 16
 _COLUMN = "attributes."
 """Begins the names of columns with attributes."""
@@ -114,30 +112,8 @@ _LANGFUSE_TYPES = frozenset(
         *("retriever", "embedding", "evaluator", "guardrail"),
     }
 )
-_LANGFUSE = {
-    "type": "langfuse.observation.type",
-    "input": "langfuse.observation.input",
-    "output": "langfuse.observation.output",
-    "model": "gen_ai.request.model",
-    "provided_model_name": "gen_ai.request.model",
-    "user_id": "user.id",
-    "session_id": "session.id",
-    "trace_name": "langfuse.trace.name",
-    "environment": "langfuse.environment",
-    "release": "langfuse.release",
-    "version": "langfuse.version",
-    "level": "langfuse.observation.level",
-    "metadata": "metadata",
-}
-"""The attribute of each field of an observation."""
-_LANGSMITH = {
-    "run_type": "langsmith.span.kind",
-    "inputs": "input.value",
-    "outputs": "output.value",
-}
-"""The same of a run."""
 
-# Attributes: the names of each thing, by precedence
+# Attributes: the names of each thing, by precedence; last the fields of Langfuse and LangSmith
 
 _KIND = (
     "openinference.span.kind",
@@ -145,9 +121,9 @@ _KIND = (
     "langfuse.observation.type",
     "gen_ai.operation.name",
     "traceloop.span.kind",
-    "langsmith.span.kind",
-    "ai.operationId",
     "llm.request.type",
+    "type",
+    "run_type",
 )
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("retriever", "retrieval"), "retriever"),
@@ -157,30 +133,14 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tool", "execute_tool"), "tool"),
     **dict.fromkeys(("embedding", "embeddings", "evaluator", "guardrail"), "aside"),
     **dict.fromkeys(("prompt", "parser", "event"), "aside"),
-    **dict.fromkeys(("ai.generatetext.dogenerate", "ai.streamtext.dostream"), "llm"),
-    **dict.fromkeys(("ai.embed", "ai.embedmany"), "aside"),
-    "ai.toolcall": "tool",
 }
 _RETRIEVING = frozenset({"retriever", "retrieval", "retrieve"})
 """Last words of the names of steps that retrieve."""
-_ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
-_BY_WORD: dict[str, Kind] = {
-    **dict.fromkeys(("retriever", "search"), "retriever"),
-    **dict.fromkeys(("embedder", "builder"), "aside"),
-    "ranker": "reranker",
-    "generator": "llm",
-    "invoker": "tool",
-}
-"""The kind of a component by the last word of its class."""
-_BY_ATTRIBUTE: dict[str, Kind] = {
-    "gen_ai.tool.name": "tool",
-    "request_data": "llm",
-    RETRIEVED: "retriever",
-}
+_ENTITY = "traceloop.entity.name"
+_BY_ATTRIBUTE: dict[str, Kind] = {"gen_ai.tool.name": "tool", RETRIEVED: "retriever"}
 """The kind of a span that names none, by an attribute that it has."""
-_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", MESSAGES)
-_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", *_ALL_MESSAGES)
-_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", *_ALL_MESSAGES)
+_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", MESSAGES)
+_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", MESSAGES)
 _INPUT = (
     "input.value",
     "langfuse.observation.input",
@@ -188,12 +148,8 @@ _INPUT = (
     "gen_ai.retrieval.query.text",
     "gen_ai.tool.call.arguments",
     "traceloop.entity.input",
-    "ai.prompt",
-    "ai.prompt.messages",
-    "ai.toolCall.args",
-    "haystack.component.input",
-    "tool_arguments",
-    "request_data",
+    "input",
+    "inputs",
 )
 _OUTPUT = (
     "output.value",
@@ -201,14 +157,10 @@ _OUTPUT = (
     "mlflow.spanOutputs",
     "gen_ai.tool.call.result",
     "traceloop.entity.output",
-    "ai.response.text",
-    "ai.toolCall.result",
-    "haystack.component.output",
-    "tool_response",
-    "response_data",
-    "final_result",
+    "output",
+    "outputs",
 )
-_AS_JSON = ("mlflow.", "ai.toolCall.", "traceloop.")
+_AS_JSON = ("mlflow.", "traceloop.")
 """Begins the names of values that are always JSON."""
 _DOCUMENTS = (
     "retrieval.documents",
@@ -229,11 +181,16 @@ MODEL = (
     "langfuse.observation.model.name",
     "mlflow.llm.model",
     "extra.metadata.ls_model_name",
+    "provided_model_name",
+    "model",
 )
-TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", _ENTITY)
-USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user")
-SESSION = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session")
-RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
+TOOL = ("gen_ai.tool.name", "tool.name", _ENTITY)
+USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user", "user_id")
+SESSION = (
+    *("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session"),
+    "session_id",
+)
+RESPONSE_ID = ("gen_ai.response.id",)
 
 _LONGEST_ID = 200
 
@@ -281,12 +238,11 @@ def _inside(
         trace_id, above = text(_first(named, _MLFLOW_TRACE)), _mlflow_facts(named)
     else:
         yield _span(fields, named, trace_id, above)
-        runs = _list(named.get("child_runs"))
-        shared: Fields = {name: named[name] for name in ("user_id", "session_id") if name in named}
+        listed, runs = _list(named.get("observations")), _list(named.get("child_runs"))
         # Lists of traces name their observations only.
-        listed = [one for one in _list(named.get("observations")) if not isinstance(one, str)]
-        trace_id, above = text(named.get("id")), {} if runs else _renamed(shared, _LANGFUSE)
-        listed += runs
+        listed = [one for one in listed if not isinstance(one, str)] + runs
+        above = {name: named[name] for name in ("user_id", "session_id") if name in named}
+        trace_id, above = ("", {}) if runs else (text(named.get("id")), above)
     for part in listed:
         if isinstance(part, Mapping):
             yield from _inside(part, _snake(part), trace_id, above)
@@ -320,17 +276,12 @@ def _mapping(value: object) -> Fields:
     return value if isinstance(value, Mapping) else {}
 
 
-def _renamed(fields: Fields, names: Mapping[str, str]) -> dict[str, Any]:
-    return {to: fields[name] for name, to in names.items() if name in fields}
-
-
 def _mlflow_facts(named: Fields) -> dict[str, Any]:
     """Return the attributes that the spans of a trace of MLflow share."""
     known, tags = (
         _mapping(_first(named, (f"info.{name}", name))) for name in ("trace_metadata", "tags")
     )
-    shared = {f"tags.{name}": value for name, value in tags.items()}
-    return _renamed(known, _MLFLOW_FACTS) | shared
+    return {**known, **{f"tags.{name}": value for name, value in tags.items()}}
 
 
 def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span | SpanFault:
@@ -339,17 +290,17 @@ def _span(fields: Fields, named: Fields, trace_id: str, above: Fields) -> Span |
         attributes = {**above, **_attributes(fields, named)}
     except (TypeError, KeyError, AttributeError, ValueError, RecursionError):
         return SpanFault("malformed", "its ids or attributes are not as OTLP has them")
-    given = _first(named, _TRACE)
-    span_id = _hex_id(_first(named, _SPAN), _ID_BYTES)
-    parent = _hex_id(_first(named, _PARENT), _ID_BYTES)
-    if span_id or _is_described(fields):
-        trace_id = trace_id or _hex_id(given, _TRACE_BYTES)
-    elif "run_type" in named:  # of LangSmith
-        trace_id, span_id = text(given), text(named.get("id"))
-    else:  # of Langfuse, whose ids are any texts: a trace is the root
-        trace_id, span_id = trace_id or text(given), text(named.get("id"))
-        parent = text(named.get("parent_observation_id")) or trace_id
-        trace_id = trace_id or span_id
+    # Ids of Langfuse and LangSmith are any texts.
+    described = _is_described(fields) or _first(named, _SPAN) is not None
+    given = (_first(named, names) for names in (_TRACE, _SPAN, _PARENT))
+    sizes = (_TRACE_BYTES, _ID_BYTES, _ID_BYTES)
+    ids = [
+        _hex_id(one, size) if described else text(one)
+        for one, size in zip(given, sizes, strict=True)
+    ]
+    trace_id, span_id, parent = trace_id or ids[0], ids[1] or text(named.get("id")), ids[2]
+    if not described and "run_type" not in named:  # a trace of Langfuse is the root of its own
+        trace_id, parent = trace_id or span_id, parent or trace_id
     start, dropped = nanoseconds(_first(named, _START)), named.get("dropped_attributes_count")
     found = span_of((trace_id, span_id, parent), start, text(named.get("name")), attributes)
     if isinstance(found, Span) and isinstance(dropped, int) and found.kind != "aside":
@@ -366,11 +317,12 @@ def _is_described(fields: Fields) -> bool:
 
 
 def _attributes(fields: Fields, named: Fields) -> dict[str, Any]:
-    """Return the attributes of a span: an object, pairs, columns, or the fields of Langfuse."""
+    """Return the attributes of a span: an object, pairs, columns, or all fields of a record."""
     if not _is_described(fields):
-        if "run_type" in named:
-            return _renamed(named, _LANGSMITH) | {"extra": parsed(named.get("extra"))}
-        return _renamed(named, _LANGFUSE)
+        # The session of a run is its project.
+        hidden = {"session_id"} if "run_type" in named else set()
+        nested = {"extra": parsed(named.get("extra"))}
+        return {name: value for name, value in named.items() if name not in hidden} | nested
     given = parsed(fields.get("attributes"))
     attributes = of_events(parsed(named.get("events"))) | attributes_of(given)
     for name, value in () if isinstance(given, list) else fields.items():
@@ -439,8 +391,6 @@ def _kind(attributes: Mapping[str, Any]) -> Kind:
     given = [parsed(lookup(attributes, key)) for key in _KIND]
     named = [value.strip('"').lower() for value in given if isinstance(value, str)]
     known = [_KINDS[name] for name in named if name in _KINDS]
-    word = snake_case(text(lookup(attributes, _COMPONENT))).rpartition("_")[2]
-    known += [_BY_WORD[word]] if word in _BY_WORD else []
     if not named:
         known += [kind for key, kind in _BY_ATTRIBUTE.items() if lookup(attributes, key)]
     return known[0] if known else "other"
