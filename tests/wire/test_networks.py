@@ -11,7 +11,6 @@ import logging
 import socket
 import sys
 import tracemalloc
-import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -313,14 +312,8 @@ def test_a_key_that_expires_is_fetched_again_once_for_all_rows(
 @pytest.fixture
 def key_command(tmp_path: Path) -> str:
     """A command that prints another key each time: ``key-1``, ``key-2`` and so on."""
-    program = tmp_path / "print_key.py"
-    program.write_text(
-        "import pathlib\n"
-        f"count = pathlib.Path({str(tmp_path / 'count')!r})\n"
-        "with count.open('a') as file: file.write('x')\n"
-        "print('key-' + str(len(count.read_text())), end='\\n\\n')\n"
-    )
-    return f"{sys.executable} '{program}'"
+    count = tmp_path / "count"
+    return f'sh -c \'echo >> "{count}"; echo key-$(($(wc -l < "{count}"))); echo\''
 
 
 def test_a_key_that_never_worked_ends_the_run() -> None:
@@ -548,7 +541,6 @@ def test_bytes_after_an_encoding_are_not_kept() -> None:
 
 COMPRESSED = {
     "gzip": gzip.compress(b'{"a": 1}'),
-    "Deflate": zlib.compress(b'{"a": 1}'),
     "identity": b'{"a": 1}',
 }
 
