@@ -82,15 +82,15 @@ class Catalog(Mapping[str, T], Generic[T]):
             if isinstance(entry, str):
                 entry = self._entries[name] = _resolve(entry, self.kind)
             return entry
-        if name in self.declared():
-            return self._declared(name)
+        if name in self.declared():  # a decorator may register it under its name
+            self._entries[name] = load(self.group, name, self._of, self._entries)
+            return cast("T", self._entries[name])
         module, colon, _ = name.partition(":")
         if colon and module not in self:
             try:
-                found: T = _resolve(name, self.kind)
+                return cast("T", _resolve(name, self.kind))
             except UnknownName as error:
                 raise UnknownName(f"{error}{near(name, self._entries)}") from error
-            return found
         raise UnknownName(self.unknown(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -118,12 +118,6 @@ class Catalog(Mapping[str, T], Generic[T]):
     def declared(self) -> Collection[str]:
         """Return the names that installed packages declare, loaded or not."""
         return offered(self.group) if self.group else ()
-
-    def _declared(self, name: str) -> T:
-        """Load what a package declares; a decorator may have registered it under its name."""
-        entry: T = load(self.group, name, self._of, self._entries)
-        self._entries[name] = entry
-        return entry
 
     def unknown(self, name: str, more: Iterable[str] = ()) -> str:
         """Return the message about an unknown name.
@@ -401,8 +395,7 @@ def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - an object of any 
     """Import ``package.module:Name``."""
     try:
         return pkgutil.resolve_name(dotted)
-    except ModuleNotFoundError as error:
-        where = "install the module, or put its folder on PYTHONPATH, as in PYTHONPATH=. labeler"
-        raise UnknownName(f"cannot import {kind} {dotted!r}: {error}; {where}") from error
     except (ImportError, AttributeError, ValueError) as error:
-        raise UnknownName(f"cannot import {kind} {dotted!r}: {error}") from error
+        where = "; install the module, or put its folder on PYTHONPATH, as in PYTHONPATH=. labeler"
+        remedy = where if isinstance(error, ModuleNotFoundError) else ""
+        raise UnknownName(f"cannot import {kind} {dotted!r}: {error}{remedy}") from error

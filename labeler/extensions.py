@@ -69,9 +69,8 @@ def _name(package: Distribution) -> str:
 
 
 def _named(package: Distribution) -> str:
-    name = _name(package)
     with suppress(Exception):  # as above
-        if name:
+        if name := _name(package):
             return f"{name} {package.version}"
     return f"a package without metadata in {package.locate_file('')}"
 
@@ -102,7 +101,9 @@ def load(
     point = offered(group)[name]
     try:
         found = registered.get(name, point.load())
-        _require_type(found, of)
+        if not isinstance(found, of):
+            kinds = f"it is a {type(found).__name__}, not a {of.__name__}"
+            raise TypeError(f"{kinds}; a decorated function needs the name in its decorator")  # noqa: TRY301 - one error for all
     except (Exception, SystemExit) as error:
         if is_own(point) and isinstance(error, LabelerError):
             raise
@@ -114,12 +115,6 @@ def load(
             f"load it ({point.value}): {type(error).__name__}: {error}{remedy}"
         ) from error
     return found
-
-
-def _require_type(found: object, of: Any) -> None:  # noqa: ANN401 - a type
-    if not isinstance(found, of):
-        kinds = f"it is a {type(found).__name__}, not a {of.__name__}"
-        raise TypeError(f"{kinds}; a decorated function needs the name in its decorator")
 
 
 def every(group: str) -> dict[str, Any]:

@@ -82,8 +82,7 @@ def support_not_utilized(subject: Subject) -> Iterator[Found]:
     unused = subject.supporting - subject.utilized
     if unused:
         yield Found(
-            "Named as support, but not in the list of utilized sentences.",
-            subject.in_order(unused),
+            "Named as support, but not in the list of utilized sentences.", subject.in_order(unused)
         )
 
 

@@ -261,8 +261,7 @@ def second_opinion_disagrees(subject: Subject) -> Iterator[Found]:
             verdict = "not supported" if key in supported else "supported"
             likely = opinion.support[key]
             yield Found(
-                f"Probably {verdict}: the second opinion gives its support {likely:.2f}.",
-                (key,),
+                f"Probably {verdict}: the second opinion gives its support {likely:.2f}.", (key,)
             )
 
 

@@ -19,13 +19,13 @@ from labeler.calculators.registry import (
     select_metrics,
     split_ids,
 )
+from labeler.calculators.summary import SummaryRow, summarize
 from labeler.catalog import named_keywords
 from labeler.errors import UnknownName
 from labeler.labels.record import AnyOutcome
 
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Intervals
-    from labeler.calculators.summary import SummaryRow
     from labeler.calculators.tables import SummaryTable
 
 
@@ -114,8 +114,6 @@ class MeasuredOutcomes:
             UnknownName: as for :meth:`rows`.
             UsageError: no row has the column.
         """
-        from labeler.calculators.summary import SummaryRow, summarize  # noqa: PLC0415 - loads numpy
-
         measured = [*self.chosen]
         column = (intervals.group if intervals else None) or ""
         rows = watch(self._single(column, aliases=False, others=measured))
@@ -233,8 +231,7 @@ def summary(
         >>> round(labeler.summary(labels)["adherence"].mean, 4)
         0.6429
     """
-    from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows need no numpy
-    from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - the same
+    from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - rows need no tables
 
     if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
         numbers = numbers.chosen(ids)

@@ -139,12 +139,8 @@ class LazyCommand(TyperCommand):
 
 
 def _first_line(module: str, function: str) -> str:
-    """Return the first line of a function's help, if possible without importing its module."""
-    try:
-        source = (pkgutil.get_data(__name__, f"{module}.py") or b"").decode()
-    except OSError:  # a program that is frozen into one file has no sources
-        found = getattr(importlib.import_module(f"{__name__}.{module}"), function)
-        return str(found.__doc__).partition("\n")[0]
+    """Return the first line of a function's help without importing its module."""
+    source = (pkgutil.get_data(__name__, f"{module}.py") or b"").decode()
     pattern = rf'^def {function}\(.*?^    """(.*?)(""")?$'
     line = re.search(pattern, source, re.MULTILINE | re.DOTALL)
     return line[1] if line else ""
@@ -273,14 +269,16 @@ def _run() -> int:  # noqa: PLR0911 - one line for each outcome
     except typer.Exit as leaving:
         return leaving.exit_code
     except TyperException as error:
-        return _print_error(f"{_plain(error)}\ntry '{_command_path(error)} --help'")
-    except RunPaused as error:
-        _print_error(str(error))
-        return TRY_LATER
+        misused = getattr(getattr(error, "ctx", None), "command_path", "labeler")
+        return _print_error(f"{_plain(error)}\ntry '{misused} --help'")
     except LabelerError as error:
-        return _print_error(str(error))
+        code = _print_error(str(error))
+        return TRY_LATER if isinstance(error, RunPaused) else code
     except ReaderGone as error:
-        return _report_closed_pipe(error)
+        _discard(sys.stdout)
+        if error.exit_code:
+            _print_error(str(error))
+        return error.exit_code
     except OSError as error:
         # Input errors are raised as UsageError; this one is about the output.
         _discard(sys.stdout)
@@ -299,23 +297,9 @@ def _plain(error: TyperException) -> str:
     return text
 
 
-def _report_closed_pipe(error: ReaderGone) -> int:
-    """Print the message of unfinished work, and return the exit code."""
-    _discard(sys.stdout)
-    if error.exit_code:
-        _print_error(str(error))
-    return error.exit_code
-
-
 def _discard(stream: TextIO) -> None:
     """Discard a stream's buffer, which Python would write again on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _command_path(error: TyperException) -> str:
-    """Return the misused command, as far as it was parsed."""
-    context = getattr(error, "ctx", None)
-    return context.command_path if context else "labeler"
 
 
 def _print_error(message: str) -> int:
@@ -441,13 +425,12 @@ def _named_twice(command: Any, option: Any, values: list[str]) -> str:  # noqa: 
     """Return the message about an option that is given several times."""
     name = max(option.opts, key=len)
     several = {max(one.opts, key=len): one for one in command.params}
-    listing = next((one for one in (name, f"{name}s") if _takes_list(several.get(one))), "")
+    lists = {
+        one for one, own in several.items() if "comma-separated" in str(getattr(own, "help", ""))
+    }
+    listing = next((one for one in (name, f"{name}s") if one in lists), "")
     remedy = f"list them: {listing} {','.join(values)}" if listing else "it takes one value"
     return f"{name} is given {len(values)} times, as {' and '.join(map(repr, values))}: {remedy}"
-
-
-def _takes_list(option: Any) -> bool:  # noqa: ANN401 - of typer
-    return option is not None and "comma-separated" in str(getattr(option, "help", ""))
 
 
 def _print_all(context: typer.Context, wanted: bool) -> None:

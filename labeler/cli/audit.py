@@ -20,7 +20,6 @@ from labeler.audit import (
     AuditedRecord,
     Check,
     CheckRow,
-    Finding,
     SecondJudge,
     audit_labels,
     select_checks,
@@ -130,7 +129,8 @@ def audit(
         return
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the checks")
-    _check_output(output, labels)
+    if output is not None:
+        _check_output(output, labels)
     found = _audit(labels, threshold, chosen, by, second_opinion=second_opinion)
     if doubt is not None:
         found = _ranked(found, doubt, labels, threshold)
@@ -159,10 +159,8 @@ def _list_checks(checks: Iterable[Check]) -> None:
     print_declared("checks")
 
 
-def _check_output(output: str | None, labels: str) -> None:
+def _check_output(output: str, labels: str) -> None:
     """Reject a file of another format, or one that holds labels or corrections."""
-    if output is None:
-        return
     if Path(output).suffix not in (".jsonl", ".csv"):
         raise UsageError(f"-o {output!r}: name a file that ends in .jsonl or .csv")
     reject_overwrite([labels], output)
@@ -358,13 +356,9 @@ def _worst(record: AuditedRecord) -> str:
     order = list(WEIGHTS)
     worst = min(record.findings, key=lambda f: (order.index(f.severity), -suspicion_score([f])))
     more = f" (and {len(record.findings) - 1} more)" if len(record.findings) > 1 else ""
-    return f"{worst.severity}{more} {_line(worst)}"
-
-
-def _line(finding: Finding) -> str:
-    shown = [*finding.keys[:_SHOWN_KEYS], *["…"] * (len(finding.keys) > _SHOWN_KEYS)]
+    shown = [*worst.keys[:_SHOWN_KEYS], *["…"] * (len(worst.keys) > _SHOWN_KEYS)]
     keys = f" [{', '.join(shown)}]" if shown else ""
-    return f"{finding.check}{keys}: {finding.message}"
+    return f"{worst.severity}{more} {worst.check}{keys}: {worst.message}"
 
 
 def worst(

@@ -104,7 +104,10 @@ def label(
         return 0
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
-    judges = _opened(given)
+    if given.judges is not None:
+        judges = open_judges(given.judges, given, also=given.restrictions)
+    else:
+        judges = [open_judge(given, also=given.restrictions, notice=notify)]
     if engine != LOCAL:
         label_on_machines: Callable[..., int] = ENGINES[engine]
         voting = {"judges": given.judges, "repeat": given.repeat > 1}
@@ -119,14 +122,6 @@ def label(
     if otel_events is not None:
         reject_overwrite(rows, otel_events)
     return _label_here(rows, given, judges, output, otel_events)
-
-
-def _opened(given: LabelOptions) -> list[Judge]:
-    """Return the judges that options name: several that vote, or one."""
-    also = given.restrictions
-    if given.judges is not None:
-        return open_judges(given.judges, given, also=also)
-    return [open_judge(given, also=also, notice=notify)]
 
 
 def _reject(engine: str, other: str, **given: object) -> None:
@@ -304,10 +299,7 @@ class RunReport(Progress):
     def _spending(self) -> str:
         """Return requests, contract violations, tokens and cost."""
         seen = self.counts
-        usage, reasked = (
-            seen.usage,
-            f", {seen.reasks} re-asked" if seen.reasks else "",
-        )
+        usage, reasked = seen.usage, f", {seen.reasks} re-asked" if seen.reasks else ""
         written = f", {usage.cache_write_tokens} written" if usage.cache_write_tokens else ""
         unknown = f", {seen.unmetered} of unknown usage" if seen.unmetered else ""
         tokens = (

@@ -27,7 +27,6 @@ from labeler.cli.options import (
     OtelEvents,
     Threshold,
     at_threshold,
-    check_target,
     outcomes_at,
     reject_overwrite,
     reject_repeats,
@@ -102,13 +101,18 @@ def metrics(
         _write_rows(request, output, otel_events)
         return
     summary, scored = request.summaries(drawn)
-    notify_repeated(_repeated((*summary, *scored)))
+    # Each row of a group has the same number of repeated records.
+    repeated = {(row.label, row.group): row.duplicates for row in (*summary, *scored)}
+    notify_repeated(sum(repeated.values()))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output)
         notify_selected(row.label for row in summary)
     else:
-        _print_summaries(summary, scored, request, drawn, every=every, details=details)
+        every = every or details or ids is not None
+        request.print(
+            summary, scored, View(drawn, by, every, details, request.worst, request.chosen)
+        )
 
 
 def _write_rows(request: _Request, output: str | None, otel_events: str | None) -> None:
@@ -130,11 +134,6 @@ def _write_rows(request: _Request, output: str | None, otel_events: str | None) 
     notify_repeated(measured.repeated)
     _notify_models(models)
     notify_selected(signatures)
-
-
-def _repeated(rows: Iterable[SummaryRow]) -> int:
-    """Return the number of records that were left out; each row of a group has the same."""
-    return sum({(row.label, row.group): row.duplicates for row in rows}.values())
 
 
 def _note(rows: Iterable[MetricsRow], field: str, noted: dict[Any, None]) -> Iterator[MetricsRow]:
@@ -195,29 +194,16 @@ class _Request:
             return summarize(self._numbers, metrics, self.by, intervals=intervals), []
         return self.measured.summaries(self.by, intervals, self.worst.watch)
 
-    @property
-    def reportable(self) -> str:
-        """The source that ``labeler report`` reads; empty if it cannot read all of them."""
+    def print(
+        self, summary: Sequence[SummaryRow], scored: Sequence[SummaryRow], view: View
+    ) -> None:
+        """Print tables of summaries, and what collected outcomes say besides."""
+        # The report reads one source of labels, and no numbers.
         alone = len(self.sources) == 1 and self.sources != [STDIO] and not self._numbers
-        return self.sources[0] if alone else ""
-
-
-def _print_summaries(
-    summary: Sequence[SummaryRow],
-    scored: Sequence[SummaryRow],
-    request: _Request,
-    intervals: Intervals | None,
-    *,
-    every: bool,
-    details: bool,
-) -> None:
-    """Print tables of summaries, and what collected outcomes say besides."""
-    every = every or details or request.ids is not None
-    view = View(intervals, request.by, every, details, request.worst, request.chosen)
-    print_summary(summary, view, request.reportable if summary else "")
-    print_summary(scored, replace(view, every=True, worst=None, asked=()))
-    for kind, one in request.measured.collected.items():
-        one.show(request.measured.metrics_of(kind), intervals=intervals is not None)
+        print_summary(summary, view, self.sources[0] if alone and summary else "")
+        print_summary(scored, replace(view, every=True, worst=None, asked=()))
+        for kind, one in self.measured.collected.items():
+            one.show(self.measured.metrics_of(kind), intervals=view.intervals is not None)
 
 
 def _print_metrics(metrics: Sequence[Metric]) -> None:
@@ -241,9 +227,12 @@ def _sources(labels: list[str] | None, output: str | None, events: str | None) -
     """Return the named labels, which the output must not overwrite."""
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
-    check_target(labels, output)
-    if events is not None:
-        reject_overwrite(labels, events)
+    if output is not None:
+        from labeler.calculators.export import check_table
+
+        check_table(output)
+    for target in filter(None, (output, events)):
+        reject_overwrite(labels, target)
     reject_repeats(labels)
     return labels
 

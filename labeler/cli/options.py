@@ -168,11 +168,6 @@ def _fields(kind: type) -> Iterator[Field[Any]]:
     return (field for field in fields(kind) if option_of(field).cli)
 
 
-def _place(kind: type, field: Field[Any]) -> tuple[int, bool]:
-    """Return the place of an option in help."""
-    return PANELS.index(panel_of(kind, field)), not option_of(field).first
-
-
 def expand_options(
     command: Callable[..., T], flags: Mapping[str, object] | None = None
 ) -> Callable[..., T]:
@@ -192,8 +187,10 @@ def expand_options(
     for one in signature.parameters.values():
         if one.name in kinds:
             kind = kinds[one.name]
-            ordered = sorted(_fields(kind), key=lambda field: _place(kind, field))
-            parameters += [_parameter(kind, field) for field in ordered]
+            places = {
+                f: (PANELS.index(panel_of(kind, f)), not option_of(f).first) for f in _fields(kind)
+            }
+            parameters += [_parameter(kind, f) for f in sorted(places, key=places.__getitem__)]
         else:
             parameters.append(one.replace(annotation=hints.get(one.name, one.annotation)))
 
@@ -359,15 +356,6 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
 
     with bar:
         yield watched
-
-
-def check_target(labels: list[str], output: str | None) -> None:
-    """Reject an output of unknown form, or one that would overwrite labels or corrections."""
-    if output is not None:
-        from labeler.calculators.export import check_table
-
-        check_table(output)
-        reject_overwrite(labels, output)
 
 
 def reject_repeats(names: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from labeler.data.corrections import Ignored
 from labeler.data.corrections.applying import Applied, apply_corrections
 from labeler.data.corrections.file import CorrectionsFile, corrections_path, read_corrections
 from labeler.data.label_files import write_outcomes
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.sentences.display import number, plural
@@ -103,7 +104,7 @@ def review(
         raise typer.Exit(code)
     if answers is not None:
         raise UsageError(f"--answers {answers} needs the plan that they answer: --plan PLAN.csv")
-    if corrections is None and labels == "-":
+    if corrections is None and labels == STDIO:
         raise UsageError("labels from standard input: name the corrections file (--corrections)")
     settings = ReviewSettings(
         name=labels,
@@ -262,7 +263,6 @@ def _conclude(session: ReviewSession, labels: str) -> None:
         notify(f"compare judge and people: labeler agree {of} --human {by}")
 
 
-STDIO = "-"
 SHOWN = 5
 """Largest number of items listed."""
 _REASONS = {
@@ -302,7 +302,12 @@ def apply(
     if not read.events:
         raise _not_corrected(labels, path)
     applied, outcomes = apply_corrections(lambda: api.read_labels(labels), read.events)
-    _check_used(applied, labels, path)
+    strange = [each for each in applied.ignored if each.why == "no_label"]
+    if strange and len(strange) == len(applied.ignored) and not applied.used:
+        raise UsageError(
+            f"{path}: none of its {plural(len(applied.ignored), 'correction')} speaks of a label "
+            f"of {labels}: name the label file that was corrected"
+        )
     changes = mean_changes(api.read_labels(labels), write_outcomes(outcomes, output), applied)
     notify(_conclusion(applied, changes))
     for line in chain(
@@ -318,20 +323,6 @@ def _not_corrected(labels: str, path: str) -> UsageError:
         f"{labels}: nobody has corrected these yet (there is nothing in {path}): labeler review "
         f"{shlex.quote(labels)}"
     )
-
-
-def _check_used(applied: Applied, labels: str, path: str) -> None:
-    """Check that some correction belongs to the labels.
-
-    Raises:
-        UsageError: all corrections belong to other labels.
-    """
-    strange = [each for each in applied.ignored if each.why == "no_label"]
-    if strange and len(strange) == len(applied.ignored) and not applied.used:
-        raise UsageError(
-            f"{path}: none of its {plural(len(applied.ignored), 'correction')} speaks of a label "
-            f"of {labels}: name the label file that was corrected"
-        )
 
 
 def report_truncated(truncated: Iterable[str]) -> None:

@@ -255,9 +255,10 @@ def prompt(
 ) -> None:
     """Print a prompt, the messages for one row, or a JSON Schema."""
     if rows is None and instructions is None and not (name and prompt_file(name)):
-        _print("schemas", name, ".json") if schema else _print("prompts", name, ".md")
+        kind, suffix = ("schemas", ".json") if schema else ("prompts", ".md")
+        names = "\n".join([*resource_names(kind, suffix), ""])
+        sys.stdout.write(names if name is None else read_resource(kind, name, suffix))
         return
-
     given = EstimateOptions(
         columns=mapped,
         instructions=instructions,
@@ -310,11 +311,3 @@ def _messages(
             shown = retrieval_example(keyed) if is_retrieval_prompt(worded.name) else keyed
             return worded.render(shown)
     raise UsageError(f"there is no row {id!r}")
-
-
-def _print(kind: str, name: str | None, suffix: str) -> None:
-
-    if name is None:
-        sys.stdout.write("".join(f"{each}\n" for each in resource_names(kind, suffix)))
-    else:
-        sys.stdout.write(read_resource(kind, name, suffix))

@@ -26,7 +26,6 @@ from labeler.sentences.characters import plain_json, visible
 from labeler.sentences.display import (
     Display,
     Displayed,
-    Grid,
     Section,
     console,
     display_of,
@@ -78,20 +77,15 @@ def print_sections(sections: Iterable[Section], *, stderr: bool = False) -> None
             parts, dropped = grid.parts(out.width)
             hidden |= dict.fromkeys(dropped)
             for part in parts:
-                _print_grid(out, part, above="" if gap else "\n")
+                block = part.block(out.width)
+                out.write(block.head if gap else f"\n{block.head}", bold=True)
+                out.write(f"{block.body}\n")
                 gap = True
         if lines:
             out.write("\n".join(lines))
             gap = False
     if hidden:
         out.write(f"columns hidden to fit the terminal: {', '.join(hidden)} (--json has all)")
-
-
-def _print_grid(out: LineWriter, grid: Grid, above: str = "\n") -> None:
-    """Print a table, with an empty line before and after it."""
-    block = grid.block(out.width)
-    out.write(above + block.head, bold=True)
-    out.write(block.body + "\n")
 
 
 def print_found(

@@ -41,7 +41,6 @@ from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget
 from labeler.judges.opening import open_judge
 from labeler.judges.prompting import prompt_file, read_instructions
-from labeler.labeling.cache import pending_labels
 from labeler.labeling.options import LabelOptions, TaskOptions
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.progress import RunCounts, RunEvents
@@ -276,11 +275,9 @@ class Worker:
             ShardStore(whole, shard.name) as store,
             Run(
                 store,
-                concurrency=options.concurrency,
+                options,
                 limits=options.limits().share(self.workers, share),
-                retry_failed=options.retry_failed,
-                same_host=options.same_host,
-                pending=pending_labels(self.work.store),
+                pending=self.work.store,
                 events=events,
             ) as run,
         ):

@@ -189,7 +189,9 @@ def heat_map(
     drawn, rows = _rect("plane", _LEFT, _PLANE_TOP, _PLANE, _PLANE), []
     for (i, j), count in sorted(counts.items()):
         left, top = _LEFT + i * width, _BASE - (j + 1) * height
-        level, own = level_of(count, most), (x_bins[i], y_bins[j])
+        own = (x_bins[i], y_bins[j])
+        # The square root, since most cells hold few records.
+        level = min(LEVELS, 1 + int((LEVELS - 1) * math.sqrt(count / most) + 1e-9))
         cell = _rect(f"cell level{level}", left + 1, top + 1, width - 2, height - 2, radius=2)
         cell += _text(f"count level{level}", left + width / 2, top + height / 2 + 3.5, brief(count))
         chosen = [own[0].filter(x), own[1].filter(y), *filters]
@@ -215,14 +217,6 @@ def _axes(x_bins: Sequence[Bin], y_bins: Sequence[Bin], x: str, y: str) -> Marku
     names = _text("name middle", _LEFT + half, _BASE + 32, x)
     names += tag("text", y, **turned, x=-(_PLANE_TOP + half), y=12)
     return _x_ticks(x_bins, _LEFT, _PLANE / len(x_bins), _BASE + 14) + y_ticks + names
-
-
-def level_of(count: int, most: int) -> int:
-    """Return the shade of a cell, from 1 to :data:`LEVELS`.
-
-    It follows the square root, since most cells hold few records.
-    """
-    return min(LEVELS, 1 + int((LEVELS - 1) * math.sqrt(count / most) + 1e-9))
 
 
 def _x_ticks(bins: Sequence[Bin], left: float, width: float, y: float) -> Markup:
@@ -267,7 +261,7 @@ def reliability_plot(
         x, y = _LEFT + stated * _PLANE, _BASE - observed * _PLANE
         radius = 2 + 5 * math.sqrt(count / max(counts))
         is_low = y > _BASE - _PLANE / 2
-        drawn += _dot(x, y, radius)
+        drawn += tag("circle", class_="dot", cx=x, cy=y, r=radius)
         drawn += _text("count", x, y - radius - 4 if is_low else y + radius + 12, brief(count))
         rows.append((f"{low:g} to {high:g}", f"{stated:.3f}", f"{observed:.3f}", count))
     tenths = [Bin(place / BINS, (place + 1) / BINS) for place in range(BINS)]
@@ -296,7 +290,8 @@ def draw_difference(
     middle, scale = _LINE_HEIGHT // 2, (-limit, limit)
     line = f"M{_MARGIN} {middle}H{_MARGIN + _LINE}M{_MARGIN + _LINE // 2} 0V{_LINE_HEIGHT}"
     drawn = tag("path", class_="axis", d=line) + _whiskers(ends, scale)
-    return _inline("range", drawn + _dot(_MARGIN + _along_line(difference, *scale), middle, 3.5))
+    place = _MARGIN + _along_line(difference, *scale)
+    return _inline("range", drawn + tag("circle", class_="dot", cx=place, cy=middle, r=3.5))
 
 
 _LIMITS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -428,10 +423,6 @@ def _rect(
 ) -> Markup:
     corners = {"rx": radius} if radius else {}
     return tag("rect", class_=kind, x=x, y=y, width=width, height=height, **corners)
-
-
-def _dot(x: float, y: float, radius: float) -> Markup:
-    return tag("circle", class_="dot", cx=x, cy=y, r=radius)
 
 
 def _text(kind: str, x: float, y: float, text: str) -> Markup:

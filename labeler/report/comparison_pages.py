@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -368,7 +368,11 @@ def _diff_index(found: LabelDiff, questions: list[str]) -> View:
         "records": {
             "id": [visible(record.id) for record in records],
             "size": [float(record.size) for record in records],
-            "flips": [_by_field(record) for record in records],
+            # Counts of each field in each direction.
+            "flips": [
+                [[found[field, one] for one in DIRECTIONS] for field in FIELDS]
+                for found in (Counter((f.field, f.direction) for f in r.flips) for r in records)
+            ],
             "question": questions,
             "changes": {
                 metric.id: [_float(record.changes[place].change) for record in records]
@@ -376,12 +380,6 @@ def _diff_index(found: LabelDiff, questions: list[str]) -> View:
             },
         },
     }
-
-
-def _by_field(record: RecordDiff) -> list[list[int]]:
-    """Count the flips of each field in each direction."""
-    counts = Counter((flip.field, flip.direction) for flip in record.flips)
-    return [[counts[field, direction] for direction in DIRECTIONS] for field in FIELDS]
 
 
 def _float(value: Fraction | None) -> float | None:
@@ -403,16 +401,11 @@ def _changed_record(found: LabelDiff, record: RecordDiff) -> View:
         }
         for change in record.changes
     ]
+    made = {"signature": str(b.signature), "at": b.reply.created_at}
     return {
         "view": record_view(a),
         "other": label_view(b),
-        **safe(
-            {
-                "made": {"signature": str(b.signature), "at": b.reply.created_at},
-                "flips": flips,
-                "metrics": metrics,
-            }
-        ),
+        **safe({"made": made, "flips": flips, "metrics": metrics}),
     }
 
 
@@ -435,7 +428,7 @@ def _diff_values(total: LabelDiff) -> dict[str, Any]:
             {
                 "name": None if group is None else f"{total.by}: {group}",
                 "flips": total.figures(group),
-                "metrics": _metrics([row for row in total.metrics if row.group == group]),
+                "metrics": _metrics(total, group),
             }
             for group in total.groups
         ],
@@ -444,21 +437,27 @@ def _diff_values(total: LabelDiff) -> dict[str, Any]:
     }
 
 
-def _metrics(rows: Sequence[MetricDiff]) -> list[dict[str, Any]]:
+def _metrics(total: LabelDiff, group: str | None) -> list[dict[str, Any]]:
+    rows = [row for row in total.metrics if row.group == group]
     limit = limit_of(abs(float(row.change)) for row in rows if row.change is not None)
     return [_metric(row, limit) for row in in_order(rows) if row.pairs]
 
 
 def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
     reasons = (("A", row.undefined_a), ("B", row.undefined_b))
+    plot, change = "", NONE
+    if row.change is not None:
+        plot = draw_difference(float(row.change), None, limit)
+        signed = f"{float(row.change):+.4f}" if row.change else "0"
+        change = signed.replace("-", "\N{MINUS SIGN}")
     return {
         "id": row.metric.id,
         "name": plain_name(row.metric),
         "lower": not row.metric.higher_is_better,
-        "plot": "" if row.change is None else draw_difference(float(row.change), None, limit),
+        "plot": plot,
         "a": number(row.mean_a),
         "b": number(row.mean_b),
-        "change": NONE if row.change is None else _signed(row.change),
+        "change": change,
         "changed": row.changed,
         "pairs": row.pairs,
         "undefined": [
@@ -467,8 +466,3 @@ def _metric(row: MetricDiff, limit: float) -> dict[str, Any]:
             for reason, count in counts.items()
         ],
     }
-
-
-def _signed(value: Fraction) -> str:
-    text = f"{float(value):+.4f}" if value else "0"
-    return text.replace("-", "\N{MINUS SIGN}")

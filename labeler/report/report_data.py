@@ -21,7 +21,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import QUESTION, DistinctRows, Identities, Measurer
+from labeler.calculators.metrics_row import QUESTION, DigestMap, DistinctRows, Measurer
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import NO_GROUP, check_column, check_unit, group_key, group_names
 from labeler.calculators.tables import worst_records
@@ -248,7 +248,7 @@ class ReportData:
         more = select_metrics(METRICS) if metrics is None else ()
         self._shown = [*dict.fromkeys((*self.asked, *more))]
         self._rows: list[MetricsRow] = []
-        self._known = Identities()
+        self._known = DigestMap()
         self._kept: dict[int, list[LabelRecord]] = {}
         self._signatures: dict[str, int] = {}
         self._failed: dict[int, tuple[Entry, MetricsRow]] = {}
@@ -274,7 +274,12 @@ class ReportData:
         self.overall = self._summarize(self._rows, None)
         models = AnsweringModels(model for row in self.overall for model in row.models)
         self.faults = [visible(fault) for fault in models.faults()]
-        self.grouped = [] if by is None else self._summarize(self._rows_of_shown_groups(by), by)
+        if by is None:
+            self.grouped = []
+        else:  # intervals of groups without figures take time for nothing
+            shown = frozenset(self.groups[:MAX_GROUPS])
+            named = ((row, visible(row.metadata.get(by) or NO_GROUP)) for row in self._rows)
+            self.grouped = self._summarize([row for row, name in named if name in shown], by)
 
     def views(self) -> Iterator[View]:
         """Read the views of the records from the file, and add the findings."""
@@ -338,7 +343,7 @@ class ReportData:
         shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
         light = self._without_texts(row, shown)
         self._rows.append(light)
-        if row.identity and not row.failed and not self._known.add(row.identity):
+        if row.identity and not row.failed and self._known.add(*row.identity.entry):
             return
         group = None if self.by is None else group_key(row.metadata, self.by)
         entry = Entry(visible(outcome.id), group, light.metrics)
@@ -418,11 +423,6 @@ class ReportData:
         for entry, audited in zip(labeled, self.audit.records, strict=True):
             entry.checks = sorted({places[finding.check] for finding in audited.findings})
             entry.doubt = audited.suspicion
-
-    def _rows_of_shown_groups(self, by: str) -> list[MetricsRow]:
-        """Return the rows of the groups with figures: intervals of others take time for nothing."""
-        shown = frozenset(self.groups[:MAX_GROUPS])
-        return [row for row in self._rows if visible(row.metadata.get(by) or NO_GROUP) in shown]
 
     def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
         if all(row.label is None for row in rows):

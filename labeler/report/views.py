@@ -24,11 +24,10 @@ from labeler.labels.answers import (
     ReferenceClaim,
     ReferenceLabelingOutput,
     ResponseClaim,
-    SentenceSupport,
     Verdict,
     judged_sentences,
 )
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.citations import locate_citations, source_sentences
 from labeler.sentences.display import console, shortened
@@ -199,10 +198,8 @@ def _metric(ratio: Ratio) -> View:
 
 def finding_view(finding: Finding) -> View:
     """Return a finding, whose message may quote a judge, as JSON."""
-    return safe({name: getattr(finding, name) for name in _OF_FINDINGS})
-
-
-_OF_FINDINGS = ("check", "severity", "message", "keys")
+    names = ("check", "severity", "message", "keys")
+    return safe({name: getattr(finding, name) for name in names})
 
 
 def failure_view(failure: LabelFailure) -> View:
@@ -282,15 +279,10 @@ def _blocks(outcome: AnyOutcome) -> Iterator[Block]:
         yield f"{shortened(outcome.id)}: no label ({outcome.reason})", [], [_text(outcome.message)]
     elif isinstance(outcome, LabelRecord):
         yield from _label_blocks(outcome)
-    else:
-        yield from _other_blocks(outcome)
-
-
-def _other_blocks(record: AnyRecord) -> Iterator[Block]:
-    """Yield the blocks of a record of another kind, as its class says."""
-    for heading, below in record.shown():
-        texts = [_text(one) for one in below if isinstance(one, str)]
-        yield heading, _rows(one for one in below if isinstance(one, Sentence)), texts
+    else:  # of another kind, as its class says
+        for heading, below in outcome.shown():
+            texts = [_text(one) for one in below if isinstance(one, str)]
+            yield heading, _rows(one for one in below if isinstance(one, Sentence)), texts
 
 
 def _label_blocks(record: LabelRecord) -> Iterator[Block]:
@@ -325,22 +317,19 @@ def _document_rows(record: LabelRecord) -> Iterator[Row]:
     relevant = set(record.label.all_relevant_sentence_keys)
     utilized = set(record.label.all_utilized_sentence_keys)
     for sentence in record.example.document_sentences():
-        marks = ("R" if sentence.key in relevant else "·") + (
-            "U" if sentence.key in utilized else "·"
-        )
+        uses = (("R", sentence.key in relevant), ("U", sentence.key in utilized))
+        marks = "".join(letter if used else "·" for letter, used in uses)
         yield _row(marks, sentence.key, sentence.text, "dim" if marks == "··" else "bold")
 
 
 def _response_rows(record: LabelRecord) -> Iterator[Row]:
-    judged: dict[str, list[SentenceSupport]] = {}
-    for entry in record.label.sentence_support_information:
-        judged.setdefault(entry.response_sentence_key, []).append(entry)
+    judged = judged_sentences(record.label)
     for sentence in record.example.response:
-        entries = judged.get(sentence.key, [])
-        supported = bool(entries) and all(entry.fully_supported for entry in entries)
-        mark = "?" if not entries else "✓" if supported else "✗"
-        yield _row(mark, sentence.key, sentence.text, "green" if supported else "red")
-        for entry in entries:
+        entry = judged.get(sentence.key)
+        mark = "?" if entry is None else "✓" if entry.fully_supported else "✗"
+        style = "green" if entry and entry.fully_supported else "red"
+        yield _row(mark, sentence.key, sentence.text, style)
+        if entry is not None:
             support = ", ".join(entry.supporting_sentence_keys) or "no support"
             yield _row("", "", f"{support}: {record.why(entry)}")
 
@@ -351,12 +340,12 @@ def _claim_rows(label: ClaimsLabelingOutput) -> Iterator[Row]:
         mark += "Q" if claim.relevant_to_question else "·"
         yield _row(mark, claim.response_sentence_key, claim.claim, style)
         by, against = claim.supporting_sentence_keys, claim.contradicting_sentence_keys
-        found = [f"documents: {claim.verdict}"]
-        found += [f"by {', '.join(by)}"] * bool(by) + [f"against {', '.join(against)}"] * bool(
-            against
-        )
-        reference = isinstance(claim, ComparedClaim) and f"; reference: {claim.reference_verdict}"
-        yield _row("", "", " ".join(found) + (reference or ""))
+        found = f"documents: {claim.verdict}"
+        found += f" by {', '.join(by)}" if by else ""
+        found += f" against {', '.join(against)}" if against else ""
+        if isinstance(claim, ComparedClaim):
+            found += f"; reference: {claim.reference_verdict}"
+        yield _row("", "", found)
 
 
 def _reference_rows(label: ReferenceLabelingOutput) -> Iterator[Row]:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from pydantic import ValidationError
@@ -25,6 +26,7 @@ from labeler.report.views import View
 from labeler.review.access import (
     API,
     AccessControl,
+    M,
     PlanAnswer,
     ReviewAnswer,
     Withdrawal,
@@ -69,10 +71,6 @@ def review_app(
         on_error: called with each internal error.
     """
     page = _page(session)
-    if isinstance(session, PlanReading):
-        answers = _plan_answers(session)
-    else:
-        answers = _label_answers(session)
 
     async def show_page(_: Request) -> Response:
         policy = f"{page.policy}; {_HEADER_POLICY}"
@@ -80,64 +78,41 @@ def review_app(
 
     routes = [Route("/", show_page, methods=["GET"])]
     routes += [
-        Route(f"{API}{path}", _responding(answer, on_error), methods=[method])
-        for (method, path), answer in answers.items()
+        Route(f"{API}{path}", _answering(work, readers, on_error), methods=[method])
+        for method, path, work, *readers in _requests(session)
     ]
     # A Starlette application around the router would answer errors before the access control.
     router = Router(routes, redirect_slashes=False, default=_not_found)
     return AccessControl(router, port=port, token=token, on_error=on_error)
 
 
-Answer = Callable[[Request], Awaitable[View]]
 _RECORD = "records/{position:int}"
 
 
-def _label_answers(session: ReviewSession) -> dict[tuple[str, str], Answer]:
-    """Return the answers to the requests of the page of a review, by method and path."""
-    statistics = ReviewStatistics(session)
-
-    async def show(request: Request) -> View:
-        return await _in_thread(session.show, request, _annotator(request))
-
-    async def save(request: Request) -> View:
-        return await _in_thread(session.save, request, await read_message(request, ReviewAnswer))
-
-    async def withdraw(request: Request) -> View:
-        return await _in_thread(session.withdraw, request, await read_message(request, Withdrawal))
-
-    return {
-        ("GET", "overview"): lambda _: run_in_threadpool(session.overview),
-        ("GET", "statistics"): lambda _: run_in_threadpool(statistics.view),
-        ("GET", _RECORD): show,
-        ("POST", _RECORD): save,
-        ("POST", f"{_RECORD}/withdrawal"): withdraw,
-    }
+def _requests(session: ReviewSession | PlanReading) -> Iterator[tuple[Any, ...]]:
+    """Yield method, path and function of each request, and what reads its arguments."""
+    yield "GET", "overview", session.overview
+    if isinstance(session, PlanReading):
+        yield "GET", _RECORD, session.show, _position
+        yield "POST", _RECORD, session.save, _position, _message(PlanAnswer)
+    else:
+        yield "GET", "statistics", ReviewStatistics(session).view
+        yield "GET", _RECORD, session.show, _position, _annotator
+        yield "POST", _RECORD, session.save, _position, _message(ReviewAnswer)
+        yield "POST", f"{_RECORD}/withdrawal", session.withdraw, _position, _message(Withdrawal)
 
 
-def _plan_answers(session: PlanReading) -> dict[tuple[str, str], Answer]:
-    """Return the answers to the requests of the page of a plan, by method and path."""
-
-    async def save(request: Request) -> View:
-        return await _in_thread(session.save, request, await read_message(request, PlanAnswer))
-
-    return {
-        ("GET", "overview"): lambda _: run_in_threadpool(session.overview),
-        ("GET", _RECORD): lambda request: _in_thread(session.show, request),
-        ("POST", _RECORD): save,
-    }
-
-
-async def _in_thread(work: Callable[..., View], request: Request, *message: object) -> View:
-    """Do blocking work on a position in a thread, so one request does not delay another."""
-    return await run_in_threadpool(work, request.path_params["position"], *message)
-
-
-def _responding(
-    answer: Answer, on_error: Callable[[str], None]
+def _answering(
+    work: Callable[..., View],
+    readers: Sequence[Callable[[Request], Awaitable[object]]],
+    on_error: Callable[[str], None],
 ) -> Callable[[Request], Awaitable[Response]]:
+    """Return what answers a request in a thread, so that it delays no other one."""
+
     async def respond(request: Request) -> Response:
+        given = [await read(request) for read in readers]
         try:
-            return JSONResponse(await answer(request))
+            return JSONResponse(await run_in_threadpool(work, *given))
         except (LabelerError, OSError) as error:
             # The message may name a path, so only the terminal shows it.
             on_error(str(error))
@@ -148,6 +123,25 @@ def _responding(
             ) from error
 
     return respond
+
+
+async def _position(request: Request) -> int:
+    position: int = request.path_params["position"]
+    return position
+
+
+def _message(kind: type[M]) -> Callable[[Request], Awaitable[M]]:
+    return lambda request: read_message(request, kind)
+
+
+async def _annotator(request: Request) -> str:
+    names = request.query_params.getlist("annotator")
+    if len(names) != 1 or len(request.query_params.multi_items()) != 1:
+        raise HTTPException(422, "name one annotator")
+    try:
+        return check_name(names[0])
+    except ValidationError:
+        raise HTTPException(422, "an annotator's name is a short text in one line") from None
 
 
 def _page(session: ReviewSession | PlanReading) -> Page:
@@ -161,16 +155,6 @@ def _page(session: ReviewSession | PlanReading) -> Page:
     return render_page(
         template, values, styles=styles, scripts=scripts, connect="'self'", assets=ASSETS
     )
-
-
-def _annotator(request: Request) -> str:
-    names = request.query_params.getlist("annotator")
-    if len(names) != 1 or len(request.query_params.multi_items()) != 1:
-        raise HTTPException(422, "name one annotator")
-    try:
-        return check_name(names[0])
-    except ValidationError:
-        raise HTTPException(422, "an annotator's name is a short text in one line") from None
 
 
 async def _not_found(_scope: Scope, _receive: Receive, _send: Send) -> None:

@@ -152,11 +152,8 @@ def queue_places(
     """
     places = range(len(keys))
     if queue == "random":
-        return tuple(sorted(places, key=lambda place: _random_rank(keys[place], seed))[:size])
+        ranks = [(hashlib.sha256(f"{seed}:{key}".encode()).hexdigest(), key) for key in keys]
+        return tuple(sorted(places, key=ranks.__getitem__)[:size])
     if queue == "doubtful":
         return tuple(sorted(places, key=lambda place: -doubts[place])[:size])
     return tuple(places[:size])
-
-
-def _random_rank(key: str, seed: int) -> tuple[str, str]:
-    return hashlib.sha256(f"{seed}:{key}".encode()).hexdigest(), key

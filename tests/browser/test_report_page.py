@@ -185,7 +185,10 @@ def address_after_rest(page: Page, part: str) -> str:
 
 
 def test_a_filter_shows_the_records_that_pass_it(page: Page) -> None:
-    """One of each kind; it stands as a chip, and goes with it. Two narrow each other."""
+    """One of each kind; it stands as a chip, and goes with it. Two narrow each other.
+
+    A failed row says why: its reason in the list, its message when opened.
+    """
     for label, option, count, first in (
         ("Finding", "Overall verdict against those on the sentences (1)", 1, "contradicted"),
         ("Pattern", "Ungrounded (14)", 14, "compared"),
@@ -206,6 +209,10 @@ def test_a_filter_shows_the_records_that_pass_it(page: Page) -> None:
     says(page, f"10 of {reports.TOTAL} records")
     page.get_by_role("button", name="Clear all").click()
     says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
+    page.get_by_label("Answer").select_option(label="failed (2)")
+    assert "refusal" in page.locator(LIST).first.inner_text()
+    page.get_by_role("link", name="refused-0").click()
+    expect(page.locator(".failure")).to_have_text("The model refused: ask another one.")
 
 
 def test_a_range_of_a_metric_includes_both_ends(page: Page) -> None:
@@ -303,14 +310,6 @@ def test_every_part_of_the_charts_filters_to_as_many_records_as_it_says(page: Pa
     expect(marked).to_have_count(0)
 
 
-def test_a_failed_row_says_why(page: Page) -> None:
-    """With its reason in the list, and its message when opened."""
-    page.get_by_label("Answer").select_option(label="failed (2)")
-    assert "refusal" in page.locator(LIST).first.inner_text()
-    page.get_by_role("link", name="refused-0").click()
-    expect(page.locator(".failure")).to_have_text("The model refused: ask another one.")
-
-
 def test_ten_thousand_records_open_and_filter(
     visits: Visits, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -362,14 +361,6 @@ def test_a_record_opens_with_the_first_sentence_that_is_not_supported(
     assert lit(page) == support
     expect(page.locator(".question")).to_be_focused()
     assert "sentence" not in address(page)
-
-
-def test_a_link_to_a_record_that_is_not_there_says_so(visits: Visits, small: str) -> None:
-    """And leads back to the list."""
-    page = visits.open(f"{small}#record=nobody")
-    expect(page.get_by_text("This report has no record nobody")).to_be_visible()
-    page.get_by_role("button", name="List").click()
-    expect(page.locator(LIST)).to_have_count(50)
 
 
 def test_a_click_or_the_focus_lights_exactly_what_belongs_together(opened: Page) -> None:
@@ -491,8 +482,12 @@ def test_the_tab_key_reaches_the_sentences_without_passing_each(opened: Page) ->
 
 
 def test_letters_go_through_the_list_and_through_records(page: Page) -> None:
-    """`j` and `k` both in the list and in a record, `n` turns the pages."""
+    """`j` and `k` both in the list and in a record, `n` turns the pages, `?` opens the help."""
     press = page.keyboard.press
+    press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
     press("j")
     press("j")
     expect(page.locator(LIST).nth(1).get_by_role("link")).to_be_focused()
@@ -507,14 +502,6 @@ def test_letters_go_through_the_list_and_through_records(page: Page) -> None:
     press("Escape")
     press("n")
     expect(page.get_by_text("Page 2 of 3")).to_be_visible()
-
-
-def test_help_opens_and_closes_by_keyboard(page: Page) -> None:
-    """The focus goes in and comes back."""
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_be_hidden()
 
 
 # Looks.
@@ -700,11 +687,18 @@ _CHOOSE_EACH_SUBSET = """() => {
 
 
 def test_hostile_addresses_are_only_texts(page: Page) -> None:
-    """Whatever a link asks the list for, it is read, and the next link works."""
+    """Whatever a link asks the list for, it is read, and the next link works.
+
+    One to a record that is not there says so, and leads back to the list.
+    """
     texts = [*PAYLOADS, "constructor:0:1", "1:2:3:4)"]
     names = ("record", "q", "subset", "check", "pattern", "metric", "sort", "columns", "failed")
     for place, name in enumerate(names):
         page.evaluate(_VISIT_EACH, [name, texts[place % 4 :: 4]])
+    page.evaluate("location.hash = 'record=nobody'")
+    expect(page.get_by_text("This report has no record nobody")).to_be_visible()
+    page.get_by_role("button", name="List").click()
+    expect(page.locator(LIST)).to_have_count(50)
     page.evaluate("location.hash = 'record=contradicted'")
     expect(page.locator(".question")).to_have_text("Does the label agree with itself?")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -96,17 +95,16 @@ def sentence(page: Page, key: str) -> Any:
     return page.locator(f'.sentence[data-key="{key}"]')
 
 
-def test_the_token_leaves_the_address_at_once(open_page: Opener) -> None:
-    """It could be copied from there; loading the page anew works without it."""
+def test_one_key_agrees_and_goes_on(open_page: Opener) -> None:
+    """What the button says is stored, and the next record comes.
+
+    The token leaves the address at once, from which it could be copied; loading the page anew
+    works without it.
+    """
     page = open_page()
     assert "token" not in page.url
     page.reload()
     expect(page.locator(".record")).to_be_visible()
-
-
-def test_one_key_agrees_and_goes_on(open_page: Opener) -> None:
-    """What the button says is stored, and the next record comes."""
-    page = open_page()
     page.keyboard.press("a")
     place(page, 2)
     status(page, "Saved record 1: you agree")
@@ -278,18 +276,12 @@ def test_a_name_that_is_rejected_is_not_kept(open_page: Opener, visits: Visits) 
     expect(page.locator(".record")).to_be_visible()
 
 
-def test_keys_do_nothing_where_one_writes(open_page: Opener) -> None:
-    """A comment may hold any letter."""
+def test_unsaved_marks_survive_moving_on(open_page: Opener) -> None:
+    """They stand there until they are saved or thrown away; a comment may hold any letter."""
     page = open_page()
     page.locator("#comment").press_sequentially("a dank zany jaunt")
     assert page.locator("#comment").input_value() == "a dank zany jaunt"
     place(page, 1)
-    assert open_page.stored() == ()
-
-
-def test_unsaved_marks_survive_moving_on(open_page: Opener) -> None:
-    """They stand there until they are saved or thrown away."""
-    page = open_page()
     sentence(page, "b").click()
     page.keyboard.press("s")
     page.keyboard.press("j")
@@ -299,6 +291,7 @@ def test_unsaved_marks_survive_moving_on(open_page: Opener) -> None:
     expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
     page.locator("#reset").click()
     expect(page.locator("#differences")).to_contain_text("No changes")
+    assert open_page.stored() == ()
 
 
 def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) -> None:
@@ -344,8 +337,14 @@ def test_a_blind_person_who_marked_a_sentence_is_not_asked_again(open_page: Open
 
 
 def test_figures_follow_each_judgment(open_page: Opener) -> None:
-    """While they are shown."""
+    """While they are shown; before, the response is seen whole, above the bar."""
     page = open_page(queue="random")
+    response = page.locator(".record-response").bounding_box()
+    bar = page.locator(".review-bar").bounding_box()
+    assert response is not None
+    assert bar is not None
+    assert response["y"] + response["height"] <= bar["y"]
+    assert page.evaluate("scrollY") == 0
     page.keyboard.press("f")
     expect(page.locator("#figures")).to_contain_text("No judgments yet")
     page.keyboard.press("a")
@@ -411,17 +410,6 @@ _SMALL = """nodes => nodes.filter(node => node.checkVisibility()).map(node => {
 }).filter(([, width, height]) => Math.min(width, height) < 44)"""
 
 
-def test_the_response_is_seen_at_once(open_page: Opener) -> None:
-    """Whole, and above the bar, without scrolling."""
-    page = open_page(queue="random")
-    response = page.locator(".record-response").bounding_box()
-    bar = page.locator(".review-bar").bounding_box()
-    assert response is not None
-    assert bar is not None
-    assert response["y"] + response["height"] <= bar["y"]
-    assert page.evaluate("scrollY") == 0
-
-
 def test_agreement_needs_a_look_at_each_document(open_page: Opener) -> None:
     """The first press leads to a document out of sight, the second agrees."""
     page = open_page({"viewport": {"width": 1280, "height": 360}})
@@ -439,7 +427,10 @@ def test_agreement_needs_a_look_at_each_document(open_page: Opener) -> None:
 
 
 def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> None:
-    """The page says so, keeps what was entered, and goes on where the new address is opened."""
+    """The page says so, keeps what was entered, and goes on where the new address is opened.
+
+    With the token of an old address it says which one to open.
+    """
     context = browser.new_context()
     page = context.new_page()
     page.on("dialog", lambda dialog: dialog.accept())
@@ -459,6 +450,8 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
     expect(page.locator("#differences")).to_contain_text("2 differences from the judge")
     assert len(session.log.file.read().events) == 1
     with served(a_session(tmp_path), address.port) as again:
+        page.goto(str(again).replace(again.token, "old"))
+        expect(page.get_by_role("alert")).to_contain_text("open the address that the terminal")
         page.goto(str(again))
         expect(page.get_by_role("alert")).to_be_hidden()
         expect(page.locator("#counts")).to_contain_text("3 of 4 left")
@@ -468,18 +461,6 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
         place(page, 3)
     context.close()
     assert [event.opinion for event in session.log.file.read().events] == ["agree", "disagree"]
-
-
-def test_the_page_of_an_old_token_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
-    """The address of the terminal opens it."""
-    context = browser.new_context()
-    page = context.new_page()
-    with served(a_session(tmp_path, records=labels(1))) as address:
-        page.goto(re.sub("token=.*", "token=old", str(address)))
-        expect(page.get_by_role("alert")).to_contain_text("open the address that the terminal")
-        page.goto(str(address))
-        expect(page.locator(".record")).to_be_visible()
-    context.close()
 
 
 def test_a_plan_is_read_with_one_key_an_answer(visits: Visits, tmp_path: Path) -> None:

@@ -126,6 +126,17 @@ def test_every_judge_profile_splitter_and_criterion_is_explained() -> None:
         assert f"`{name}`" in text or f"--judge {name}" in text, name
 
 
+def test_worked_diffs_fit_the_code() -> None:
+    """The lines around an addition of CONTRIBUTING.md stand in the file in this order."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    diffs = re.findall(r"```diff\n--- (\S+)\n(.*?)```", guide, re.DOTALL)
+    assert diffs
+    for name, body in diffs:
+        lines = [line[1:] for line in body.splitlines() if not line.startswith("+")]
+        code = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        assert not lines or any(code[n : n + len(lines)] == lines for n in range(len(code))), name
+
+
 def headings(page: Path) -> set[str]:
     """Return the anchors of a page's headings."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

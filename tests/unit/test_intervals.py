@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labeler.calculators.intervals import BoundedMean, Interval, Unit, mean_interval
+from labeler.calculators.intervals import BoundedMean, Interval, Intervals, Unit, mean_interval
 from labeler.calculators.significance import (
     Undefined,
     holm,
@@ -165,6 +165,8 @@ def test_a_small_sample_is_marked() -> None:
     [
         (lambda: mean_interval(SPREAD, level=1.0), r"level 1\.0 must be above 0 and at most"),
         (lambda: mean_interval(SPREAD, level=0), "level 0"),
+        (lambda: Intervals(1.5), "level"),
+        (lambda: Intervals(group=["a"]), "group must be the name"),  # type: ignore[arg-type]
         (lambda: mean_interval([0.1, math.nan]), "not a finite number"),
         (lambda: mean_interval(SPREAD, groups=[1]), "41 values with 1 groups"),
         (lambda: paired_test([0.5, math.nan]), "difference 1 is"),

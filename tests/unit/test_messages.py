@@ -64,8 +64,6 @@ PYTHON: dict[str, tuple[Callable[[Any], object], str]] = {
         "such as openai:gpt-4o",
     ),
     "no key": (lambda _: labeler.OpenAIJudge("m"), "OPENAI_API_KEY"),
-    "an unknown id": (lambda labels: labels["tide-gate-heigth"], "did you mean 'tide-gate-height'"),
-    "an unknown metric": (lambda labels: labels.summary("adherance"), "did you mean 'adherence'"),
     "a metric that was not asked for": (
         lambda labels: labels.summary("adherence")["relevance"],
         "unknown metric 'relevance'",
@@ -84,11 +82,6 @@ PYTHON: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda labels: labels.check(adherence=0.8, max_failed="none"),
         "max_failed must be a number from 0 to 1, got 'none'",
     ),
-    "a misspelled threshold": (lambda labels: labels.at(suport=0.5), "did you mean 'support'"),
-    "a threshold that is no probability": (
-        lambda labels: labels.at(support="high"),
-        "support must be a number from 0 to 1, got 'high'",
-    ),
     "a number of records as a text": (
         lambda labels: labels.worst("a"),
         "must be a whole number, 1 or more, got 'a'",
@@ -102,15 +95,6 @@ PYTHON: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda labels: labels.metrics(["adherence", 3]),
         "named by its id.*got 3",
     ),
-    "a misspelled option of a comparison": (
-        lambda labels: labels.compare(labels, trail=1),
-        "no option 'trail'; did you mean 'trial'",
-    ),
-    "a misspelled option of a report": (
-        lambda labels: labels.report("x.html", sort="worst"),
-        "no option 'sort'",
-    ),
-    "a file name for rows": (lambda _: labeler.label("nothing.jsonl", judge="embedded"), "nothing"),
     "a comparison with rows": (
         lambda labels: labels.compare([{"question": "q"}]),
         "outcome 1 is a dict, not a label: rows are labeled first",

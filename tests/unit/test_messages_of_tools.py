@@ -116,12 +116,19 @@ def test_tool_results_are_tool_outputs_and_no_question(system: str) -> None:
 )
 def test_a_refusal_is_a_response_and_a_thought_is_none(answer: dict[str, Any]) -> None:
     """As OpenAI, LlamaIndex and Haystack write them."""
-    turns = [ASKED, {"role": "assistant", **answer}]
-    rows = open_rows([{"messages": turns, "documents": ["D."]}])
-    (row,) = rows
+    given = {"messages": [ASKED, {"role": "assistant", **answer}], "documents": ["D."]}
+    (row,) = rows = open_rows([given])
     assert isinstance(row.content, Example)
-    assert "media" not in rows.notices
-    assert row.content.response == ANSWER
+    assert (row.content.response, "media" in rows.notices) == (ANSWER, False)
+
+
+def failed(turns: list[Any]) -> str:
+    """Why a row of messages has no example, for lack of a field."""
+    given = {"messages": turns, "documents": ["D."]}
+    content = next(iter(open_rows([given], preset="openai_messages"))).content
+    assert isinstance(content, LabelFailure)
+    assert content.reason == "missing_field"
+    return content.message
 
 
 @pytest.mark.parametrize(
@@ -134,10 +141,7 @@ def test_a_refusal_is_a_response_and_a_thought_is_none(answer: dict[str, Any]) -
 def test_no_earlier_answer_stands_for_one_without_a_text(end: list[dict[str, Any]]) -> None:
     """The last question has no answer: it is not judged by the first one's."""
     turns = [ASKED, ANSWERED, {"role": "user", "content": "And how old?"}, *end]
-    given = {"messages": turns, "documents": ["D."]}
-    failed = next(iter(open_rows([given], preset="openai_messages"))).content
-    assert isinstance(failed, LabelFailure)
-    assert (failed.reason, "after the last question" in failed.message) == ("missing_field", True)
+    assert "after the last question" in failed(turns)
 
 
 def test_a_result_without_a_text_is_json() -> None:
@@ -196,7 +200,6 @@ def test_images_are_counted_by_a_notice(part: dict[str, Any]) -> None:
         rows = open_rows(given)
         assert all(isinstance(row.content, Example) for row in rows)
         assert "2 rows have messages with parts that no judge is shown" in rows.notices["media"]
-    alone = {"messages": [{"role": "user", "content": [part]}, ANSWERED], "documents": ["D."]}
-    failed = next(iter(open_rows([alone], preset="openai_messages"))).content
-    assert isinstance(failed, LabelFailure)
-    assert "no turn of the user with a text" in failed.message
+    assert "no turn of the user with a text" in failed(
+        [{"role": "user", "content": [part]}, ANSWERED]
+    )

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from labeler.api import write_labels
 from labeler.audit import findings_of
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.summary_text import in_words
-from labeler.data.label_files import read_outcomes, write_outcomes
+from labeler.data.label_files import read_outcomes
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.report import write_report, writing
@@ -356,23 +357,15 @@ def test_an_unknown_column_or_metric_is_refused(path: Path) -> None:
         _report(outcomes, path, metrics="relevanze")
 
 
-def _hostile(folder: Path, dress: Callable[[str], str]) -> Page:
-    """A report of hostile records, or of their harmless twins."""
-    folder.mkdir()
-    for _ in write_outcomes(hostile_records(dress), folder / "labels.jsonl"):
-        pass
-    return _report(
-        list(read_outcomes(folder / "labels.jsonl")),
-        folder / "report.html",
-        by=hostile_column(dress),
-        name=dress(PAYLOADS[30]),
-    )
-
-
 def test_hostile_texts_bring_no_tag_and_no_attribute(tmp_path: Path) -> None:
     """The page has the tags and attributes of harmless texts; what would be obeyed is readable."""
     attacked, benign = (_hostile(tmp_path / dress.__name__, dress) for dress in (str, harmless))
-    assert _shape(attacked) == _shape(benign)
+    # How often each tag stands there with which attributes.
+    shapes = (
+        Counter((tag, *attributes) for tag, attributes in page.elements) + page.ends
+        for page in (attacked, benign)
+    )
+    assert next(shapes) == next(shapes)
     assert_inert(attacked)
     assert_inert(benign)
     questions = {each.get("question") for each in records_of(attacked)}
@@ -382,9 +375,16 @@ def test_hostile_texts_bring_no_tag_and_no_attribute(tmp_path: Path) -> None:
     assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\ufeff]", raw + attacked.texts)
 
 
-def _shape(page: Page) -> Counter[tuple[str, ...]]:
-    """How often each tag stands there with which attributes."""
-    return Counter((tag, *attributes) for tag, attributes in page.elements) + page.ends
+def _hostile(folder: Path, dress: Callable[[str], str]) -> Page:
+    """A report of hostile records, or of their harmless twins."""
+    folder.mkdir()
+    write_labels(hostile_records(dress), folder / "labels.jsonl")
+    return _report(
+        list(read_outcomes(folder / "labels.jsonl")),
+        folder / "report.html",
+        by=hostile_column(dress),
+        name=dress(PAYLOADS[30]),
+    )
 
 
 def test_subsets_beyond_those_that_are_listed_take_no_time() -> None:

@@ -169,9 +169,8 @@ def test_a_stored_label_takes_the_relevance_of_the_run() -> None:
     judge, store = Asked(), MemoryStore()
     label(rows(*ANSWERS[:2]), judge, store)
     kept = MemoryStore()
-    for record in store:
-        if record.kind == "label":
-            kept.put(record)
+    for record in (one for one in store if one.kind == "label"):
+        kept.put(record)
     again = Asked(saying(all_relevant_sentence_keys=()))
     found = label(rows(*ANSWERS), again, kept)
     assert again.kinds() == {"retrieval": 1, "trace": 1}

@@ -173,11 +173,16 @@ def test_a_plan_is_read_with_its_own_labels_only(
     monkeypatch.setattr("labeler.cli.review._serve", lambda *_, **__: 0)
     for name, some in (("labels.jsonl", labels()), ("others.jsonl", labels()[1:])):
         list(write_outcomes(some, name))
-    plan = ("--plan", "plan.csv")
-    assert labeler_command("certify", "labels.jsonl", "--within", ".1", *plan)[0] == 0
-    code, _, err = labeler_command("review", "labels.jsonl", *plan)
-    assert (code, "nothing was answered, and no file written" in err) == (0, True)
-    code, _, err = labeler_command("review", "labels.jsonl", *plan, "--blind", "--sample", 5)
-    assert (code, "--plan cannot be combined with --sample, --blind" in err) == (2, True)
-    code, _, err = labeler_command("review", "others.jsonl", *plan)
-    assert (code, "made of other labels" in err) == (2, True)
+    made = labeler_command("certify", "labels.jsonl", "--within", ".1", "--plan", "plan.csv")
+    assert made[0] == 0
+    for line, code, told in (
+        ("labels.jsonl --plan plan.csv", 0, "nothing was answered, and no file written"),
+        (
+            "labels.jsonl --plan plan.csv --blind --sample 5",
+            2,
+            "--plan cannot be combined with --sample, --blind",
+        ),
+        ("others.jsonl --plan plan.csv", 2, "made of other labels"),
+    ):
+        found, _, err = labeler_command("review", *line.split())
+        assert (found, told in err) == (code, True)

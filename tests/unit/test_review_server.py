@@ -332,7 +332,7 @@ def test_no_answer_tells_of_a_fault_inside(
     def broken(*_: object) -> None:
         raise RuntimeError("secret of /home")
 
-    monkeypatch.setattr(harness.session, "overview", broken)
+    monkeypatch.setattr(harness.session.log, "snapshot", broken)
     answer = harness.client.get("/api/overview", headers=OURS)
     assert answer.status_code == 500
     assert "secret" not in answer.text

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Self
 
 from wire.accounts import Accounts, Book, Tokens
-from wire.batch_endpoint import Batches, Course, completes, expires, fails, never
+from wire.batch_endpoint import Batches, Course, Files, completes, expires, fails, never
 from wire.behaviors import (
     BEHAVIOURS,
     FINGERPRINT,
@@ -40,7 +40,6 @@ from wire.calls import COMPLETIONS, EMBEDDINGS, Call, Json, label_for
 from wire.connections import Connection, Wire
 from wire.embeddings_endpoint import Embeddings
 from wire.faults import FAULTS, faulty
-from wire.files_endpoint import Files
 from wire.models import MODEL, ModelCard, Models
 from wire.rates import Gate, Rates
 from wire.refusals import Refused
