@@ -10,7 +10,7 @@ import datetime as dt
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import format_datetime
-from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from wire.accounts import FIXED_USAGE
@@ -211,8 +211,9 @@ def body(content: bytes, status: int = 200, **headers: str) -> Behavior:
     return behave
 
 
-page = partial(body, b"<html>not what you asked for</html>", content_type="text/html")
-"""An HTML page, as gateways and login portals send it, with a status."""
+def page(status: int, headers: Mapping[str, str] = MappingProxyType({})) -> Behavior:
+    """An HTML page, as gateways and login portals send it."""
+    return body(b"<html>not what you asked for</html>", status, content_type="text/html", **headers)
 
 
 def _first_support(label: Json) -> Json:
@@ -244,7 +245,7 @@ BEHAVIOURS: dict[str, Behavior] = {
     "429-quota": error(429, "insufficient_quota"),
     "500": error(500, "server_error"),
     "503": page(503),
-    "redirect": page(307, location="http://127.0.0.1:9/v1/chat/completions"),
+    "redirect": page(307, {"location": "http://127.0.0.1:9/v1/chat/completions"}),
     # connections
     "html": page(200),
     "bad-json": body(b'{"choices": ['),
