@@ -40,7 +40,7 @@ from aiohttp import (
 from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
-from labeler.judges.limits import retry_after
+from labeler.judges.limits import reset_after, retry_after
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError
 from labeler.judges.openai.reading import in_utf8, json_of
 from labeler.judges.openai.server import Access, NoKey, Server
@@ -362,7 +362,10 @@ def failed_request(error: Exception) -> AttemptFailed:
 
 def _rejected(body: bytes, status: int, headers: Mapping[str, str]) -> AttemptFailed:
     """Describe a response with an error status."""
-    observed = response_error(body, status, retry_after(headers))
+    wait = retry_after(headers)
+    if wait is None and status == HTTPStatus.TOO_MANY_REQUESTS:
+        wait = reset_after(headers)
+    observed = response_error(body, status, wait)
     return AttemptFailed(observed, headers=headers, charged=status in _AFTER_WORK)
 
 
