@@ -259,8 +259,23 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None if seconds is None else min(LONGEST_WAIT, seconds)
 
 
+def reset_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until a used-up limit is whole again, or ``None``.
+
+    Args:
+        headers: names in lower case; those of the IETF's drafts, or the same with ``x-``.
+    """
+    waits = [float(seconds) for seconds in _USED_UP.findall(headers.get("ratelimit", ""))]
+    for name in ("ratelimit", "x-ratelimit"):
+        if number_of(headers.get(f"{name}-remaining")) == 0:
+            wait = _seconds_of(headers, f"{name}-reset")
+            waits += [] if wait is None else [wait]
+    return min(LONGEST_WAIT, max(waits)) if waits else None
+
+
 _FIRST_MOMENT, _LAST_MOMENT = 1e9, 1e10
 """Seconds since 1970 of a moment in service, the years 2001 to 2286; more are milliseconds."""
+_USED_UP = re.compile(r";\s*r=0\s*;\s*t=(\d{1,9})", re.ASCII)
 
 
 def _seconds_of(headers: Mapping[str, str], name: str) -> float | None:

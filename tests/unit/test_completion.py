@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import pytest
@@ -73,6 +74,23 @@ def test_a_completion_of_any_shape_is_read(place: str, value: object) -> None:
         assert read.usage is not None
 
 
+@example([{"message": "x"}, {"delta": {"content": "a"}}])
+@given(st.lists(st.dictionaries(st.sampled_from(["delta", "message"]), VALUES), max_size=4))
+def test_a_stream_of_any_pieces_is_read(pieces: list[dict[str, object]]) -> None:
+    """Whatever stands where a message, or a piece of one or of a call, belongs."""
+    lines = (json.dumps({"choices": [{"index": 0, **piece}]}) for piece in pieces)
+    body = "".join(f"data: {line}\n\n" for line in lines)
+    assert isinstance(parse_completion(body.encode()).content, str)
+
+
+def test_a_stream_of_many_pieces_takes_no_longer_than_its_text() -> None:
+    """A hostile server cannot stop all other requests by it."""
+    piece = {"choices": [{"index": 0, "delta": {"content": "x" * 300}}]}
+    started = time.process_time()
+    assert json_of(f"data: {json.dumps(piece)}\n\n".encode() * 20_000)
+    assert time.process_time() - started < 4
+
+
 def test_the_words_of_an_error_have_a_limit() -> None:
     """Many patterns are looked for in them."""
     body = json.dumps({"error": {"message": "model " * 100_000}}).encode()
@@ -95,13 +113,16 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[
         ({"content": None, "tool_calls": [CALL]}, "[2]"),
         ({"content": "text", "tool_calls": [CALL]}, "[2]"),
         ({"content": [*TEXTS, {"type": "image_url"}]}, ""),
-        ({"content": [*TEXTS, "c", {"text": "d"}]}, "abcd"),
+        ({"content": [{"type": "text", "text": {"value": "a"}}, "b", {"text": "c"}]}, "abc"),
         ({"content": {"type": "output_text", "text": "a"}}, "a"),
         (OBJECT, '{"a": 1}'),
         ({"content": None, "tool_calls": [CALL, CALL]}, "[2]"),
         ({"content": None, "tool_calls": [CALL, {"function": {"arguments": '{"a": 1}'}}]}, ""),
         (PARSED_CALL, '{"a": 1}'),
         ({"content": None, "tool_calls": [CALL, {"function": {"arguments": "[2\n]"}}]}, "[2\n]"),
+        ({"content": None, "tool_calls": [{"name": "f", "arguments": "[2]"}]}, "[2]"),
+        ({"content": [{"type": "text", "content": "a"}, {"content": "b"}]}, "ab"),
+        ({"content": None, "function_call": {"arguments": "[2]"}}, "[2]"),
         ({"content": "", "reasoning_content": 'I think. {"a": 1}'}, '{"a": 1}'),
         ({"content": None, "reasoning": 'Perhaps {"a": 1}, or {"a": 2}?'}, ""),
         *(({"content": odd}, "") for odd in (7, 1.5, True)),
@@ -178,15 +199,18 @@ _FOUR = Token(b"4", -0.5, ((b"5", -1.0),))
     ("logprobs", "tokens"),
     [
         ({"content": [place("4", "5")]}, (_FOUR,)),
-        ({"content": [place("4", "5"), {"token": "}"}]}, ()),
-        ({"content": "4"}, ()),
+        (
+            {"tokens": ["4"], "token_logprobs": [-0.5], "top_logprobs": [{"4": -0.51, "5": -1.0}]},
+            (_FOUR,),
+        ),
+        ({"tokens": ["4"], "token_logprobs": [None]}, ()),
+        ({"tokens": ["4", "}"], "token_logprobs": [-0.5]}, ()),
+        ({"tokens": "4", "token_logprobs": [-0.5]}, ()),
         ({"content": [place("4", "5", math.nan)]}, ()),
         ({"content": [place("4", "5", 0.9)]}, ()),
     ],
 )
-def test_tokens_are_read_with_their_alternatives(
-    logprobs: dict[str, Any], tokens: tuple[Token, ...]
-) -> None:
+def test_tokens_are_read_in_both_forms(logprobs: dict[str, Any], tokens: tuple[Token, ...]) -> None:
     """The chosen token is no alternative to itself, although it is rounded otherwise there.
 
     A place without a logarithm would shift the others, so there are none.
@@ -362,3 +386,13 @@ def test_the_charset_of_the_headers_counts_where_a_body_is_no_utf_8(
     """The letters of the answer are those that the model wrote."""
     body = in_utf8('{"a": "caf\xe9"}'.encode(encoding), f"application/json; charset={charset}")
     assert json_of(body) == {"a": "caf\xe9"}
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"), [("data: [DONE]", None), ("data:[DONE]", None), ("", "garbled")]
+)
+def test_a_stream_ends_with_its_mark(end: str, kind: str | None) -> None:
+    """The space after the name of a line is optional; a stream without the mark broke off."""
+    chunk = json.dumps({"choices": [{"delta": {"content": '{"a":'}}]})
+    error = parse_completion(f"data:{chunk}\n\n{end}\n\n".encode()).error
+    assert (error and error.kind) == kind

@@ -7,7 +7,7 @@ import pytest
 
 import labeler
 from labeler.errors import UsageError
-from labeler.judges.limits import retry_after
+from labeler.judges.limits import reset_after, retry_after
 from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.error_rules import (
     RULES,
@@ -135,6 +135,26 @@ NOW = {"date": f"{DAY} 00:00:00 GMT"}
 def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     """Milliseconds, seconds, or a date of the server's clock; nonsense asks for nothing."""
     assert retry_after({**NOW, **headers}) == seconds
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"ratelimit": '"default";r=0;t=30'}, 30.0),
+        ({"ratelimit": '"a";r=4;t=30, "b";r=9;t=50'}, None),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "30"}, 30.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "20"}, 20.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1795305630"}, 30.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2026-11-22T00:00:30Z"}, 30.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "soon"}, None),
+        ({"x-ratelimit-remaining": "5", "x-ratelimit-reset": "30"}, None),
+    ],
+)
+def test_a_limit_that_is_used_up_says_when_it_is_whole_again(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    """By drafts of the IETF, and with the names that came before; one with a rest asks nothing."""
+    assert reset_after({**NOW, **headers}) == seconds
 
 
 ROW = {"question": "How long is the quay?", "documents": ["It is 90 m long."], "response": "90 m."}

@@ -78,6 +78,22 @@ def chunked(end: bytes) -> Callable[[Wire, bytes], bytes]:
     return lambda _, body: head + b"%x\r\n" % len(body) + body + b"\r\n" + end
 
 
+def event_stream(line_end: str = "\n") -> Behavior:
+    """The answer in events, as if it had been asked for so."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        text = label_text(call)
+        parts: list[Json] = [{"role": "assistant"}, {"content": text[:40]}, {"content": text[40:]}]
+        chunks = [{"choices": [{"index": 0, "delta": part}]} for part in parts]
+        chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+        chunks += [{"choices": [], "usage": completion("")["usage"]}]
+        lines = [": waiting", *(f"data: {json.dumps(chunk)}" for chunk in chunks), "data: [DONE]"]
+        content = "".join(f"{line}{line_end}{line_end}" for line in lines).encode()
+        await wire.respond(200, content, {"content-type": "text/event-stream"})
+
+    return behave
+
+
 # On the connection after an answer
 
 

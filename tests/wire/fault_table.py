@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from wire.behaviors import Behavior, body, changes, error, limited, says
 from wire.calls import Call
 from wire.connections import Connection, Wire
-from wire.damaged import body_of, chunked, in_message, packed, sent, stated, whole
+from wire.damaged import body_of, chunked, event_stream, in_message, packed, sent, stated, whole
 from wire.runs import KEY
 
 LIMIT = 440_000
@@ -106,6 +107,8 @@ GOOGLE_BUSY = {
     }
 }
 
+_RAW = zlib.compressobj(wbits=-15)
+_DEFLATED = _RAW.compress(b" " * 2 * LIMIT) + _RAW.flush()
 DAMAGED: dict[str, Any] = {
     "outcome": "transport", "requests": 2, "says": "the server's answer is damaged", "waits": (0,),
 }  # fmt: skip
@@ -137,6 +140,7 @@ ANSWERS = {
     "two identical calls": Row(
         answered(content=None, tool_calls=lambda text: called(text) + called(text))
     ),
+    "function_call": Row(answered(content=None, function_call=lambda text: {"arguments": text})),
     "content as an object": Row(answered(content=json.loads)),
     "one part": Row(answered(content=lambda text: {"type": "text", "text": text})),
     "parts without a type": Row(answered(content=lambda t: [{"text": t[:9]}, {"text": t[9:]}])),
@@ -145,6 +149,8 @@ ANSWERS = {
     "reasoning, after thoughts": Row(
         answered(content=None, reasoning=lambda text: f"I see.\n{text}")
     ),
+    "an event stream": Row(event_stream()),
+    "an event stream with other line ends": Row(event_stream("\r\n")),
     # Paid answers in a damaged body
     "bytes after gzip": Row(packed(lambda body: gzip.compress(body) + b"\0junk")),
     "gzip without its end": Row(packed(lambda body: gzip.compress(body)[:-8])),
@@ -159,7 +165,16 @@ ANSWERS = {
     "no last chunk": Row(sent(chunked(b""), then_close=True)),
     "a second value after the first": Row(raw_body(lambda b: b + b'{"error": "x"}')),
     "a byte order mark": Row(raw_body(lambda body: b"\xef\xbb\xbf" + body)),
-    "a byte that is not UTF-8": Row(raw_body(lambda b: b.replace(b"Item", b"Item \xff"))),
+    "a byte that is not UTF-8": Row(raw_body(lambda body: body.replace(b"Item", b"Item \xff"))),
+    "an object around it": Row(raw_body(lambda body: b'{"msg": "success", "data": %s}' % body)),
+    "objects around it": Row(raw_body(lambda b: b'{"response": {"body": %s}, "id": "x"}' % b)),
+    "a list around it": Row(raw_body(lambda body: b"[%s]" % body)),
+    "a text around it": Row(raw_body(lambda body: json.dumps(body.decode()).encode())),
+    "a text in an object": Row(
+        raw_body(lambda b: json.dumps({"statusCode": 200, "body": b.decode()}).encode())
+    ),
+    "one choice for a list": Row(edited(lambda v: v.update(choices=v["choices"][0]))),
+    "choices by number": Row(edited(lambda v: v.update(choices={"0": v["choices"][0]}))),
     "an error of empty fields": Row(edited(lambda v: v.update(error={"code": 0, "message": ""}))),
     "a whole answer at the cap": Row(edited(partial(chosen, finish_reason="length"))),
     "bytes that are no text, after it": Row(raw_body(lambda b: b + b"\xff\xfe")),
@@ -249,6 +264,7 @@ ENDS = {
     # Limits
     **ending("oversized", "the server's answer is over a limit of size", {
         "a gzip bomb": body(gzip.compress(b" " * 2 * LIMIT), content_encoding="gzip"),
+        "a deflated bomb": body(_DEFLATED, content_encoding="Deflate"),
         "a long body": body(b" " * 2 * LIMIT),
         "an endless body": endless,
         "very many parts": body(b"[" + b"{}," * 120_000 + b"{}]"),
@@ -259,7 +275,7 @@ ENDS = {
     }),
     **{
         f"encoding {name}": Row(body(b"{}", content_encoding=name), **DAMAGED)
-        for name in ("br", "zstd", "gzip, gzip", "unknown", "deflate")
+        for name in ("br", "zstd", "gzip, gzip", "unknown")
     },
     "a long header": Row(body(b"{}", x="y" * 9000), **DAMAGED),
     "many headers": Row(body(b"{}", 200, **{f"x{n}": "y" for n in range(200)}), **DAMAGED),

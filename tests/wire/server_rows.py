@@ -6,13 +6,17 @@ import gzip
 import json
 from collections.abc import Mapping
 from functools import partial
+from time import time
 
 from wire import fault_table as table
 from wire.behaviors import Behavior, body, changes, error, says
-from wire.damaged import sent, whole
+from wire.calls import Call
+from wire.connections import Wire
+from wire.damaged import label_text, sent, whole
 from wire.dialects import Fault, flat, google, minimax, nested
 from wire.fault_table import (
     AGAIN,
+    DAMAGED,
     Row,
     Steps,
     answered,
@@ -30,6 +34,30 @@ def limits(seconds: float, **headers: str) -> Row:
     return Row((error(429, headers=named), "ok"), requests=2, waits=(seconds,))
 
 
+async def routed(_: Call, wire: Wire) -> None:
+    """A 429 of OpenRouter, which passes a provider's headers on: half a second over the pause."""
+    passed = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{1000 * time() + 20_500:.0f}"}
+    stated = {"code": 429, "message": "free-models", "metadata": {"headers": passed}}
+    await wire.json(429, {"error": stated})
+
+
+def streamed(*lines: str) -> Behavior:
+    """Events, each with a piece of the answer in place of ``HEAD`` and ``REST``."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        text = label_text(call)
+        head, rest = json.dumps(text[:40])[1:-1], json.dumps(text[40:])[1:-1]
+        events = "".join(f"{line}\n\n" for line in lines)
+        content = events.replace("HEAD", head).replace("REST", rest).encode()
+        await wire.respond(200, content, {"content-type": "text/event-stream"})
+
+    return behave
+
+
+def _piece(text: str) -> str:
+    return f'data: {{"choices": [{{"index": 0, "delta": {{"content": "{text}"}}}}]}}'
+
+
 def ended(reason: str) -> Behavior:
     """Half an answer that ends so."""
     return says('{"relevance_expl', finish=reason)
@@ -41,8 +69,20 @@ _HARMONY = "<|channel|>analysis<|message|>Is {0a} it?<|end|><|channel|>final"
 _REDACTED = {"type": "redacted_thinking", "data": "x"}
 
 WAITS = {
+    "RateLimit, IETF": limits(30, ratelimit='"default";r=0;t=30'),
+    "x-ratelimit-reset, passed on by OpenRouter": Row((routed, "ok"), requests=2, waits=(20,)),
     "retry-after with a unit": limits(9, retry_after="9s"),
     "retry-after of nonsense": limits(0, retry_after="5, 5"),
+    **{
+        f"in words, {words}": Row((nested(429, f"Please {words}"), "ok"), "label", 2,
+                                  waits=(seconds,))
+        for words, seconds in {
+            "retry after 26 seconds.": 26, "try again in 7.66s. Visit": 7.66,
+            "try again in 0m59.5s": 59.5, "try again in 120ms.": 0.12, "try again in 5 minutes": 0,
+            "wait 36 seconds before retrying.": 36,
+            "retry after 2026-12-01": 0,
+        }.items()
+    },
     **{
         f"retry-after, {status}": Row(
             (error(status, headers={"retry-after": "4"}), "ok"), requests=2, waits=(4,)
@@ -225,6 +265,7 @@ BUSY = {
         "in a 200": Fault(200, {"error": {"status": 429}}),
         "in a 200, without a status": nested(200, "Too many", "rate_limit_exceeded"),
         "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
+        "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
         "a page, 429": body(b"error code: 1015", 429, content_type="text/html"),
     }, **AGAIN),
     **ending("rate_limit", "the server has more requests than it takes at once", {
@@ -294,6 +335,9 @@ PASSING = {
         "a flat error in a 200": flat(200, "too many"),
         "Bedrock, throttled": nested(500, "Too many tokens, please wait"),
         "a detail in a 200": Fault(200, {"detail": "model overloaded"}),
+        "an error event": streamed(
+            _piece("HEAD"), 'event: error\ndata: {"message": "busy", "code": 503}'
+        ),
         **{f"{status}": error(status) for status in (421, 423)},
         **{
             f"a page, {status}": body(b"<html>error</html>", status, content_type="text/html")
@@ -329,6 +373,11 @@ PASSING = {
             lambda b: b'{"errors": [{"message": "JSON Mode couldn\'t be met"}], "a": %s}' % b
         ),
     }, **AGAIN),
+    "events that break off": Row(streamed(_piece("HEAD")), **DAMAGED),
+    "events that break off in one": Row(
+        streamed(": waiting", _piece("HEAD"), 'data: {"choi'), **DAMAGED
+    ),
+    "whole events without an end": Row(streamed(_piece("HEAD"), _piece("REST"))),
     "a whole answer, ended by abort": Row(edited(partial(chosen, finish_reason="abort"))),
 }  # fmt: skip
 
@@ -377,7 +426,12 @@ FORMS = {
         for kind in ("text/plain", "text/html", "text/event-stream", "application/x-ndjson")
     },
     "lines before it": Row(sent(lambda w, body: whole(w, b"\n\n \r\n" + body))),
+    "a comment before it": Row(sent(lambda w, body: whole(w, b": processing\n\n" + body))),
     "201": Row(sent(lambda w, b: whole(w, b).replace(b"200 OK", b"201 Created", 1))),
+    "arguments in a text of a text": Row(
+        answered(content=None, tool_calls=lambda text: called(json.dumps(text)))
+    ),
+    "a text of a text": Row(answered(content=json.dumps)),
     "an empty call next to the answer": Row(answered(tool_calls=called("{}"))),
     "x-gzip": Row(sent(lambda w, body: whole(w, gzip.compress(body), content_encoding="x-gzip"))),
     "gzip that is stated only": Row(sent(lambda w, body: whole(w, body, content_encoding="gzip"))),

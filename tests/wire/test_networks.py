@@ -11,6 +11,7 @@ import logging
 import socket
 import sys
 import tracemalloc
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -541,6 +542,7 @@ def test_bytes_after_an_encoding_are_not_kept() -> None:
 
 COMPRESSED = {
     "gzip": gzip.compress(b'{"a": 1}'),
+    "Deflate": zlib.compress(b'{"a": 1}'),
     "identity": b'{"a": 1}',
 }
 

@@ -10,12 +10,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from labeler.judges.openai.address import masked, masked_json
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.reading import (
+    ENDLESS,
     at,
     begins_answer,
     find_object,
@@ -24,9 +26,11 @@ from labeler.judges.openai.reading import (
     object_of,
     parse_object,
     text_of,
+    unquoted,
+    unwrapped,
     verbatim,
 )
-from labeler.judges.openai.server_errors import error_in, stated_error
+from labeler.judges.openai.server_errors import error_in, stated_error, status_in
 from labeler.judges.task import Token
 from labeler.labels.record import Usage
 
@@ -57,6 +61,7 @@ _UNFINISHED: dict[str, ErrorKind] = {
         *("malformed_response", "function_call_filter"),  # Gemini, as those before
         *("malformed_model_output", "malformed_tool_use"),  # Bedrock
     ), "slipped"),
+    ENDLESS: "garbled",
     **dict.fromkeys((
         *("content_filter", "content_filtered", "guardrail_intervened", "safety", "image_safety"),
         *("recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"),
@@ -129,10 +134,26 @@ def unreadable(body: bytes) -> ObservedError:
 
 def parse_completion(body: bytes, _: object = None) -> Completion:
     """Parse the body of a response, whatever was asked."""
-    values = json_of(body)
-    if not isinstance(values, dict):
-        return Completion(error=unreadable(body))
-    return read_completion(values, body)
+    values, text, error = opened(json_of(body), body)
+    return Completion(error=error) if error else read_completion(values, text)
+
+
+def opened(
+    values: object, body: bytes, answers: str = "choices"
+) -> tuple[Mapping[str, Any], bytes, ObservedError | None]:
+    """Return what gateways put something around, its JSON, and the error that they state there.
+
+    Args:
+        values: the value of a body.
+        body: the body.
+        answers: field of the answers.
+    """
+    text, around = body, list[object]()
+    if at(values, answers) is None:
+        values, text, around = unwrapped(values, body, answers)
+    failed = next(filter(None, map(status_in, around)), 0)
+    error = stated_error(at(values, "error"), failed) if failed else None
+    return object_of(values), text, error if isinstance(values, dict) else unreadable(body)
 
 
 def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
@@ -142,17 +163,21 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         values: the values.
         body: their text, if there is one.
     """
-    choice = object_of(at(values, "choices", 0))
-    message, is_parsed = choice.get("message"), False
-    message = message if isinstance(message, dict) else None
+    one = object_of(values.get("choices"))  # or choices by number, in place of a list
+    is_one = not one.keys().isdisjoint(("message", "delta", "text"))
+    place: list[str | int] = ["choices"] if is_one else ["choices", next(iter(one), 0)]
+    choice = object_of(at(values, *place))
+    message, is_parsed = _message(choice), False
 
     def spelled(value: object, *path: str | int) -> str:
         nonlocal is_parsed
         is_parsed = True
-        return verbatim(body, "choices", 0, "message", *path) or json.dumps(value)
+        return verbatim(body, *place, "message", *path) or json.dumps(value)
 
     text, repairs = content_of(message or {}, spelled)
-    content, found = find_object(masked_json(text))
+    plain = unquoted(text)
+    content, found = find_object(masked_json(plain))
+    repairs = repairs if plain is text else (*repairs, "quoted")
     thought = ""
     if not content.strip():
         thought, text = thought_of(message or {})
@@ -162,6 +187,7 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
     counts = values.get("usage") or values.get("usageMetadata")
     usage, read = counts_of(counts, is_empty=not (content or thought))
     error = _error(values, choice, message, content, is_parsed=is_parsed)
+    logprobs = object_of(choice.get("logprobs"))
     if message is None and usage and error == ObservedError("no_choices"):
         error = ObservedError("slipped")  # it was paid for
     if error is not None and error.kind == "oversized":
@@ -175,8 +201,16 @@ def read_completion(values: Mapping[str, Any], body: bytes = b"") -> Completion:
         input_tokens=read,
         model=fact_of(values.get("model")),
         fingerprint=fact_of(values.get("system_fingerprint")),
-        tokens=() if error else _tokens(at(choice, "logprobs", "content")),
+        tokens=_tokens(logprobs) if logprobs and not error else (),
     )
+
+
+def _message(choice: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the message of a choice, also in the forms of a stream and of old completions."""
+    message = choice.get("message", choice.get("delta"))
+    if message is None and isinstance(choice.get("text"), str):
+        return {"content": choice["text"]}
+    return message if isinstance(message, dict) else None
 
 
 def _error(
@@ -280,9 +314,26 @@ def fact_of(value: object) -> str | None:
     return masked(text_of(value)).encode("utf-8", "replace").decode()[:_LONGEST_FACT] or None
 
 
-def _tokens(given: object) -> tuple[Token, ...]:
-    tokens = [*map(_token, list_of(given)[:_MOST_READ])]
+def _tokens(given: Mapping[str, Any]) -> tuple[Token, ...]:
+    listed = list_of(given.get("content")) or _parallel_tokens(given)
+    tokens = [*map(_token, listed[:_MOST_READ])]
     return () if None in tokens else tuple(filter(None, tokens))
+
+
+def _parallel_tokens(given: Mapping[str, Any]) -> list[Any]:
+    """Return tokens from lists of their parts, the form of old completions (Together, Fireworks).
+
+    Alternatives are objects of log-probabilities by text.
+    """
+    lists = (list_of(given.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    return [
+        {
+            "token": text,
+            "logprob": value,
+            "top_logprobs": [{"token": one, "logprob": p} for one, p in object_of(others).items()],
+        }
+        for text, value, others in zip_longest(*lists)
+    ]
 
 
 def _token(given: object) -> Token | None:
@@ -346,11 +397,15 @@ def thought_of(message: Mapping[str, Any]) -> tuple[str, str]:
 
 def _arguments(message: Mapping[str, Any], verbatim: Verbatim) -> str:
     """Return the arguments of a tool call; "" if there is none, or if several differ."""
+    places: list[tuple[str | int, ...]] = [("function_call",)]  # the form before tools
+    for number, call in enumerate(list_of(message.get("tool_calls"))):
+        inner = ("function",) if "function" in object_of(call) else ()
+        places.append(("tool_calls", number, *inner))
     texts = dict[str, str]()
-    for number in range(len(list_of(message.get("tool_calls")))):
-        path = ("tool_calls", number, "function", "arguments")
-        arguments = at(message, *path)
-        text = verbatim(arguments, *path) if isinstance(arguments, dict) else text_of(arguments)
+    for place in places:
+        arguments = at(message, *place, "arguments")
+        is_object = isinstance(arguments, dict)
+        text = verbatim(arguments, *place, "arguments") if is_object else text_of(arguments)
         texts[_LAYOUT.sub("", text)] = text
     for empty in ("", "{}"):
         texts.pop(empty, None)
@@ -358,10 +413,11 @@ def _arguments(message: Mapping[str, Any], verbatim: Verbatim) -> str:
 
 
 def _text_in(part: object) -> str | None:
-    """Return the text of a part; ``None`` if it is of another kind."""
+    """Return the text of a part, which some servers put into an object or another field."""
     if isinstance(part, str):
         return part
-    text: object = (
-        part.get("text") if isinstance(part, dict) and part.get("type") in _TEXTS else None
-    )
+    if not isinstance(part, dict) or part.get("type") not in _TEXTS:
+        return None
+    text: object = part.get("text", part.get("content"))
+    text = at(text, "value") if isinstance(text, dict) else text
     return text if isinstance(text, str) else None

@@ -1,10 +1,11 @@
 """JSON as servers and models write it: the body of a response, and the object in an answer.
 
-A paid answer is lost with a body that cannot be read, so whatever follows the first JSON value is
-left out. Models put an object into Markdown fences, think aloud before it, or add words: all of it
-is cut off, whatever the output mode, and each kind is named, so that it is counted as a repair. A
-text of two different objects is not: the reader of the schema rejects it. Each step is one search
-by the interpreter, so that time grows with the length of the text alone.
+A paid answer is lost with a body that cannot be read. So whatever follows the first JSON value is
+left out, and an event stream is joined. Models put an object into Markdown fences, think aloud
+before it, or add words: all of it is cut off, whatever the output mode, and each kind is named, so
+that it is counted as a repair. A text of two different objects is not: the reader of the schema
+rejects it. Each step is one search by the interpreter, so that time grows with the length of the
+text alone.
 """
 
 from __future__ import annotations
@@ -12,25 +13,77 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from io import StringIO
 from typing import Any
 
 import msgspec
 from pydantic_core import to_json
 
 _DECODER = json.JSONDecoder()
+_EVENTS = ("data:", "event:", "id:", "retry:", ":")
+"""What a line of an event stream begins with."""
+_ANSWERS = tuple(start.encode() for start in ("{", *_EVENTS))
 _CHARSET = re.compile(
     r"charset=\"?(iso-8859-1|windows-1252|gb2312|gbk|gb18030|shift_jis)\b", re.IGNORECASE | re.ASCII
 )
 """Encodings besides UTF-8 that servers name and that are read."""
+_WRAPPERS = 3
+"""Objects, lists and texts around a completion at most."""
+ENDLESS = "endless"
+"""Reason of the end of an event stream that breaks off."""
 
 
 def json_of(body: bytes) -> object:
-    """Return the first JSON value of a body; ``None`` if there is none."""
+    """Return the first JSON value of a body, or the completion that its event stream makes.
+
+    ``None`` if there is neither.
+    """
     text = body.decode(errors="replace").lstrip(_BOM).strip()
     try:
-        return _DECODER.raw_decode(text)[0]
+        return _streamed(text) if text.startswith(_EVENTS) else _DECODER.raw_decode(text)[0]
     except (ValueError, RecursionError):  # cut off, nested too deeply
         return None
+
+
+def unwrapped(values: object, body: bytes, answers: str) -> tuple[object, bytes, list[object]]:
+    """Return an answer or an error, its JSON, and what gateways put around it.
+
+    Some put it into an object, such as ``{"code": 0, "data": ...}``, into a list or into a text.
+
+    Args:
+        values: the value of a body, returned as it is unless it holds an answer or an error.
+        body: the body.
+        answers: field of the answers.
+    """
+    around = list[object]()
+    for step in _path_to(answers, values) or _path_to("error", values) or ():
+        around.append(values)
+        if isinstance(values, str):
+            body = values.encode("utf-8", "replace")
+            values = json_of(body)
+        else:
+            values, body = at(values, step), verbatim(body, step).encode()
+    return values, body, around
+
+
+def _path_to(name: str, value: object, depth: int = _WRAPPERS) -> tuple[str | int, ...] | None:
+    """Return the path of the object that has a field; ``None`` without one, or within an error."""
+    if at(value, name):
+        return ()
+    inner: list[tuple[Any, object]] = []
+    if not depth or at(value, "error") or at(value, "errors"):
+        return None
+    if isinstance(value, dict):
+        inner = [*value.items()]
+    elif isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
+        inner = [(0, json_of(value.encode("utf-8", "replace")))]
+    elif len(list_of(value)) == 1:
+        inner = [(0, list_of(value)[0])]
+    for step, one in inner:
+        path = _path_to(name, one, depth - 1)
+        if path is not None:
+            return (step, *path)
+    return None
 
 
 def in_utf8(body: bytes, content_type: str) -> bytes:
@@ -50,8 +103,8 @@ def in_utf8(body: bytes, content_type: str) -> bytes:
 
 
 def begins_answer(body: bytes) -> bool:
-    """Return True if a body begins as an object does."""
-    return body.removeprefix(_BOM.encode()).lstrip().startswith(b"{")
+    """Return True if a body begins as an object or an event stream does."""
+    return body.removeprefix(_BOM.encode()).lstrip().startswith(_ANSWERS)
 
 
 def at(value: object, *path: str | int) -> Any:  # noqa: ANN401 - a JSON value
@@ -93,6 +146,61 @@ def verbatim(body: bytes, *path: str | int) -> str:
         return ""
 
 
+def _streamed(text: str) -> dict[str, Any]:
+    """Return the completion that an event stream makes."""
+    whole: dict[str, Any] = {}
+    choice: dict[str, Any] = {"message": {}}
+    event, is_done = "", False
+    for line in text.replace("\r", "\n").split("\n"):  # a text may hold other line ends
+        content = line.removeprefix("data:").strip()
+        if line.startswith("event:"):
+            event = line.removeprefix("event:").strip()
+        is_done |= content == "[DONE]"
+        if not content.startswith("{"):  # some gateways write comments before a plain answer
+            continue
+        chunk = _DECODER.raw_decode(content)[0]
+        if event == "error" and "error" not in chunk:
+            chunk = {"error": chunk}
+        parts = list_of(chunk.pop("choices", None))
+        whole |= {name: value for name, value in chunk.items() if value is not None}
+        for part in parts:
+            if isinstance(part, dict):
+                _add(choice["message"], part.pop("delta", None))
+                part["message"] = object_of(part.get("message")) or choice["message"]
+                choice |= {name: value for name, value in part.items() if value is not None}
+    if not is_done:
+        choice.setdefault("finish_reason", ENDLESS)
+    return {**whole, "choices": [choice | {"message": _joined(choice["message"])}]}
+
+
+def _joined(part: Any) -> Any:  # noqa: ANN401 - of a message
+    """Return a part of a message with its texts joined."""
+    if isinstance(part, dict):
+        return {name: _joined(one) for name, one in part.items()}
+    return part.getvalue() if isinstance(part, StringIO) else part
+
+
+def _add(message: dict[str, Any], delta: object) -> None:
+    """Add a piece of a message, or of its call, to those before it."""
+    for name, value in delta.items() if isinstance(delta, dict) else ():
+        if name in {"tool_calls", "function_call"}:  # the latter is the form before tools
+            calls = (
+                [value] if name == "function_call" else [at(v, "function") for v in list_of(value)]
+            )
+            for call in calls:
+                if not isinstance(message.get("function_call"), dict):
+                    message["function_call"] = {}
+                _add(message["function_call"], call)
+        elif isinstance(value, str):
+            known = message.get(name)
+            if not isinstance(known, StringIO):
+                message[name] = StringIO()
+                message[name].write(text_of(known))
+            message[name].write(value)
+        elif value is not None:
+            message[name] = value
+
+
 _THOUGHTS = (
     *((f"<{name}>", f"</{name}>")
       for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
@@ -106,6 +214,17 @@ _SPACE = " \t\r\n"
 """White space of JSON."""
 _FENCE = re.compile(r"```[A-Za-z0-9]*")
 _BOM = "\ufeff"
+
+
+def unquoted(text: str) -> str:
+    """Return the text in a JSON string, which some servers put around an answer."""
+    if text[:1] != '"':
+        return text
+    try:
+        inner: object = json.loads(text)
+    except ValueError:
+        return text
+    return inner if isinstance(inner, str) else text
 
 
 def find_object(text: str) -> tuple[str, tuple[str, ...]]:

@@ -40,7 +40,7 @@ from aiohttp import (
 from openai import APIConnectionError, APIError, APIStatusError
 from pydantic import SecretStr
 
-from labeler.judges.limits import retry_after
+from labeler.judges.limits import reset_after, retry_after
 from labeler.judges.openai.error_rules import AttemptFailed, ErrorKind, ObservedError
 from labeler.judges.openai.reading import in_utf8, json_of
 from labeler.judges.openai.server import Access, NoKey, Server
@@ -70,15 +70,19 @@ MOST_CONTAINERS = 200_000
 more, so that a body of 16 MB could become a gigabyte."""
 _CHUNK = 1 << 14
 """Bytes of a response that are read at once."""
-_ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
-"""Encodings that are read; several layers of them are rejected. Gzip is known by its first byte:
-proxies unpack it and leave the header, or drop the header."""
+_ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+"""Encodings that are decoded piece by piece; several layers of them are rejected. Gzip is known by
+its first byte: proxies unpack it and leave the header, or drop the header."""
 _SLICE = 1 << 10
 """Compressed bytes that are decoded at once: at most 1 MB of content."""
 _PLAIN = re.compile(rb"\s*\{\s*\"")
 """Begin of a JSON object: some servers name an encoding that the body does not have."""
-_GZIP, _GZIP_WINDOW = b"\x1f", zlib.MAX_WBITS | 16
-"""The first byte of gzip, and what asks zlib to read its header."""
+_GZIP = b"\x1f"
+"""The first byte of gzip."""
+_HEADERS = frozenset({8, 15})
+"""Low halves of the first byte of the headers of zlib and gzip; deflate without one has others."""
+_ANY_HEADER = zlib.MAX_WBITS | 32
+"""Asks zlib to read the header of gzip or its own."""
 
 
 class CleanConnector(TCPConnector):
@@ -231,15 +235,17 @@ class LentResponse(ClientResponse):
         """Yield decoded pieces, without what follows the end of their encoding."""
         name = ", ".join(self.headers.getall("content-encoding", ())).strip().lower()
         unpacker: Any = None
-        is_begun = False
+        is_packed: bool | None = None
         async for piece in self.content.iter_chunked(_CHUNK):
-            if not is_begun:
-                is_begun = True
-                if name not in _ENCODINGS and not _PLAIN.match(piece):
+            if is_packed is None:
+                is_plain = _PLAIN.match(piece) is not None
+                if name not in _ENCODINGS and not is_plain:
                     raise DamagedBody("the body has an encoding that was not asked for")
-                if piece[:1] == _GZIP:
-                    unpacker = zlib.decompressobj(_GZIP_WINDOW)
-            if unpacker is None:
+                is_packed = not is_plain and (name == "deflate" or piece[:1] == _GZIP)
+                if is_packed:
+                    has_header = piece[0] & 15 in _HEADERS
+                    unpacker = zlib.decompressobj(_ANY_HEADER if has_header else -zlib.MAX_WBITS)
+            if not is_packed:
                 yield piece
                 continue
             for start in range(0, len(piece), _SLICE):
@@ -362,7 +368,10 @@ def failed_request(error: Exception) -> AttemptFailed:
 
 def _rejected(body: bytes, status: int, headers: Mapping[str, str]) -> AttemptFailed:
     """Describe a response with an error status."""
-    observed = response_error(body, status, retry_after(headers))
+    wait = retry_after(headers)
+    if wait is None and status == HTTPStatus.TOO_MANY_REQUESTS:
+        wait = reset_after(headers)
+    observed = response_error(body, status, wait)
     return AttemptFailed(observed, headers=headers, charged=status in _AFTER_WORK)
 
 
@@ -387,7 +396,7 @@ class Sender:
         self._access = Access(server, *key)
         self._headers = {
             "accept": "application/json",
-            "accept-encoding": "gzip",
+            "accept-encoding": "gzip, deflate",
             "user-agent": f"rag-labeler/{__version__}",
             **server.account,
             **headers,

@@ -6,10 +6,12 @@ The form differs by server: the error is an object, a list, a text, or fields ne
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
-from labeler.judges.limits import LONGEST_WAIT, number_of, seconds_of
+from labeler.judges.limits import LONGEST_WAIT, number_of, reset_after, seconds_of
 from labeler.judges.openai.address import masked, masked_json
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reading import at, list_of, object_of, text_of
@@ -25,6 +27,10 @@ _MINIMAX: Mapping[float, int] = {
 """HTTP statuses of the codes that MiniMax states in a 200."""
 _LONGEST_MESSAGE, _MOST_WORDS = 1000, 100_000
 """Characters of a value in place of a text, and of a text: each rule searches all of it."""
+_AGAIN_IN = re.compile(
+    r"(?:(?:try again|retry) (?:in|after)|please wait) ([\d.hms]++)(?![-:/]| ?(?:min|hour|day))",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def error_in(values: Mapping[str, Any], answers: str) -> ObservedError | None:
@@ -82,7 +88,7 @@ def stated_error(
         message=masked_json(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
             " expected one of "  # a list of all fields names more than the wrong one
         )[0],
-        retry_after=wait if wait is not None else _stated_wait(fields),
+        retry_after=wait if wait is not None else _stated_wait(fields, status, words),
     )
 
 
@@ -103,8 +109,17 @@ def _word(value: object) -> str:
     return "" if text == "None" or text.isdigit() else text
 
 
-def _stated_wait(fields: Mapping[str, Any]) -> float | None:
-    """Return the seconds to wait in an error, which stand in Google's ``RetryInfo``."""
+def _stated_wait(fields: Mapping[str, Any], status: int, words: str) -> float | None:
+    """Return the seconds to wait in an error.
+
+    They stand in Google's ``RetryInfo``; of a rate limit also in headers that OpenRouter passes
+    on, or in words, such as "try again in 7.66s" and "retry after 26 seconds".
+    """
     delays = (text_of(at(one, "retryDelay")) for one in list_of(fields.get("details")))
     stated = next((seconds_of(delay) for delay in delays if delay), None)
+    if stated is None and status == HTTPStatus.TOO_MANY_REQUESTS:
+        passed = object_of(at(fields, "metadata", "headers"))
+        stated = reset_after({name.lower(): text_of(text) for name, text in passed.items()})
+        if stated is None and (found := _AGAIN_IN.search(words)):
+            stated = seconds_of(found[1].rstrip("."))
     return None if stated is None else min(LONGEST_WAIT, stated)
