@@ -74,18 +74,15 @@ class MeasuredOutcomes:
         self.collected: dict[str, Collected] = {}
         self._ids = None if ids is None else split_ids(ids)
         self._unknown: dict[str, UnknownName] = {}
-        self.chosen = tuple(dict.fromkeys(self._registered()))
-        self._outcomes = split_collected(outcomes, self.collected)
-
-    def _registered(self) -> Iterator[Metric]:
-        """Yield registered metrics, and keep the errors of names that outcomes may have."""
+        """Errors of names that metrics of collected outcomes may have."""
+        chosen = dict.fromkeys(() if self._ids else select_metrics(self._ids))
         for name in self._ids or ():
             try:
-                yield from select_metrics(name, kind=None)
+                chosen |= dict.fromkeys(select_metrics(name, kind=None))
             except UnknownName as error:
                 self._unknown[name] = error
-        if not self._ids:
-            yield from select_metrics(self._ids)
+        self.chosen = tuple(chosen)
+        self._outcomes = split_collected(outcomes, self.collected)
 
     def rows(self, *, facts: bool = False) -> Iterator[MetricsRow]:
         """Yield the metrics of each outcome, with the facts of a numbers file if asked for.

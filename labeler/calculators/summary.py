@@ -13,13 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from typing_extensions import TypedDict
 
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
-from labeler.calculators.metrics_row import (
-    QUESTION,
-    DigestMap,
-    MetricsRow,
-    row_digest,
-    text_digest,
-)
+from labeler.calculators.metrics_row import QUESTION, DigestMap, MetricsRow, row_digest, text_digest
 from labeler.calculators.ratio import MetricSum
 from labeler.calculators.registry import Metric
 from labeler.catalog import named_keywords

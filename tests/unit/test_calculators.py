@@ -296,16 +296,16 @@ def test_labels_made_in_different_ways_are_never_averaged() -> None:
     assert "test-2" in (rows[1].label or "")
 
 
-NOT_NUMBERS = [
-    Ratio(math.nan, 1),  # type: ignore[arg-type]  # as users' metrics give them
-    Ratio(math.inf, 2),  # type: ignore[arg-type]
-    Ratio(1, math.inf),  # type: ignore[arg-type]
-    Ratio(10**400, 1),
-    Ratio(0, 0, None, math.nan),
-]
-
-
-@pytest.mark.parametrize("value", NOT_NUMBERS)
+@pytest.mark.parametrize(
+    "value",
+    [
+        Ratio(math.nan, 1),  # type: ignore[arg-type]  # as users' metrics give them
+        Ratio(math.inf, 2),  # type: ignore[arg-type]
+        Ratio(1, math.inf),  # type: ignore[arg-type]
+        Ratio(10**400, 1),
+        Ratio(0, 0, None, math.nan),
+    ],
+)
 def test_a_value_that_is_no_number_is_undefined(
     value: Ratio, monkeypatch: pytest.MonkeyPatch
 ) -> None:

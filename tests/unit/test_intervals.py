@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, fmean
 from typing import Any
 
 import numpy as np
@@ -71,13 +71,6 @@ def test_quantiles_of_student_are_those_of_tables(
     """To seven digits, from every way in which they are found."""
     expected = pytest.approx([quantile, -quantile], rel=1e-7, abs=1e-12)
     assert [student_quantile(p, freedom) for p in (probability, 1 - probability)] == expected
-
-
-def test_many_records_have_about_the_normal_interval() -> None:
-    """Where values are no further apart than these, one unseen record weighs little."""
-    values = SPREAD * 100
-    half = 1.959964 * stdev(values) / math.sqrt(len(values))
-    assert ends(mean_interval(values)) == pytest.approx((0.5 - half, 0.5 + half), abs=half / 20)
 
 
 def test_the_ends_are_quantiles_of_randomly_weighted_means() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
@@ -11,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -271,7 +271,7 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
             elif f"{name}.numerator" in row and cell:
                 row[name] = f"{float(cell):.9g}"
     path = Path("shown.csv")
-    write_rows(path, rows)
+    pl.DataFrame(rows).write_csv(path)
     for asked in (("metrics", "--by", "topic", "--json"), ("check", "--min", "adherence=0.1")):
         want = labeler_command(asked[0], files[1]["csv"], *asked[1:])
         assert labeler_command(asked[0], path, *asked[1:]) == want
@@ -285,23 +285,14 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
 def assert_refused(rows: list[dict[str, str]], labeler_command: Command) -> None:
     """Assert that the rows are no numbers file."""
     path = Path("edited.csv")
-    write_rows(path, rows)
+    pl.DataFrame(rows).write_csv(path)
     code, out, err = labeler_command("metrics", path, "--json", "--by", "topic")
     assert (code, out, str(path) in err) == (2, "", True)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """Read rows of CSV."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
-    """Write rows as CSV."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    return pl.read_csv(path, infer_schema=False).fill_null("").to_dicts()
 
 
 FOREIGN = "have columns id, position, versions, and this file has id, value"
@@ -415,11 +406,7 @@ def test_a_column_that_no_row_has_is_named(
 def test_scores_next_to_labels_are_printed_too(labeler_command: Command, order: str) -> None:
     """An unreadable row counts as what the first readable one is."""
     unread = LabelFailure(id="f:1", reason="invalid_json", message="")
-    outcomes: dict[str, AnyOutcome] = {
-        "unread": unread,
-        "label": record(),
-        "score": score_record(),
-    }
+    outcomes: dict[str, AnyOutcome] = {"unread": unread, "label": record(), "score": score_record()}
     path = written(Path("l.jsonl"), [outcomes[name] for name in order.split()])
     found = json.loads(labeler_command("metrics", path, "--json")[1])
     counted = {row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]}

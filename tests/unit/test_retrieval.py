@@ -83,9 +83,7 @@ def saying(**relevance: object) -> Behavior:
     return answer
 
 
-def refused() -> UnusableAnswer:
-    """A lasting refusal."""
-    return UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
+REFUSED = UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
 
 
 def test_answers_over_one_retrieval_cost_one_call_more_than_their_number() -> None:
@@ -183,7 +181,7 @@ def test_rows_fail_with_their_retrieval_label() -> None:
 
     def refusing(task: Task[Any]) -> JudgeReply[Frozen]:
         if task.kind.name == "retrieval" and CHAIR in str(task.example.documents):
-            raise refused()
+            raise REFUSED
         return peeking(task)
 
     judge, store = Asked(refusing), MemoryStore()
@@ -202,7 +200,7 @@ def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
 
     def unsure(task: Task[Any]) -> JudgeReply[Frozen]:
         if task.kind.name == "trace" and task.signature.trial == 2 and "kg" in str(task.messages):
-            raise refused()
+            raise REFUSED
         says_all = task.kind.name == "retrieval" and task.signature.trial > 0
         answer = peeking(task).answer
         keys = tuple(task.example.document_keys())

@@ -14,14 +14,7 @@ import pytest
 import labeler
 from labeler.api import write_labels
 from labeler.audit.auditing import audit_labels
-from labeler.calculators import (
-    Intervals,
-    Metric,
-    Ratio,
-    SummaryRow,
-    measure,
-    summarize,
-)
+from labeler.calculators import Intervals, Metric, Ratio, SummaryRow, measure, summarize
 from labeler.calculators.intervals import mean_interval
 from labeler.calculators.summary_text import View
 from labeler.cli.measure import print_summary

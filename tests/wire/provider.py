@@ -46,37 +46,11 @@ from wire.refusals import Refused
 from wire.strict_schema import format_problems
 
 __all__ = [
-    "BEHAVIOURS",
-    "COMPLETIONS",
-    "EMBEDDINGS",
-    "FAULTS",
-    "FINGERPRINT",
-    "MODEL",
-    "Behavior",
-    "Call",
-    "Json",
-    "ModelCard",
-    "Provider",
-    "Rates",
-    "Script",
-    "Wire",
-    "answers",
-    "body",
-    "changes",
-    "completes",
-    "completion",
-    "done_but",
-    "error",
-    "expires",
-    "fails",
-    "faulty",
-    "format_problems",
-    "label_for",
-    "late",
-    "never",
-    "page",
-    "says",
-]
+    "BEHAVIOURS", "COMPLETIONS", "EMBEDDINGS", "FAULTS", "FINGERPRINT", "MODEL", "Behavior", "Call",
+    "Json", "ModelCard", "Provider", "Rates", "Script", "Wire", "answers", "body", "changes",
+    "completes", "completion", "done_but", "error", "expires", "fails", "faulty", "format_problems",
+    "label_for", "late", "never", "page", "says",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
