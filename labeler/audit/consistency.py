@@ -31,9 +31,7 @@ def _claiming(subject: Subject, entries: Iterable[SentenceSupport]) -> frozenset
 
 
 @check(
-    "overall_against_sentences",
-    severity="contradiction",
-    applies=lambda subject: bool(subject.judged),
+    "overall_against_sentences", severity="contradiction", applies=lambda subject: subject.judged
 )
 def overall_against_sentences(subject: Subject) -> Iterator[Found]:
     """Overall verdict against those on the sentences.
@@ -68,11 +66,7 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
         yield Found(f"Of its {count}, only this one is not supported.", unsupported)
 
 
-@check(
-    "support_not_utilized",
-    severity="contradiction",
-    applies=lambda subject: bool(subject.supporting),
-)
+@check("support_not_utilized", severity="contradiction", applies=lambda subject: subject.supporting)
 def support_not_utilized(subject: Subject) -> Iterator[Found]:
     """Support by a sentence that is not utilized.
 
@@ -82,15 +76,14 @@ def support_not_utilized(subject: Subject) -> Iterator[Found]:
     unused = subject.supporting - subject.utilized
     if unused:
         yield Found(
-            "Named as support, but not in the list of utilized sentences.",
-            subject.in_order(unused),
+            "Named as support, but not in the list of utilized sentences.", subject.in_order(unused)
         )
 
 
 @check(
     "utilized_not_relevant",
     severity="suspicion",
-    applies=lambda subject: bool(subject.utilized),
+    applies=lambda subject: subject.utilized,
     weight=0.1,
 )
 def utilized_not_relevant(subject: Subject) -> Iterator[Found]:

@@ -39,7 +39,7 @@ def _has_figures(subject: Subject) -> bool:
 @check(
     "support_shares_no_word",
     severity="suspicion",
-    applies=lambda subject: bool(subject.checkable) and _one_language(subject),
+    applies=lambda subject: subject.checkable and _one_language(subject),
 )
 def support_shares_no_word(subject: Subject) -> Iterator[Found]:
     """No word in common with its support.
@@ -125,7 +125,7 @@ def _quoted(numbers: list[str]) -> str:
 _DIGITS = 24
 
 
-@check("negation_mismatch", severity="suspicion", applies=lambda subject: bool(subject.checkable))
+@check("negation_mismatch", severity="suspicion", applies=lambda subject: subject.checkable)
 def negation_mismatch(subject: Subject) -> Iterator[Found]:
     """The same but for a negation.
 
@@ -183,11 +183,7 @@ def _denies(sequence: Sequence[str]) -> bool:
     return bool(negations(sequence))
 
 
-@check(
-    "unsupported_but_stated",
-    severity="suspicion",
-    applies=lambda subject: bool(subject.unsupported),
-)
+@check("unsupported_but_stated", severity="suspicion", applies=lambda subject: subject.unsupported)
 def unsupported_but_stated(subject: Subject) -> Iterator[Found]:
     """Not supported, though a document says it.
 
@@ -219,7 +215,7 @@ def _states(sequence: list[str], claim: Claim) -> bool:
     return _denies(sequence) == _denies(claim.sequence)
 
 
-@check("wrong_citation", severity="note", applies=lambda subject: bool(subject.cited))
+@check("wrong_citation", severity="note", applies=lambda subject: subject.cited)
 def wrong_citation(subject: Subject) -> Iterator[Found]:
     """A citation of a document that does not hold the support.
 
@@ -261,8 +257,7 @@ def second_opinion_disagrees(subject: Subject) -> Iterator[Found]:
             verdict = "not supported" if key in supported else "supported"
             likely = opinion.support[key]
             yield Found(
-                f"Probably {verdict}: the second opinion gives its support {likely:.2f}.",
-                (key,),
+                f"Probably {verdict}: the second opinion gives its support {likely:.2f}.", (key,)
             )
 
 
@@ -290,7 +285,7 @@ FEWEST_CLAIM_WORDS = 2
 @check(
     "claim_support_not_listed",
     severity="suspicion",
-    applies=lambda subject: bool(subject.response_claims),
+    applies=lambda subject: subject.response_claims,
     weight=0.1,
 )
 def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
@@ -319,7 +314,7 @@ def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
 @check(
     "reference_claim_not_in_response",
     severity="suspicion",
-    applies=lambda subject: bool(subject.reference_claims),
+    applies=lambda subject: subject.reference_claims,
 )
 def reference_claim_not_in_response(subject: Subject) -> Iterator[Found]:
     """A reference claim found where no word of it stands.

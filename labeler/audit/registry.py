@@ -226,7 +226,7 @@ class Finding(Brief):
 
 
 FindFunction = Callable[[Subject], Iterable[Found]]
-AppliesFunction = Callable[[Subject], bool]
+AppliesFunction = Callable[[Subject], object]
 
 
 def _always(_: Subject) -> bool:
@@ -245,7 +245,7 @@ class Check(Brief):
         why: one sentence: why this is suspicious, and what to do about it.
         weight: evidence that a record with such a finding is wrong, between 0 and 1.
         find: yields what is wrong with a record, mostly nothing.
-        applies: returns True for records that it can examine: the base of its rate.
+        applies: returns a true value for records that it can examine: the base of its rate.
     """
 
     id: str
@@ -320,7 +320,8 @@ def check(
         name: its id; must be free.
         severity: ``contradiction``, ``suspicion`` or ``note``.
         version: increased when its findings change for any label.
-        applies: returns True for a :class:`Subject` that it can examine: the base of its rate.
+        applies: returns a true value for a :class:`Subject` that it can examine: the base of its
+            rate.
         weight: evidence that a record with a finding is wrong, 0 to 1; by default as the severity.
 
     Returns:

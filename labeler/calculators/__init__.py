@@ -34,8 +34,5 @@ __all__ = [
     "summarize",
     "tally",
 ]
-_HOMES = {
-    "rater_agreement": "Votes",
-    "summary": "Intervals SummaryRow summarize",
-}
+_HOMES = {"rater_agreement": "Votes", "summary": "Intervals SummaryRow summarize"}
 __getattr__ = importer(__name__, _HOMES)

@@ -27,13 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.agreement import Floats, Groups, group_sums
-from labeler.calculators.intervals import (
-    FEWEST,
-    LEVEL,
-    Interval,
-    is_small,
-    mean_interval,
-)
+from labeler.calculators.intervals import FEWEST, LEVEL, Interval, is_small, mean_interval
 from labeler.calculators.significance import SAME, effective_count, quantile_of, wilson_ends
 from labeler.errors import UsageError
 

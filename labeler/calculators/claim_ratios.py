@@ -53,7 +53,7 @@ def _of_response(
     holds: Holds,
     *,
     summary: str,
-    counts: str,
+    counts: str = "",
     definition: str = "claim",
     convention: float | None = None,
     **facts: Any,  # noqa: ANN401 - checked by metric
@@ -78,7 +78,7 @@ def _of_response(
         conventions = (("no_claims", convention),)
     undefined = f"the label has no claims (``needs_claims``){empty}"
     register = metric(name, definition=definition, conventions=conventions, **facts)
-    register(_documented(compute, summary, counts, undefined))
+    register(_documented(compute, summary, counts or facts["formula"], undefined))
 
 
 _of_response(
@@ -182,34 +182,12 @@ _of_response(
     source="DeepEval answer relevancy; generator-metrics guide, response relevancy",
     formula="claims that help to answer the question / claims of the response",
     summary="Share of the response's claims that help to answer the question, true or not.",
-    counts="claims relevant to the question over claims.",
 )
 
 
 # With a reference answer, in the default definition and in RAGChecker's.
 
-_EMPTY_RESPONSE, _EMPTY_REFERENCE = ("no_claims",), ("no_reference_claims",)
-_EITHER = (*_EMPTY_RESPONSE, *_EMPTY_REFERENCE)
-_NO_DOCUMENTS = (*_EMPTY_REFERENCE, "no_documents")
-_NONE_FOUND = (*_EMPTY_REFERENCE, "no_reference_claim_in_documents")
 _NEEDS_REFERENCE = "the label has no reference (``needs_reference``)"
-_MAKES_NONE = f"{_NEEDS_REFERENCE}, it makes no claim (``no_reference_claims``), or"
-_UNDEFINED = {
-    "no_claims": f"{_MAKES_NONE} the response makes none (``no_claims``).",
-    "no_reference_claims": f"{_NEEDS_REFERENCE}, or it makes no claim (``no_reference_claims``).",
-    "no_documents": f"{_MAKES_NONE} there are no documents.",
-    "no_reference_claim_in_documents": f"{_MAKES_NONE} no document entails one "
-    "(``no_reference_claim_in_documents``).",
-}
-"""By reason of a denominator of 0, when a metric is undefined."""
-_ZERO = {
-    _EMPTY_RESPONSE: ", also if the reference makes no claim; 0 if the response makes none",
-    _EMPTY_REFERENCE: "; 0 if the reference makes no claim",
-    _EITHER: "; 0 if a side makes no claim",
-    _NO_DOCUMENTS: "; 0 if there are no documents, or the reference makes no claim",
-    _NONE_FOUND: "; 0 if no document entails a claim of the reference",
-}
-"""By the reasons for which RAGChecker's definition is 0, when it is."""
 _ragchecker = list[Callable[[], object]]()
 """Functions that register RAGChecker's definitions, which are listed after the default ones."""
 
@@ -220,16 +198,16 @@ def _compared(
     *,
     if_empty: str = "no_claims",
     summary: str,
-    counts: str,
+    counts: str = "",
     theirs: str,
-    zero_if: tuple[str, ...],
+    zero_if: Iterable[str] = (),
     needed: str = "",
     **facts: Any,  # noqa: ANN401 - checked by metric
 ) -> None:
     """Register a metric of a label with a reference answer, and RAGChecker's definition of it.
 
-    The latter is called ``theirs`` there. It is 0 for the reasons ``zero_if``, and without the part
-    of a tally that is ``needed``.
+    The latter is called ``theirs`` there. It is 0 for the reasons ``zero_if``, by default where the
+    former is undefined, and without the part of a tally that is ``needed``.
     """
 
     def compute(tally: Tally) -> Ratio:
@@ -245,17 +223,19 @@ def _compared(
         lacks = needed and not getattr(tally, needed)
         return Ratio(0 if lacks else numerator, denominator, convention=0.0)
 
-    _claim(name, **facts)(_documented(compute, summary, counts, _UNDEFINED[if_empty]))
-    without = ", and without documents" if needed == "documents" else ""
-    _of_ragchecker(name, compute_ragchecker, theirs, zero_if, without)
+    empty = tuple(dict.fromkeys(("no_reference_claims", if_empty)))
+    undefined = f"{_NEEDS_REFERENCE}, or there is nothing to count ({_codes(empty)})."
+    _claim(name, **facts)(_documented(compute, summary, counts or facts["formula"], undefined))
+    _of_ragchecker(name, compute_ragchecker, theirs, tuple(zero_if) or empty, needed)
 
 
 def _of_ragchecker(
-    name: str, compute: Compute, theirs: str, zero_if: tuple[str, ...], without: str = ""
+    name: str, compute: Compute, theirs: str, zero_if: tuple[str, ...], needed: str = ""
 ) -> None:
     """Note RAGChecker's definition of a metric."""
     default = METRICS[name]
-    counts = f"as ``{name}``{_ZERO[zero_if]}{without}."
+    without = ", and without documents" if needed == "documents" else ""
+    counts = f"as ``{name}``; 0 where that is undefined ({_codes(zero_if)}){without}."
     _documented(compute, f"Return RAGChecker's {theirs}.", counts, f"{_NEEDS_REFERENCE}.")
     register = partial(
         metric,
@@ -268,6 +248,10 @@ def _of_ragchecker(
         conventions=tuple((reason, 0.0) for reason in zero_if),
     )
     _ragchecker.append(lambda: register()(compute))
+
+
+def _codes(reasons: Iterable[str]) -> str:
+    return ", ".join(f"``{reason}``" for reason in reasons)
 
 
 def _response(holds: Holds) -> Parts:
@@ -296,9 +280,7 @@ _compared(
     source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
     formula="reference claims that a document entails / claims of the reference",
     summary="Share of the reference answer's claims that the retrieved documents entail.",
-    counts="reference claims with a supporting document sentence over reference claims.",
     theirs="claim recall",
-    zero_if=_EMPTY_REFERENCE,
 )
 _compared(
     "context_precision_claims",
@@ -310,7 +292,6 @@ _compared(
     summary="Share of the documents that hold a claim of the reference answer.",
     counts="relevant chunks over documents, regardless of rank.",
     theirs="context precision",
-    zero_if=_NO_DOCUMENTS,
 )
 _compared(
     "context_utilization_claims",
@@ -320,10 +301,7 @@ _compared(
     source="RAGChecker context utilization",
     formula="reference claims in documents and response / reference claims in documents",
     summary="Share of the reference's claims in the documents that the response contains.",
-    counts="reference claims that a document and the response entail over those that a document "
-    "entails.",
     theirs="context utilization",
-    zero_if=_NONE_FOUND,
 )
 _compared(
     "claim_precision",
@@ -332,9 +310,8 @@ _compared(
     source="RAGChecker precision",
     formula="correct claims / claims of the response",
     summary="Share of the response's claims that the reference answer entails.",
-    counts="correct claims over claims.",
     theirs="precision",
-    zero_if=_EMPTY_RESPONSE,
+    zero_if=("no_claims",),
 )
 _compared(
     "claim_recall",
@@ -344,9 +321,7 @@ _compared(
     source="RAGChecker recall",
     formula="reference claims that the response entails / claims of the reference",
     summary="Share of the reference answer's claims that the response entails.",
-    counts="reference claims found in the response over reference claims.",
     theirs="recall",
-    zero_if=_EMPTY_REFERENCE,
 )
 
 
@@ -368,20 +343,23 @@ def claim_f1(tally: Tally, definition: str = "") -> Ratio:
     return precision if precision.undefined else harmonic_mean(precision, recall)
 
 
-_of_ragchecker("claim_f1", lambda tally: claim_f1(tally, ":ragchecker"), "F1", _EITHER)
+_of_ragchecker(
+    "claim_f1",
+    lambda tally: claim_f1(tally, ":ragchecker"),
+    "F1",
+    ("no_claims", "no_reference_claims"),
+)
 _noise = partial(
     _compared,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
-    zero_if=_EITHER,
 )
 _noise(
     "noise_sensitivity_relevant",
     _response(lambda claim, chunks: not claim.counterpart and claim.supporting & chunks),
     formula="incorrect claims that a relevant chunk entails / claims of the response",
     summary="Share of the response's claims that are incorrect and entailed by a relevant chunk.",
-    counts="claims that the reference does not entail and a relevant chunk does over claims.",
     theirs="noise sensitivity in relevant chunks",
 )
 _noise(
@@ -404,7 +382,7 @@ _of_no_document = partial(
     _compared,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),
-    zero_if=_EMPTY_RESPONSE,
+    zero_if=("no_claims",),
     needed="documents",
 )
 _of_no_document(
@@ -413,7 +391,6 @@ _of_no_document(
     source="RAGChecker hallucination",
     formula="incorrect claims that no document entails / claims of the response",
     summary="Share of the response's claims that are incorrect and entailed by no document.",
-    counts="claims that neither the reference nor a document entails over claims.",
     theirs="hallucination",
 )
 _of_no_document(

@@ -14,7 +14,7 @@ from labeler.calculators.registry import select_metrics
 from labeler.calculators.tally import tally
 from labeler.catalog import with_named_keywords
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Sentence
 from labeler.version import pip_install
 
@@ -60,11 +60,11 @@ def columns_of(
     """
     if ids is None or len(ids) != len(outcomes):
         ids = [outcome.id for outcome in outcomes]
-    first: Columns = {"id": list(ids), **_texts(outcomes)}
-    if documents:
-        first["documents"] = [_documents(outcome) for outcome in outcomes]
-    worst = [_worst(outcome) for outcome in outcomes]
-    last = {"worst_sentence": [one for one, _ in worst], "explanation": [two for _, two in worst]}
+    first: Columns = {"id": list(ids)}
+    texts = [_texts(outcome) for outcome in outcomes]
+    names = ("question", "response", *["documents"] * documents)
+    first |= {name: [one.get(name) for one in texts] for name in names}
+    last = {name: [one.get(name) for one in texts] for name in ("worst_sentence", "explanation")}
     return measured_columns(rows, first, last)
 
 
@@ -116,39 +116,32 @@ def to_library(columns: Columns, library: str, index: Any = None) -> Any:  # noq
     return made.astype(dict.fromkeys(numbers, "float64") | dict.fromkeys(reasons, "string"))
 
 
-def _texts(outcomes: Sequence[Outcome]) -> Columns:
-    found = [one.example if isinstance(one, LabelRecord) else None for one in outcomes]
-    return {
-        "question": [example and example.question for example in found],
-        "response": [example and _joined(example.response) for example in found],
-    }
+def _texts(outcome: Outcome) -> dict[str, Any]:
+    """Return texts of a label by column, among them the worst sentence; none of a failure.
 
-
-def _documents(outcome: Outcome) -> list[str] | None:
+    It is the unsupported sentence that is least probable to be true, the first one without
+    probabilities; its explanation is why it lacks support.
+    """
     if isinstance(outcome, LabelFailure):
-        return None
-    return [_joined(document) for document in outcome.example.documents]
+        return {}
+    example, counted = outcome.example, tally(outcome)
+    found: dict[str, Any] = {
+        "question": example.question,
+        "response": _joined(example.response),
+        "documents": list(map(_joined, example.documents)),
+    }
+    support: Mapping[str, float] = outcome.scores.support if outcome.scores else {}
+    lacking = (key for key in counted.response if key in counted.unsupported)
+    worst = min(lacking, key=lambda key: support.get(key, 0.0), default="")
+    for entry in outcome.label.sentence_support_information:
+        if entry.response_sentence_key == worst and not entry.fully_supported:
+            why = {"worst_sentence": counted.texts[worst], "explanation": outcome.why(entry)}
+            return found | why
+    return found
 
 
 def _joined(sentences: Iterable[Sentence]) -> str:
     return " ".join(sentence.text for sentence in sentences)
-
-
-def _worst(outcome: Outcome) -> tuple[str | None, str | None]:
-    """Return the unsupported sentence that is least probable to be true, and why it lacks support.
-
-    Without probabilities it is the first one.
-    """
-    if isinstance(outcome, LabelFailure):
-        return None, None
-    counted, label = tally(outcome), outcome.label
-    support: Mapping[str, float] = outcome.scores.support if outcome.scores else {}
-    lacking = (key for key in counted.response if key in counted.unsupported)
-    worst = min(lacking, key=lambda key: support.get(key, 0.0), default="")
-    for entry in label.sentence_support_information:
-        if entry.response_sentence_key == worst and not entry.fully_supported:
-            return counted.texts[worst], outcome.why(entry)
-    return None, None
 
 
 def _metadata(rows: Sequence[MetricsRow], taken: set[str]) -> Columns:

@@ -19,13 +19,13 @@ from labeler.calculators.registry import (
     select_metrics,
     split_ids,
 )
+from labeler.calculators.summary import SummaryRow, summarize
 from labeler.catalog import named_keywords
 from labeler.errors import UnknownName
 from labeler.labels.record import AnyOutcome
 
 if TYPE_CHECKING:
     from labeler.calculators.intervals import Intervals
-    from labeler.calculators.summary import SummaryRow
     from labeler.calculators.tables import SummaryTable
 
 
@@ -74,18 +74,15 @@ class MeasuredOutcomes:
         self.collected: dict[str, Collected] = {}
         self._ids = None if ids is None else split_ids(ids)
         self._unknown: dict[str, UnknownName] = {}
-        self.chosen = tuple(dict.fromkeys(self._registered()))
-        self._outcomes = split_collected(outcomes, self.collected)
-
-    def _registered(self) -> Iterator[Metric]:
-        """Yield registered metrics, and keep the errors of names that outcomes may have."""
+        """Errors of names that metrics of collected outcomes may have."""
+        chosen = dict.fromkeys(() if self._ids else select_metrics(self._ids))
         for name in self._ids or ():
             try:
-                yield from select_metrics(name, kind=None)
+                chosen |= dict.fromkeys(select_metrics(name, kind=None))
             except UnknownName as error:
                 self._unknown[name] = error
-        if not self._ids:
-            yield from select_metrics(self._ids)
+        self.chosen = tuple(chosen)
+        self._outcomes = split_collected(outcomes, self.collected)
 
     def rows(self, *, facts: bool = False) -> Iterator[MetricsRow]:
         """Yield the metrics of each outcome, with the facts of a numbers file if asked for.
@@ -114,8 +111,6 @@ class MeasuredOutcomes:
             UnknownName: as for :meth:`rows`.
             UsageError: no row has the column.
         """
-        from labeler.calculators.summary import SummaryRow, summarize  # noqa: PLC0415 - loads numpy
-
         measured = [*self.chosen]
         column = (intervals.group if intervals else None) or ""
         rows = watch(self._single(column, aliases=False, others=measured))
@@ -233,8 +228,7 @@ def summary(
         >>> round(labeler.summary(labels)["adherence"].mean, 4)
         0.6429
     """
-    from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows need no numpy
-    from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - the same
+    from labeler.calculators.tables import SummaryTable  # noqa: PLC0415 - rows need no tables
 
     if isinstance(outcomes, str | Path) and (numbers := numbers_of(outcomes)):
         numbers = numbers.chosen(ids)

@@ -179,11 +179,7 @@ class Measurer:
     """
 
     def __init__(
-        self,
-        metrics: Sequence[Metric] | None = None,
-        *,
-        facts: bool = False,
-        aliases: bool = True,
+        self, metrics: Sequence[Metric] | None = None, *, facts: bool = False, aliases: bool = True
     ) -> None:
         self._asked, self._facts, self._aliases = metrics, facts, aliases
         self._known: dict[str, _Chosen] = {}
@@ -308,6 +304,11 @@ class Identity(NamedTuple):
         """Return the identity of a record, or of a failure, which has no key."""
         return cls(row_digest(id_, label), 0 if key is None else text_digest(key))
 
+    @property
+    def entry(self) -> tuple[int, int]:
+        """A label in a :class:`DigestMap` of labels, whose values are the digests of rows."""
+        return self.row ^ self.key, self.row
+
 
 def row_digest(id_: str, label: str | None) -> int:
     """Return the digest, in this process, of a row's id and the signature or key of its label."""
@@ -385,21 +386,6 @@ class DigestMap:
             self._places[self._place(digest)] = count
 
 
-class Identities:
-    """A set of identities of labels."""
-
-    def __init__(self) -> None:
-        self._rows = DigestMap()
-
-    def add(self, identity: Identity) -> bool:
-        """Add an identity; return False if it is there already."""
-        return not self._rows.add(identity.row ^ identity.key, identity.row)
-
-    def labeled(self, rows: Collection[int]) -> set[int]:
-        """Return those of some digests of rows that have a label."""
-        return self._rows.present(rows)
-
-
 class _Countable(Protocol):
     """A label or a failure that enters numbers; see :class:`MetricsRow`."""
 
@@ -438,22 +424,22 @@ class DistinctRows(Generic[R]):
 
     def __iter__(self) -> Iterator[R]:
         """Yield the rows."""
-        known, failures = Identities(), dict[int, R]()
+        known, failures = DigestMap(), dict[int, R]()
         labels = set[str | None]()
         for row in self._rows:
             labels.add(row.label)
             if row.failed and row.identity:
                 failures.setdefault(row.identity.row, row)
-            elif row.identity is None or known.add(row.identity):
+            elif row.identity is None or not known.add(*row.identity.entry):
                 if row.identity and (facts := getattr(row, "facts", None)) and facts.copies:
                     self.copies[row.identity] += facts.copies
                 yield row
             else:
                 self.copies[row.identity] += 1
         labels.discard(None)
-        labeled = known.labeled(failures.keys())
+        labeled = known.present(failures.keys())
         for own, row in failures.items():
             signed = {row_digest(row.id, label) for label in labels if row.label is None}
-            elsewhere = known.labeled(signed) | (signed & failures.keys())
+            elsewhere = known.present(signed) | (signed & failures.keys())
             if own not in labeled and (not signed or elsewhere < signed):
                 yield row

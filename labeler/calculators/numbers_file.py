@@ -32,7 +32,7 @@ from labeler.calculators.encoded import (
 from labeler.calculators.export import COLUMNS
 from labeler.calculators.metrics_row import (
     QUESTION,
-    Identities,
+    DigestMap,
     Identity,
     MetricsRow,
     printed_versions,
@@ -352,7 +352,7 @@ class NumbersFile:
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
-    ) -> tuple[Identities, Iterator[MetricsRow]]:
+    ) -> tuple[DigestMap, Iterator[MetricsRow]]:
         """Add all labels to sums, as counts of distinct ratios; see :class:`CountedRows`."""
         failed = np.flatnonzero(self._is_failed & self._is_chosen)
         labeled = np.flatnonzero(~self._is_failed & self._is_chosen)
@@ -384,11 +384,11 @@ class NumbersFile:
             sums.questions.frombytes(units[counted].tobytes())
             if keys:
                 sums.units.frombytes(numbered(keys)[counted].tobytes())
-        return self._identities(failed, labeled), self.rows(failed, column or "")
+        return self._labels_of(failed, labeled), self.rows(failed, column or "")
 
-    def _identities(self, failed: Places, labeled: Places) -> Identities:
-        """Return the identities of labels whose ids are among failed rows."""
-        found = Identities()
+    def _labels_of(self, failed: Places, labeled: Places) -> DigestMap:
+        """Return the entries of labels whose ids are among failed rows."""
+        found = DigestMap()
         if not len(failed):
             return found
         ids = self._column("id", str)
@@ -397,7 +397,7 @@ class NumbersFile:
         places = labeled[is_failed[ids.codes[labeled]]]
         label, key = (self._column(name).listed(places) for name in ("label", "key"))
         for id_, one, digest in zip(ids.listed(places), label, key, strict=True):
-            found.add(Identity(row_digest(id_, one), int(digest or "0", 16)))
+            found.add(*Identity(row_digest(id_, one), int(digest or "0", 16)).entry)
         return found
 
 

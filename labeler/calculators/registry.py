@@ -6,7 +6,7 @@ Most metrics measure records one by one; some measure all records of a kind toge
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_args
 
@@ -244,6 +244,22 @@ def metric(
         return compute
 
     return register
+
+
+def alias(name: str, same_as: str, *, definition: str, source: str, default: bool = False) -> None:
+    """Register another name of a registered metric: its function, formula and fields are the same.
+
+    Args:
+        name: the other name.
+        same_as: id of the metric.
+        definition: the published definition in which it has the name.
+        source: paper, package or guide that defines it.
+        default: True if the name alone means this definition.
+    """
+    known = METRICS[same_as]
+    facts = {"name": name, "definition": definition, "source": source, "default": default}
+    made = replace(known, same_as=same_as, **facts)  # type: ignore[arg-type]
+    METRICS.add(made.id, made)
 
 
 def select_metrics(

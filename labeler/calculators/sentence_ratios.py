@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 from labeler.calculators.ratio import Ratio, harmonic_mean
-from labeler.calculators.registry import metric
+from labeler.calculators.registry import alias, metric
 from labeler.calculators.tally import Tally
 from labeler.calculators.trace_ratios import RELEVANT, SUPPORT, UTILIZED
 
@@ -15,28 +15,15 @@ _UNJUDGED = Ratio.missing("unjudged_response_sentence")
 _default = partial(metric, default=True)
 _of_response = partial(_default, definition="sentence", needs=SUPPORT)
 _of_ranking = partial(_default, definition="rank")
-_of_peers = partial(
-    metric,
-    "context_precision",
-    needs=RELEVANT,
-    formula="as context_precision; 0 if no document is relevant",
-    conventions=(("no_relevant_sentences", 0.0),),
-)
 
 
-@_of_response(
+alias(
     "faithfulness",
+    "adherence_fraction",
+    definition="sentence",
+    default=True,
     source="RAGAS and DeepEval faithfulness, with sentences for claims",
-    formula="supported response sentences / |A|",
-    same_as="adherence_fraction",
 )
-def faithfulness(tally: Tally) -> Ratio:
-    """Share of the response sentences that the documents support.
-
-    Counts: supported sentences over response sentences.
-    Undefined when: the response has no sentences, or one has no verdict.
-    """
-    return tally.response_share(tally.supported)
 
 
 @metric(
@@ -94,7 +81,14 @@ def context_precision(tally: Tally) -> Ratio:
     return _average_precision(tally.relevant_documents)
 
 
-@_of_peers(definition="ragas", source="RAGAS 0.4 context precision, without its 1e-10")
+@metric(
+    "context_precision",
+    definition="ragas",
+    needs=RELEVANT,
+    source="RAGAS 0.4 context precision, without its 1e-10",
+    formula="as context_precision; 0 if no document is relevant",
+    conventions=(("no_relevant_sentences", 0.0),),
+)
 def context_precision_ragas(tally: Tally) -> Ratio:
     """Average precision of the ranking of documents; 0 where none is relevant, as in RAGAS.
 
@@ -107,18 +101,12 @@ def context_precision_ragas(tally: Tally) -> Ratio:
     return replace(precision, convention=0.0)
 
 
-@_of_peers(
+alias(
+    "context_precision",
+    "context_precision:ragas",
     definition="deepeval",
     source="DeepEval 4.3 contextual precision",
-    same_as="context_precision:ragas",
 )
-def context_precision_deepeval(tally: Tally) -> Ratio:
-    """Average precision of the ranking of documents; 0 where none is relevant, as in DeepEval.
-
-    Counts: as ``context_precision``.
-    Undefined when: never; 0 by convention if no document is relevant.
-    """
-    return context_precision_ragas(tally)
 
 
 @_of_ranking(
@@ -138,21 +126,13 @@ def context_utilization_precision(tally: Tally) -> Ratio:
     return _average_precision(tally.utilized_documents)
 
 
-@_default(
+alias(
     "context_relevancy",
+    "relevance",
     definition="sentence",
-    needs=RELEVANT,
+    default=True,
     source="DeepEval contextual relevancy, with sentences for statements",
-    formula="|R| / N",
-    same_as="relevance",
 )
-def context_relevancy(tally: Tally) -> Ratio:
-    """Share of the statements in the documents that are relevant to the question.
-
-    Counts: relevant sentences over document sentences.
-    Undefined when: there are no document sentences.
-    """
-    return tally.document_share(len(tally.relevant))
 
 
 @_default(

@@ -129,23 +129,21 @@ def _mean_of(
     differences: Sequence[float], groups: Sequence[Hashable] | None, span: float
 ) -> BoundedMean:
     """Return the mean of checked differences."""
-    _check(differences)
-    if groups is not None and len(groups) != len(differences):
-        raise UsageError(
-            f"{len(differences)} differences with {len(groups)} groups; name one group for each "
-            "pair"
-        )
-    if max(map(abs, differences), default=0.0) > span:
-        raise UsageError(f"a difference is larger than the span {span}; give the largest possible")
-    return BoundedMean.of(differences, groups, -span, span)
-
-
-def _check(differences: Sequence[float]) -> None:
     for place, difference in enumerate(differences):
         if not math.isfinite(difference):
             raise UsageError(
                 f"difference {place} is {difference}; leave out pairs that have no value"
             )
+        if abs(difference) > span:
+            raise UsageError(
+                f"a difference is larger than the span {span}; give the largest possible"
+            )
+    if groups is not None and len(groups) != len(differences):
+        raise UsageError(
+            f"{len(differences)} differences with {len(groups)} groups; name one group for each "
+            "pair"
+        )
+    return BoundedMean.of(differences, groups, -span, span)
 
 
 SAME = 1e-12

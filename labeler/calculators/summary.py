@@ -13,13 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from typing_extensions import TypedDict
 
 from labeler.calculators.intervals import Interval, IntervalJSON, Intervals
-from labeler.calculators.metrics_row import (
-    QUESTION,
-    Identities,
-    MetricsRow,
-    row_digest,
-    text_digest,
-)
+from labeler.calculators.metrics_row import QUESTION, DigestMap, MetricsRow, row_digest, text_digest
 from labeler.calculators.ratio import MetricSum
 from labeler.calculators.registry import Metric
 from labeler.catalog import named_keywords
@@ -192,7 +186,7 @@ def summarize(
     column = intervals.group if intervals else None
     groups = GroupedSums(metrics, by_row=intervals is not None)
     failures: dict[int, tuple[GroupKey, MetricsRow]] = {}
-    known = Identities()
+    known = DigestMap()
     if isinstance(rows, CountedRows):
         known, rows = rows.fill(groups, by, column, by_model=by_model)
     for row in rows:
@@ -206,15 +200,15 @@ def summarize(
         sums = groups[key]
         if row.answered:
             sums.models.add(row.answered)
-        if row.identity is None or known.add(row.identity):
+        if row.identity is None or not known.add(*row.identity.entry):
             sums.add(row, column)
         else:
             sums.duplicates += 1
-    labeled = known.labeled(failures.keys())
+    labeled = known.present(failures.keys())
     for digest, (key, row) in failures.items():
         if digest not in labeled:
             groups[key].add_failed(row)
-    return groups.rows(by, intervals, lambda rows: known.labeled(rows) | (failures.keys() & rows))
+    return groups.rows(by, intervals, lambda rows: known.present(rows) | (failures.keys() & rows))
 
 
 @runtime_checkable
@@ -234,11 +228,11 @@ class CountedRows(Protocol):
 
     def fill(
         self, groups: GroupedSums, by: str | None, column: str | None, *, by_model: bool
-    ) -> tuple[Identities, Iterator[MetricsRow]]:
+    ) -> tuple[DigestMap, Iterator[MetricsRow]]:
         """Add all labels to sums; see :func:`summarize` for the options.
 
         Returns:
-            The identities of the labels whose ids failed, too, and the failed rows.
+            The labels whose ids failed, too, by :attr:`Identity.entry`, and the failed rows.
         """
 
 
@@ -350,9 +344,7 @@ def check_unit(name: str | None, columns: Collection[str]) -> None:
 _PARTS = 4
 
 
-def observations(
-    units: Sequence[int | None],
-) -> tuple[int | None, Sequence[int | None] | None]:
+def observations(units: Sequence[int | None]) -> tuple[int | None, Sequence[int | None] | None]:
     """Return the number of groups of equal units, and the units that intervals are grouped by.
 
     Units are digests, such as those of questions. Both are ``None`` if all differ, or all are one.

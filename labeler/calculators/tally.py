@@ -42,12 +42,12 @@ GENERAL = "general"
 COMPLETENESS = "completeness"
 """Name by which a record says that its judge does not measure completeness."""
 _DOCUMENT = attrgetter("document")
-TEN_THOUSAND = 10_000
+_PARTS = 10_000
 """Parts of a probability: metrics read four decimal places."""
 
 
 class Probabilities(NamedTuple):
-    """Sums of a record's probabilities, in ten-thousandths.
+    """Sums of a record's probabilities, each to four decimal places.
 
     Attributes:
         relevance: of all document sentences.
@@ -55,9 +55,9 @@ class Probabilities(NamedTuple):
         adherence: that every response sentence is supported.
     """
 
-    relevance: int
-    utilization: int
-    adherence: int
+    relevance: Fraction
+    utilization: Fraction
+    adherence: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +303,8 @@ def _probabilities(
         return None
     if not all(0 <= value <= 1 for part in parts for value in part.values()):
         return None
-    return Probabilities(
-        *(sum(round(TEN_THOUSAND * value) for value in part.values()) for part in parts)
-    )
+    sums = (sum(round(_PARTS * value) for value in part.values()) for part in parts)
+    return Probabilities(*(Fraction(count, _PARTS) for count in sums))
 
 
 def _claims(label: GPTLabelingOutput, left_out: Collection[str]) -> tuple[ClaimTally, ...] | None:

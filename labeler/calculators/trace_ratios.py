@@ -13,8 +13,8 @@ from fractions import Fraction
 from functools import partial
 
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.registry import metric
-from labeler.calculators.tally import TEN_THOUSAND, Tally, unsupported_as_published
+from labeler.calculators.registry import alias, metric
+from labeler.calculators.tally import Tally, unsupported_as_published
 
 RELEVANT = ("all_relevant_sentence_keys",)
 UTILIZED = ("all_utilized_sentence_keys",)
@@ -123,7 +123,7 @@ def adherence_score(tally: Tally) -> Ratio:
     """
     if tally.probabilities is None:
         return _NO_PROBABILITIES
-    return Ratio(Fraction(tally.probabilities.adherence, TEN_THOUSAND), 1)
+    return Ratio(tally.probabilities.adherence, 1)
 
 
 @_by_probability("relevance", definition="expected", formula="Σ P(relevant) / N")
@@ -136,7 +136,7 @@ def relevance_expected(tally: Tally) -> Ratio:
     """
     if tally.probabilities is None:
         return _NO_PROBABILITIES
-    return tally.document_share(Fraction(tally.probabilities.relevance, TEN_THOUSAND))
+    return tally.document_share(tally.probabilities.relevance)
 
 
 @_by_probability("utilization", definition="expected", formula="Σ P(utilized) / N")
@@ -149,7 +149,7 @@ def utilization_expected(tally: Tally) -> Ratio:
     """
     if tally.probabilities is None:
         return _NO_PROBABILITIES
-    return tally.document_share(Fraction(tally.probabilities.utilization, TEN_THOUSAND))
+    return tally.document_share(tally.probabilities.utilization)
 
 
 @_as_published("relevance", needs=RELEVANT, formula="len(R as stored) / N", bounded=False)
@@ -239,19 +239,8 @@ def completeness_length(tally: Tally) -> Ratio:
     return Ratio.of(both, relevant, if_empty="no_relevant_sentences")
 
 
-@_by_length(
-    "adherence",
-    needs=SUPPORT,
-    formula="1 if every response sentence is fully supported, else 0",
-    same_as="adherence",
-)
-def adherence_length(tally: Tally) -> Ratio:
-    """Same as the ``set`` definition: adherence involves no lengths.
-
-    Counts: as ``adherence``.
-    Undefined when: as ``adherence``.
-    """
-    return adherence(tally)
+# It involves no lengths.
+alias("adherence", "adherence", definition="length", source="RAGBench, arXiv 2407.11005")
 
 
 @_by_guide("relevance", needs=RELEVANT, formula="min(1, |R| / 20); 0 if R is empty")

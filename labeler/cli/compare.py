@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration
     from labeler.comparing.comparison import Comparisons
     from labeler.comparing.human_labels import HumanLabels
-    from labeler.evidence.anchors import Anchors
 
 WORSE = 1
 """Exit code of ``--fail-on worse`` where something is."""
@@ -85,9 +84,11 @@ def compare(
 ) -> int:
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler.comparing.compare import compare_runs
+    from labeler.comparing.comparison_text import sections
+    from labeler.evidence.anchors import Anchors
 
-    known = _known(anchors)
-    explained = known.explained(metrics) if known is not None else ""
+    known = Anchors.load(anchors) if anchors else None
+    explained = known.explained(metrics) if known else ""
     for run, other in combinations(runs, 2):
         _check_sides(run, other)
     _check_page(runs, html, json=as_json)
@@ -105,7 +106,7 @@ def compare(
     )
     if fail_on:
         _require_same_judge(found)
-    if known is not None:
+    if known:
         known.require_judge(
             name for one in found for side in (one.a, one.b) for name in side.judges
         )
@@ -117,16 +118,11 @@ def compare(
         figures = [one.as_json() for one in found]
         print_json(figures if len(figures) > 1 else figures[0])
     else:
-        _print(found, every=every or metrics is not None, details=details)
+        LineWriter().write("\n".join(found.conclusions), bold=True)
+        print_sections(sections(found, every=every or metrics is not None, details=details))
     if explained:
         notify(explained)
     return _exit_code(found) if fail_on else 0
-
-
-def _known(anchors: str | None) -> Anchors | None:
-    from labeler.evidence.anchors import Anchors
-
-    return None if anchors is None else Anchors.load(anchors)
 
 
 def _require_same_judge(found: Comparisons) -> None:
@@ -135,13 +131,6 @@ def _require_same_judge(found: Comparisons) -> None:
             "--fail-on worse needs labels of one judge, prompt and thresholds, for others are "
             "higher or lower, not worse; labeler diff shows where labels differ"
         )
-
-
-def _print(found: Comparisons, *, every: bool, details: bool) -> None:
-    from labeler.comparing.comparison_text import sections
-
-    LineWriter().write("\n".join(found.conclusions), bold=True)
-    print_sections(sections(found, every=every, details=details))
 
 
 def _write_page(

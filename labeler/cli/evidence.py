@@ -11,7 +11,7 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.options import Labels, labels_at, reject_overwrite
-from labeler.cli.terminal import SOME_FAILED, notify, print_display, print_json, print_lines
+from labeler.cli.terminal import SOME_FAILED, notify, print_display, print_found, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
@@ -20,8 +20,6 @@ from labeler.sentences.display import plural
 
 if TYPE_CHECKING:
     from labeler.audit import SecondJudge
-    from labeler.evidence.anchors import AnchorCheck
-    from labeler.evidence.exam import Exam
 
 
 def certify(
@@ -202,7 +200,7 @@ def exam(rows: options.Rows, *, given: ExamOptions, as_json: options.Json = Fals
     most = (len(chosen) + given.n * len(KINDS)) * (1 if given.against is None else 2)
     most *= 2 if given.relevance == BLIND else 1  # relevance may take a request of its own
     notify(f"at most {plural(most, 'request')}; stored answers are free")
-    _print(take_exam(chosen, asked), as_json=as_json)
+    print_found(take_exam(chosen, asked), "", as_json=as_json)
 
 
 def make_anchors(
@@ -251,7 +249,7 @@ def check_anchors(
     requests = anchors.due * (len(anchors.records) + len(of_relevance))
     notify(f"{plural(requests, 'request')}, if none of them is stored")
     found = anchors.check(**_asked(given))
-    _print(found, as_json=as_json)
+    print_found(found, "", as_json=as_json)
     return SOME_FAILED if found.changed else 0
 
 
@@ -261,10 +259,3 @@ def _asked(given: AskOptions | ExamOptions) -> dict[str, Any]:
 
     judge = open_judge(given, also=given.restrictions, notice=notify)
     return vars(given) | vars(JudgeOptions()) | {"judge": judge}
-
-
-def _print(found: Exam | AnchorCheck, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found.as_json())
-    else:
-        print_display(found)

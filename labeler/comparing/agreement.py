@@ -103,11 +103,13 @@ class PeopleAgreement(Displayed):
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
+        names = ("field", "units", "raw", "questions", "alpha", "ac1")
+        among = (found.as_json() for found in self.among)
         return {
             "judge": list(self.signatures),
             "human_labels": asdict(self.matched),
             "fields": [found.as_json() for found in self.fields],
-            "among_people": [_among_json(found) for found in self.among],
+            "among_people": [{k: own[k] for k in own if k in names} for own in among],
             "estimates": [found.as_json() for found in self.estimates],
             "warnings": list(self.warnings),
         }
@@ -209,11 +211,6 @@ def _among(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
         found = ratings.agreement(field)
         if found.units:
             yield found
-
-
-def _among_json(found: FieldAgreement) -> dict[str, Any]:
-    names = ("field", "units", "raw", "questions", "alpha", "ac1")
-    return {name: figure for name, figure in found.as_json().items() if name in names}
 
 
 def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
 
 from labeler.calculators import Metric
@@ -478,16 +478,10 @@ class Comparisons(Displayed, tuple[Comparison, ...]):
         if len(self) == 1:
             grid = figures(self[0], self[0].valued)
         else:
-            grids = [
-                figures(one, in_headlines(one.rows), partial(_named, one.letter), "other")
-                for one in self
-            ]
-            grid = Grid(grids[0].columns, [row for one in grids for row in one.rows])
+            grids = [(one.letter, figures(one, in_headlines(one.rows), b="other")) for one in self]
+            rows = [[f"{k}: {row[0]}", *row[1:]] for k, grid in grids for row in grid.rows]
+            grid = Grid(grids[0][1].columns, rows)
         several = self.conclusions[1:]
         counts = [] if several else [self[0].counts.in_words(self[0].letter)]
         sides = (f"{k}: {one.name}, {'; '.join(one.signatures)}" for k, one in self.sides.items())
         return Display(self.conclusion, grid, [*several, *counts, *self.warnings, *sides])
-
-
-def _named(letter: str, row: MetricComparison) -> str:
-    return f"{letter}: {row.name}"

@@ -191,7 +191,11 @@ class LabelDiff(Displayed):
         for place, record in enumerate(self):
             for group in {None, record.group}:
                 if group not in totals:
-                    self._check_groups(len(totals))
+                    if len(totals) > MAX_GROUPS:
+                        raise UsageError(
+                            f"column {self.by!r:.80} has more than {MAX_GROUPS:,} values to group "
+                            "by; name one with fewer"
+                        )
                     totals[group] = Totals(group, self.compared)
                 totals[group].add(record)
             flipped += bool(record.flips)
@@ -207,13 +211,6 @@ class LabelDiff(Displayed):
             tuple(row for part in ordered for row in part.metrics()),
             tuple(entry[-1] for entry in sorted(most, reverse=True)),
         )
-
-    def _check_groups(self, count: int) -> None:
-        if count > MAX_GROUPS:
-            raise UsageError(
-                f"column {self.by!r:.80} has more than {MAX_GROUPS:,} values to group by; name "
-                "one with fewer"
-            )
 
     @property
     def groups(self) -> tuple[str | None, ...]:

@@ -409,6 +409,9 @@ def estimate(
     decided = {name: value for name, value in human.items() if value is not None}
     alone = [name for name in values if name not in human]
     rest, asked = [values[name] for name in alone], questions or {}
+    # A value outside 0 to 1 proves that the mean is not a share.
+    declared = metric == OVERALL or METRICS[metric].bounded
+    is_share = declared and all(0 <= value <= 1 for value in values.values())
     by_people = [TIE if value is None else value for value in human.values()]
     plain = plain_mean(list(values.values()), groups=_groups(asked, values))
     people = plain_mean(by_people, groups=_groups(asked, human))
@@ -416,7 +419,7 @@ def estimate(
         by_people,
         [values[name] for name in human],
         rest,
-        is_share=_is_share(metric, values.values()),
+        is_share=is_share,
         groups=_groups(asked, [*human, *alone]),
         random_sample=random_sample,
     )
@@ -445,9 +448,3 @@ def estimate(
 def _groups(questions: Mapping[str, int | None], names: Iterable[str]) -> Groups:
     """Return the question of each record; ``None`` if all differ, or all are one."""
     return observations([questions.get(name) for name in names])[1]
-
-
-def _is_share(metric: str, values: Iterable[float]) -> bool:
-    """Return whether a mean is between 0 and 1; a value outside proves that it is not."""
-    declared = metric == OVERALL or METRICS[metric].bounded
-    return declared and all(0 <= value <= 1 for value in values)

@@ -278,13 +278,9 @@ def _outcome(gate: Gate, row: SummaryRow, value: float | None) -> str:
     if value is None:
         found += " (too few records for a range)"
     if gate.of_drop:
-        found = f"{_direction(gate, row.mean)} {found}" if row.mean else "unchanged"
+        worse, better = ("lost", "gained") if gate.metric.higher_is_better else ("rose", "fell")
+        found = f"{worse if row.mean > 0 else better} {found}" if row.mean else "unchanged"
     return f"{name} {found}, {_demanded(gate, by_end=by_end)}"
-
-
-def _direction(gate: Gate, drop: float) -> str:
-    worse, better = ("lost", "gained") if gate.metric.higher_is_better else ("rose", "fell")
-    return worse if drop > 0 else better
 
 
 def _demanded(gate: Gate, *, by_end: bool) -> str:

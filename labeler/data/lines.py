@@ -53,13 +53,8 @@ class Line(NamedTuple):
 
 def count_lines(name: str) -> int:
     """Return the number of lines of a file that are not blank."""
-    count, is_filled = 0, False
     with file_errors(name), open_bytes(name) as file:
-        while piece := file.readline(_BUFFER):
-            is_filled = is_filled or not piece.isspace()
-            if piece.endswith(b"\n"):
-                count, is_filled = count + is_filled, False
-    return count + is_filled
+        return sum(not line.isspace() for line in bounded_lines(file))
 
 
 def read_lines(path: str | Path) -> Iterator[Line]:

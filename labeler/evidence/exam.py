@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -140,23 +140,22 @@ class Exam(Displayed):
         return own | {"sentence": self.sentence, "blind_spots": list(self.blind_spots)}
 
     def _display(self) -> Display:
+        other = [Column("other"), Column("difference"), Column("95 %", drop=1)] * bool(self.against)
         heads = [Column("kind", words=True), Column("of", drop=2), Column("right"), Column("95 %")]
+        both = zip_longest(self.rates, self.against_rates, self.differences)
         rows = [
-            [one.kind + " *" * one.is_blind_spot, str(one.copies), *_cells(one)]
-            for one in self.rates
+            [
+                *(one.kind + " *" * one.is_blind_spot, f"{one.copies}", *_cells(one)),
+                *(_cells(theirs)[0], *_cells(change, signed=True))[: len(other)],
+                one.says,
+            ]
+            for one, theirs, change in both
         ]
-        if self.against:
-            heads += [Column("other"), Column("difference"), Column("95 %", drop=1)]
-            for row, other, change in zip(rows, self.against_rates, self.differences, strict=True):
-                row += [_cells(other)[0], *_cells(change, signed=True)]
-        heads.append(Column("what was done", words=True, drop=3))
-        for row, one in zip(rows, self.rates, strict=True):
-            row.append(one.says)
         notes = ["* blind spot", _LIMITS] if self.blind_spots else [_LIMITS]
-        failed = sum(one.failed for one in self.rates)
-        if failed:
+        if failed := sum(one.failed for one in self.rates):
             notes.append(f"{failed} copies got no label and are left out")
-        return Display(self.sentence, Grid(heads, rows), notes)
+        columns = [*heads, *other, Column("what was done", words=True, drop=3)]
+        return Display(self.sentence, Grid(columns, rows), notes)
 
 
 _LIMITS = (
@@ -261,24 +260,18 @@ def _targets(judged: Sequence[Sequence[Outcome]]) -> list[Target]:
 
 
 class _Copy(NamedTuple):
-    """A copy that a judge is asked about, and the sentence that it was made of."""
+    """A copy that a judge is asked about, and the key of the sentence that it was made of."""
 
     kind: Kind
-    target: Target
+    key: str
     example: Example
-
-    def is_right(self, outcome: Outcome) -> bool | None:
-        """Return whether the verdict on the copy is right; ``None`` without one."""
-        judged = judged_sentences(outcome.label) if isinstance(outcome, LabelRecord) else {}
-        found = judged.get(self.target.key)
-        return None if found is None else found.fully_supported == (self.kind.group == HARMLESS)
 
 
 def _copies(kind: Kind, targets: Sequence[Target]) -> Iterator[_Copy]:
     for one in targets:
         random = Random(f"{kind.name} {one.record.key} {one.key}")  # noqa: S311 - no secrets
         if copy := kind.copy(one, targets, random):
-            yield _Copy(kind, one, as_example(copy, f"{one.record.id}#{one.key}#{kind.name}"))
+            yield _Copy(kind, one.key, as_example(copy, f"{one.record.id}#{one.key}#{kind.name}"))
 
 
 _Verdicts: TypeAlias = dict[Kind, list[bool | None]]
@@ -292,8 +285,10 @@ def _verdicts(ask: Asking, copies: Sequence[_Copy], options: dict[str, Any]) -> 
         asked = [one for one in copies if (one.kind.name == AGAIN) == again]
         trial = {"trial": int(options["trial"]) + again}
         outcomes = ask([one.example for one in asked], options | trial)
-        for copy, outcome in zip(asked, outcomes, strict=True):
-            found[copy.kind].append(copy.is_right(outcome))
+        for (kind, key, _), outcome in zip(asked, outcomes, strict=True):
+            judged = judged_sentences(outcome.label) if isinstance(outcome, LabelRecord) else {}
+            expected = kind.group == HARMLESS
+            found[kind].append(judged[key].fully_supported == expected if key in judged else None)
     return found
 
 

@@ -127,10 +127,5 @@ def _failure(task: Task[Any], found: LabelFailure) -> LabelFailure:
     """Return the failure of a row without a retrieval label; it cost nothing itself."""
     failure = repeated(found, task.example)
     message = failure.message.removeprefix(f"{failure.id!r}: ")
-    return task_failure(
-        task,
-        failure.reason,
-        f"its retrieval label: {message}",
-        attempts=0,
-        lasting=failure.lasting,
-    )
+    message = f"its retrieval label: {message}"
+    return task_failure(task, failure.reason, message, attempts=0, lasting=failure.lasting)

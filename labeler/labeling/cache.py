@@ -153,12 +153,8 @@ class LabelCache:
         repeats = self.retry_failed and key not in self._failed
         known = self.store.get(key) if repeats else self.store.outcome(key)
         if known is None and batch:
-            return task_failure(
-                task,
-                "in_batch",
-                f"it is in batch {batch}; collect that, or run again when it is over",
-                attempts=0,
-            )
+            message = f"it is in batch {batch}; collect that, or run again when it is over"
+            return task_failure(task, "in_batch", message, attempts=0)
         return known
 
     def is_known(self, key: str) -> bool:

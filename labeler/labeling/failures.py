@@ -11,8 +11,7 @@ from labeler.errors import BadRow, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.tasks import TOO_LONG, MissingField, prompt_tokens
-from labeler.labels.contract import Violation
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, ReplyFacts
 from labeler.sentences.example import Example, KeyedExample
 from labeler.version import __version__
 
@@ -29,43 +28,39 @@ def record_or_failure(task: Task[Any], reply: JudgeReply[Any]) -> AnyOutcome:
     checked = task.record(reply)
     if not isinstance(checked, tuple):
         return checked
-    return task_failure(
-        task,
-        "contract",
-        f"the judge broke the label contract: {'; '.join(map(str, checked))}",
-        attempts=facts.attempts,
-        reasks=facts.reasks,
-        usage=facts.usage,
-        violations=checked,
-        lasting=True,
-    )
+    message = f"the judge broke the label contract: {'; '.join(map(str, checked))}"
+    spent = _spent(facts)
+    return task_failure(task, "contract", message, **spent, violations=checked, lasting=True)
 
 
 def task_failure(
     task: Task[Any],
     reason: str,
     message: str,
-    *,
-    attempts: int = 1,
-    reasks: int = 0,
-    usage: Usage | None = None,
-    violations: tuple[Violation, ...] = (),
-    lasting: bool = False,
+    **facts: Any,  # noqa: ANN401 - fields of a failure
 ) -> LabelFailure:
-    """Return the failure of a task; the row's id is put before the message."""
+    """Return the failure of a task; the row's id is put before the message.
+
+    Args:
+        task: the task.
+        reason: reason code.
+        message: for people.
+        facts: other fields of the failure, such as ``usage``; by default one attempt was made.
+    """
     return LabelFailure(
         id=task.example.id,
         reason=reason,
         message=f"{task.example.id!r}: {message}",
-        attempts=attempts,
-        reasks=reasks,
-        usage=usage,
-        violations=violations,
-        lasting=lasting,
         key=task.key,
         signature=task.signature,
         metadata=task.example.metadata,
+        **{"attempts": 1, **facts},
     )
+
+
+def _spent(facts: ReplyFacts | UnusableAnswer) -> dict[str, Any]:
+    """Return what an answer took, as fields of a failure."""
+    return {"attempts": facts.attempts, "reasks": facts.reasks, "usage": facts.usage}
 
 
 def unusable(task: Task[Any], error: UnusableAnswer) -> LabelFailure:
@@ -73,16 +68,8 @@ def unusable(task: Task[Any], error: UnusableAnswer) -> LabelFailure:
     message = str(error)
     if error.reason == TOO_LONG:  # the server's own words have its limit
         message += f"; the prompt has about {prompt_tokens(task):,} tokens"
-    return task_failure(
-        task,
-        error.reason,
-        message,
-        attempts=error.attempts,
-        reasks=error.reasks,
-        usage=error.usage,
-        violations=error.violations,
-        lasting=error.lasting,
-    )
+    broken = {"violations": error.violations, "lasting": error.lasting}
+    return task_failure(task, error.reason, message, **_spent(error), **broken)
 
 
 def bad_row(error: BadRow, message: str, example: Example | KeyedExample) -> LabelFailure:
@@ -98,15 +85,7 @@ def bad_row(error: BadRow, message: str, example: Example | KeyedExample) -> Lab
 
 def unstorable(task: Task[Any], record: AnyRecord, error: UnstorableRecord) -> LabelFailure:
     """Return the failure of a record that was paid for and that no store can keep."""
-    return task_failure(
-        task,
-        UNSTORABLE,
-        str(error),
-        attempts=record.reply.attempts,
-        reasks=record.reply.reasks,
-        usage=record.reply.usage,
-        lasting=True,
-    )
+    return task_failure(task, UNSTORABLE, str(error), **_spent(record.reply), lasting=True)
 
 
 def judge_bug(task: Task[Any], error: BaseException) -> LabelFailure:
@@ -130,13 +109,5 @@ def repeated(failure: LabelFailure, example: KeyedExample) -> LabelFailure:
     on_request = "; asked again only on request (retry_failed, --retry-failed)"
     if failure.lasting and on_request not in message:  # a retrieval label's has it
         message += on_request
-    return failure.model_copy(
-        update={
-            "id": example.id,
-            "message": f"{example.id!r}: {message}",
-            "metadata": example.metadata,
-            "attempts": 0,
-            "reasks": 0,
-            "usage": None,
-        }
-    )
+    own = {"id": example.id, "message": f"{example.id!r}: {message}", "metadata": example.metadata}
+    return failure.model_copy(update={**own, "attempts": 0, "reasks": 0, "usage": None})

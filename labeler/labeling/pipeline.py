@@ -6,11 +6,12 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from statistics import mode
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from labeler.data.rows import Row, Rows, RowStream
@@ -207,10 +208,10 @@ def choose_mode(judge: Judge, tasks: Iterable[Task[Any]], cache: LabelCache) -> 
     """
     if isinstance(judge, ChoosesMode) and judge.auto:
         asked = known_modes(tasks, cache.is_known)
-        known = {schema: mode for schema, mode in asked.items() if mode}
+        known = {schema: found for schema, found in asked.items() if found}
         if not asked or len(known) < len(asked):
             known = _modes_in_store(judge, cache.store) | known
-        judge.choose_modes(known, _most(known.values()))
+        judge.choose_modes(known, mode(known.values()) if known else None)
 
 
 def first_tasks(factory: TaskFactory, rows: Iterable[Row]) -> Iterator[Task[Any]]:
@@ -232,7 +233,7 @@ def known_modes(
     found = dict[str, str | None]()
     for task in tasks:
         if found.get(task.schema.name) is None:
-            modes = (mode for mode in MODES if is_known(task.in_mode(mode).key))
+            modes = (one for one in MODES if is_known(task.in_mode(one).key))
             found[task.schema.name] = next(modes, None)
     return found
 
@@ -245,10 +246,4 @@ def _modes_in_store(judge: Judge, store: LabelStore) -> dict[str, str]:
             by = record.signature
             if (by.judge, by.model) == (spec.judge, spec.model):
                 modes[by.response_schema.name].append(mode_of(by))
-    return {schema: mode for schema, found in modes.items() if (mode := _most(found))}
-
-
-def _most(modes: Iterable[str]) -> str | None:
-    """Return the most frequent mode; ``None`` without any."""
-    counted = Counter(modes)
-    return max(counted, key=counted.__getitem__, default=None)
+    return {schema: mode(found) for schema, found in modes.items()}

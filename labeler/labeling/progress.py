@@ -248,43 +248,41 @@ class Progress:
 
     def __init__(self, doing: str) -> None:
         self.counts = RunCounts()
-        self.bar = _bar(doing)
+        self.bar = _bar()
         self._doing, self._began = doing, time.monotonic()
-        self._next_drawing = 0.0 if self.bar else self._began + _LOG_SECONDS
+        self._next_line = 0.0 if self.bar else self._began + _LOG_SECONDS
 
     def __enter__(self) -> Self:
         if self.bar:
             self.bar.start()
+            self.bar.draw(self.counts, self._line())
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.bar:
-            self.bar.draw(self.counts)
+            self.bar.draw(self.counts, self._line())
             self.bar.stop()
 
     def __call__(self, event: RunEvent) -> None:
-        """Draw an event."""
+        """Draw an event, or write a line if the last one was written long enough ago."""
         self.counts = event.counts
-        if self.bar is None:
-            self._log(event)
-        elif event.kind == "start":
-            self.bar.start()
-            self.bar.draw(self.counts)
-        elif event.kind == "result":
-            is_last = self.counts.reached == self.counts.total
-            if is_last or time.monotonic() >= self._next_drawing:
-                self.bar.draw(self.counts)
-                self._next_drawing = time.monotonic() + _SECONDS
-        elif event.kind == "notice":
+        if event.kind == "start":
+            self.__enter__()
+        elif self.bar and event.kind == "notice":
             self.bar.notice(event.text)
         elif event.kind == "finish":
             self.__exit__()
+        elif event.kind == "result" or (event.kind == "judged" and not self.bar):
+            is_last = bool(self.bar) and self.counts.reached == self.counts.total
+            if is_last or time.monotonic() >= self._next_line:
+                self._next_line = time.monotonic() + (_SECONDS if self.bar else _LOG_SECONDS)
+                if self.bar:
+                    self.bar.draw(self.counts, self._line())
+                else:
+                    self.write(self._line())
 
-    def _log(self, event: RunEvent) -> None:
-        """Write a line if the last one was written long enough ago."""
-        if event.kind in {"result", "judged"} and time.monotonic() >= self._next_drawing:
-            self._next_drawing = time.monotonic() + _LOG_SECONDS
-            self.write(self.counts.line(self._doing, time.monotonic() - self._began))
+    def _line(self) -> str:
+        return self.counts.line(self._doing, time.monotonic() - self._began)
 
     def write(self, line: str) -> None:
         """Write a line of progress where nothing is drawn; by default to the log."""
@@ -299,17 +297,17 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _bar(doing: str) -> _TerminalBar | _NotebookBar | None:
+def _bar() -> _TerminalBar | _NotebookBar | None:
     """Return what draws progress here; ``None`` for a pipe or a file."""
     if is_notebook():
-        return _NotebookBar(doing)
-    return _TerminalBar(doing) if sys.stderr.isatty() else None
+        return _NotebookBar()
+    return _TerminalBar() if sys.stderr.isatty() else None
 
 
 class _TerminalBar:
     """A bar of rich on standard error."""
 
-    def __init__(self, doing: str) -> None:
+    def __init__(self) -> None:
         from rich import progress  # noqa: PLC0415 - for terminals only
 
         self._bar: progress.Progress = progress.Progress(
@@ -320,30 +318,22 @@ class _TerminalBar:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._doing, self._began = doing, time.monotonic()
-        self._task = self._bar.add_task(doing, total=None)
+        self._task = self._bar.add_task("", total=None)
+        self.start, self.stop = self._bar.start, self._bar.stop
 
-    def start(self) -> None:
-        self._bar.start()
-
-    def draw(self, counts: RunCounts) -> None:
-        line = counts.line(self._doing, time.monotonic() - self._began)
+    def draw(self, counts: RunCounts, line: str) -> None:
         total, reached = counts.total, counts.reached
         self._bar.update(self._task, total=total, completed=reached, description=line)
 
     def notice(self, text: str) -> None:
         self._bar.console.print(visible(text))
 
-    def stop(self) -> None:
-        self._bar.stop()
-
 
 class _NotebookBar(Displayed):
     """A line in the output of a notebook's cell, replaced as the run goes on."""
 
-    def __init__(self, doing: str) -> None:
-        self._doing, self._line, self._began = doing, "", time.monotonic()
-        self._notices: list[str] = []
+    def __init__(self) -> None:
+        self._line, self._notices = "", list[str]()
         self._handle: Any = None
 
     def start(self) -> None:
@@ -352,10 +342,9 @@ class _NotebookBar(Displayed):
 
             self._handle = display(self, display_id=True)
 
-    def draw(self, counts: RunCounts) -> None:
-        self._line = counts.line(self._doing, time.monotonic() - self._began)
-        if self._handle is not None:
-            self._handle.update(self)
+    def draw(self, counts: RunCounts, line: str) -> None:  # noqa: ARG002 - as on a terminal
+        self._line = line
+        self.stop()
 
     def notice(self, text: str) -> None:
         self._notices = [*self._notices, text][-_NOTICES:]
@@ -365,4 +354,4 @@ class _NotebookBar(Displayed):
             self._handle.update(self)
 
     def _display(self) -> Display:
-        return Display(self._line or self._doing, notes=self._notices)
+        return Display(self._line, notes=self._notices)

@@ -7,15 +7,16 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from labeler.data.rows import Row, Rows, RowStream
 from labeler.judges.judge import Judge, ModeRejected
 from labeler.judges.limits import Budget, Limits
 from labeler.judges.pace import CURRENT, Pace
 from labeler.judges.task import Task
-from labeler.labeling.cache import LabelCache, PendingLabels, ServedLabels, Settled
+from labeler.labeling.cache import LabelCache, ServedLabels, Settled, pending_labels
 from labeler.labeling.engine import Engine, Job, Work
 from labeler.labeling.failures import repeated
 from labeler.labeling.options import RunOptions
@@ -43,18 +44,8 @@ class Closable(Protocol):
         ...
 
 
-class _Answer(NamedTuple):
-    """The outcome of a task, before it is known if a failure lasts.
-
-    Attributes:
-        outcome: the outcome, perhaps of another row with the same sentences.
-        origin: its source.
-        asked: what the jobs of such rows wait for; ``None`` if one of them has asked.
-    """
-
-    outcome: AnyOutcome
-    origin: Origin
-    asked: asyncio.Future[Settled] | None
+_Asked = asyncio.Future[Settled]
+"""The answer that rows with the same sentences wait for."""
 
 
 class Run:
@@ -66,11 +57,9 @@ class Run:
 
     Args:
         store: where records are looked up and saved.
-        concurrency: requests in flight at most.
-        limits: further limits on requests.
-        retry_failed: whether to repeat tasks with a lasting failure in the store.
-        same_host: whether to refuse stored labels that another host gave.
-        pending: find labels that are bought already and still to come.
+        options: of the run.
+        limits: further limits on requests, if not those of the options.
+        pending: the folder whose pending labels are not asked, if not that of the store.
         events: the run's events.
 
     Attributes:
@@ -80,26 +69,25 @@ class Run:
     def __init__(
         self,
         store: LabelStore,
+        options: RunOptions,
         *,
-        concurrency: int = RunOptions.concurrency,
         limits: Limits | None = None,
-        retry_failed: bool = False,
-        same_host: bool = False,
-        pending: Sequence[PendingLabels] = (),
+        pending: Path | None = None,
         events: RunEvents | None = None,
     ) -> None:
-        self.events, self.limits = events or RunEvents(), limits
+        self.events, self.limits = events or RunEvents(), limits or options.limits()
         self.closing = contextlib.ExitStack()
         self.notice = self.events.notice
-        served = ServedLabels(self.notice, same_host=same_host)
-        self.cache = LabelCache(store, retry_failed, pending, self.events, served)
-        self._first = Pace(concurrency, limits, notice=self.notice)
+        served = ServedLabels(self.notice, same_host=options.same_host)
+        found = pending_labels(pending or store.directory)
+        self.cache = LabelCache(store, options.retry_failed, found, self.events, served)
+        self._first = Pace(options.concurrency, self.limits, notice=self.notice)
         self._traffic: dict[int, Pace] = {}
         self._closables: list[Closable] = []
         self._engine = Engine(
             self._first, grace=GRACE_SECONDS, last=self._close_all, after=self.closing.close
         )
-        self._asked: dict[str, asyncio.Future[Settled]] = {}
+        self._asked: dict[str, _Asked] = {}
         """Tasks that a job asks now, by key."""
         self._judged = deque[AnyOutcome]()
         """New judgments, to be reported on the caller's thread."""
@@ -178,16 +166,20 @@ class Run:
         else:
             answers = await self._engine.all_of([partial(self._answer, *one) for one in tasks])
         pairs = zip(tasks, answers, strict=True)
-        return [await self._settled(task, answer) for (_, task), answer in pairs]
+        return [await self._settled(task, *answer) for (_, task), answer in pairs]
 
-    async def _answer(self, judge: Judge, task: Task[Any]) -> _Answer:
+    async def _answer(self, judge: Judge, task: Task[Any]) -> tuple[Settled, _Asked | None]:
         """Ask the judge, unless a row with the same sentences does so now.
 
         If the server rejects the output mode, the judge is asked again under another key.
+
+        Returns:
+            The outcome, before it is known if a failure lasts; what such rows wait for, or ``None``
+            if one of them has asked.
         """
         earlier = self._asked.get(task.key)
         if earlier is not None:
-            return _Answer(*await asyncio.shield(earlier), None)
+            return await asyncio.shield(earlier), None
         CURRENT.set(self.traffic_for(judge))
         asked = self._asked[task.key] = asyncio.get_running_loop().create_future()
         try:
@@ -202,11 +194,11 @@ class Run:
             asked.cancel()
             raise
         asked.set_result(found)
-        return _Answer(*found, asked)
+        return found, asked
 
-    async def _settled(self, task: Task[Any], answer: _Answer) -> Settled:
+    async def _settled(self, task: Task[Any], answer: Settled, asked: _Asked | None) -> Settled:
         """Wait until it is known if a failure lasts, and give the outcome the row's id."""
-        outcome, origin, asked = answer
+        outcome, origin = answer
         if isinstance(outcome, LabelFailure) and origin == "judge" and outcome.lasting:
             key = outcome.key or task.key
             await self._engine.until(partial(self.cache.is_decided, key))
@@ -283,13 +275,13 @@ class Run:
                 await closable.aclose()
 
 
-def require_bounds(judges: Iterable[Judge], limits: Limits | None) -> None:
+def require_bounds(judges: Iterable[Judge], limits: Limits) -> None:
     """Check, before any spend, that every judge can keep to the budget.
 
     Raises:
         UsageError: the cost of a judge's requests has no upper bound.
     """
-    if limits is not None and limits.budget is not None:
+    if limits.budget is not None:
         for judge in judges:
             getattr(judge, "require_bounds", bool)()  # a user's own judge may have none
 

@@ -19,7 +19,6 @@ from labeler.errors import UsageError
 from labeler.extensions import load, offered
 from labeler.judges.opening import open_judge, open_judges
 from labeler.judges.options import JudgeOptions
-from labeler.labeling.cache import pending_labels
 from labeler.labeling.options import (
     LabelOptions,
     RunOptions,
@@ -103,15 +102,7 @@ def begin(options: RunOptions, events: RunEvents | None = None) -> Run:
         from labeler.store.disk import DiskStore  # noqa: PLC0415 - not for other stores
 
         store = opened = DiskStore(store, notice=events.notice if events.listeners else None)
-    run = Run(
-        store,
-        concurrency=options.concurrency,
-        limits=limits,
-        retry_failed=options.retry_failed,
-        same_host=options.same_host,
-        pending=pending_labels(store.directory),
-        events=events,
-    )
+    run = Run(store, options, limits=limits, events=events)
     if opened is not None:  # an empty store is false
         run.closing.callback(opened.close)
     return run

@@ -64,24 +64,6 @@ class ContextLimit(NamedTuple):
     tokens: int
     source: str
 
-    def require(self, task: Task[Any]) -> None:
-        """Reject a task whose prompt is longer.
-
-        Raises:
-            BadRow: the message names both figures.
-        """
-        texts = [message["content"] for message in task.messages]
-        if _COUNTER.request_at_most(texts, task.sent_schema) <= self.tokens:
-            return  # without counting
-        tokens = prompt_tokens(task)
-        if tokens > self.tokens:
-            raise BadRow(
-                f"{task.example.id!r}: its prompt has about {tokens:,} tokens, and {self.source} "
-                f"allows {self.tokens:,}; the judge was not asked: give it fewer documents, or "
-                "choose a model with more context",
-                reason=TOO_LONG,
-            )
-
 
 def prompt_tokens(task: Task[Any]) -> int:
     """Return the approximate tokens of a task's prompt."""
@@ -107,22 +89,14 @@ def context_limit(
         if given < 1:
             raise UsageError(f"max_input_tokens must be 1 or more, got {given}")
         return ContextLimit(given, "--max-input-tokens")
-    context = _context_of(judge, price or getattr(judge, "price", None))
-    if context is None:
+    known, address = price or getattr(judge, "price", None), getattr(judge.spec, "base_url", None)
+    has_looked = known is None and hasattr(judge, "price")
+    if not (known and known.context_window) and address is not None and not has_looked:
+        known = price_of(judge.spec.model, address)
+    if known is None or known.context_window is None:
         return None
-    left = context - (getattr(judge.spec, "max_output_tokens", None) or 0)
-    return ContextLimit(left if left > 0 else context, f"model {judge.spec.model!r}")
-
-
-def _context_of(judge: Judge, price: Price | None) -> int | None:
-    """Return the tokens that a hosted model takes at most, if the price table has them."""
-    if price is not None and price.context_window is not None:
-        return price.context_window
-    address = getattr(judge.spec, "base_url", None)
-    if address is None or (price is None and hasattr(judge, "price")):  # the judge has looked it up
-        return None
-    found = price_of(judge.spec.model, address)
-    return found.context_window if found else None
+    left = known.context_window - (getattr(judge.spec, "max_output_tokens", None) or 0)
+    return ContextLimit(left if left > 0 else known.context_window, f"model {judge.spec.model!r}")
 
 
 class TaskFactory(Protocol):
@@ -197,14 +171,22 @@ class PromptTasks:
         """Reject a task that is too long to ask, unless its key has a record or is in a batch.
 
         Raises:
-            BadRow: its prompt is longer than the limit.
+            BadRow: its prompt is longer than the limit; the message names both figures.
         """
-        if self.limit is not None:
-            try:
-                self.limit.require(task)
-            except BadRow:
-                if not is_known(task.key):
-                    raise
+        if self.limit is None:
+            return
+        most, source = self.limit
+        texts = [message["content"] for message in task.messages]
+        if _COUNTER.request_at_most(texts, task.sent_schema) <= most:
+            return  # without counting
+        tokens = prompt_tokens(task)
+        if tokens > most and not is_known(task.key):
+            raise BadRow(
+                f"{task.example.id!r}: its prompt has about {tokens:,} tokens, and {source} "
+                f"allows {most:,}; the judge was not asked: give it fewer documents, or choose a "
+                "model with more context",
+                reason=TOO_LONG,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

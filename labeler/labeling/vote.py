@@ -208,7 +208,9 @@ def majority(
     utilized = _shares((label.all_utilized_sentence_keys for label in labels), voters)
     by_key = [{e.response_sentence_key: e for e in x.sentence_support_information} for x in labels]
     verdicts = {key: [entries[key] for entries in by_key] for key in example.response_keys()}
-    support = {key: len(_supporting(given)) / voters for key, given in verdicts.items()}
+    support = {
+        key: sum(one.fully_supported for one in given) / voters for key, given in verdicts.items()
+    }
     kept = _winners(relevant)
     sentences = tuple(_sentence(given, voters) for given in verdicts.values())
     closest = min(judged, key=lambda one: len(kept ^ set(one.all_relevant_sentence_keys)))
@@ -302,12 +304,8 @@ def _winners(shares: Mapping[str, float]) -> frozenset[str]:
     return frozenset(key for key, share in shares.items() if share > 0.5)  # noqa: PLR2004 - half
 
 
-def _supporting(verdicts: Iterable[SentenceSupport]) -> list[SentenceSupport]:
-    return [one for one in verdicts if one.fully_supported]
-
-
 def _sentence(verdicts: Sequence[SentenceSupport], voters: int) -> SentenceSupport:
-    yes = _supporting(verdicts)
+    yes = [one for one in verdicts if one.fully_supported]
     supported = is_majority(len(yes), voters)
     side = [one for one in verdicts if one.fully_supported == supported]
     kept = majority_keys([one.supporting_sentence_keys for one in yes]) if supported else ()

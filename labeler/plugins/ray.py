@@ -41,7 +41,6 @@ from labeler.judges.judge import Judge
 from labeler.judges.limits import Budget
 from labeler.judges.opening import open_judge
 from labeler.judges.prompting import prompt_file, read_instructions
-from labeler.labeling.cache import pending_labels
 from labeler.labeling.options import LabelOptions, TaskOptions
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.progress import RunCounts, RunEvents
@@ -276,11 +275,9 @@ class Worker:
             ShardStore(whole, shard.name) as store,
             Run(
                 store,
-                concurrency=options.concurrency,
+                options,
                 limits=options.limits().share(self.workers, share),
-                retry_failed=options.retry_failed,
-                same_host=options.same_host,
-                pending=pending_labels(self.work.store),
+                pending=self.work.store,
                 events=events,
             ) as run,
         ):
@@ -339,9 +336,7 @@ def _ray() -> Any:  # noqa: ANN401 - it need not be installed
     try:
         import ray.data  # noqa: PLC0415 - slow to import
     except ImportError as missing:
-        raise UsageError(
-            f"--engine ray needs Ray, which is not installed: {install_command('ray')}"
-        ) from missing
+        raise UsageError(f"--engine ray needs Ray: {install_command('ray')}") from missing
     return ray
 
 

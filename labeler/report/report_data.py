@@ -21,7 +21,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import QUESTION, DistinctRows, Identities, Measurer
+from labeler.calculators.metrics_row import QUESTION, DigestMap, DistinctRows, Measurer
 from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import NO_GROUP, check_column, check_unit, group_key, group_names
 from labeler.calculators.tables import worst_records
@@ -248,7 +248,7 @@ class ReportData:
         more = select_metrics(METRICS) if metrics is None else ()
         self._shown = [*dict.fromkeys((*self.asked, *more))]
         self._rows: list[MetricsRow] = []
-        self._known = Identities()
+        self._known = DigestMap()
         self._kept: dict[int, list[LabelRecord]] = {}
         self._signatures: dict[str, int] = {}
         self._failed: dict[int, tuple[Entry, MetricsRow]] = {}
@@ -343,7 +343,7 @@ class ReportData:
         shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
         light = self._without_texts(row, shown)
         self._rows.append(light)
-        if row.identity and not row.failed and not self._known.add(row.identity):
+        if row.identity and not row.failed and self._known.add(*row.identity.entry):
             return
         group = None if self.by is None else group_key(row.metadata, self.by)
         entry = Entry(visible(outcome.id), group, light.metrics)

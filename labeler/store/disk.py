@@ -18,9 +18,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import diskcache
 
@@ -228,13 +229,11 @@ class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             raise StoreError(f"a label store's values are bytes, got {type(value).__name__}")
         return 0, 1, None, value
 
-    def get(self, *_key: object, **_keywords: object) -> NoReturn:
-        """Reject: diskcache would unpickle keys."""
-        raise StoreError("a label store's keys are not read through diskcache")
+    def get(self, *_stored: object, **_keywords: object) -> NoReturn:
+        """Reject: diskcache would unpickle keys and values, and read files that rows name."""
+        raise StoreError("a label store is not read through diskcache")
 
-    def fetch(self, *_value: object, **_keywords: object) -> NoReturn:
-        """Reject: diskcache would unpickle values, and read files that rows name."""
-        raise StoreError("a label store's values are not read through diskcache")
+    fetch = get
 
     def remove(self, file_path: object) -> None:
         """Keep the file that a replaced row names: no label store wrote that name."""
@@ -251,14 +250,8 @@ _TRANSIENT = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_BUSY", "SQLITE_CANTOPEN")
 """The same write may succeed later; a full disk can also hinder opening."""
 
 
-class _Queued(NamedTuple):
-    """A row to be written, and the future of its caller."""
-
-    name: str
-    data: bytes
-    saved: Future[bool]
-    replaces: bool
-    """True if it replaces an existing row of the name; otherwise the existing row stays."""
+_Queued = tuple[Callable[[], object], Future[bool]]
+"""Writes a row, and returns whether it is new; and the future of its caller."""
 
 
 class Writer:
@@ -296,13 +289,14 @@ class Writer:
             raise closed_error(self._directory)
 
     def put(self, name: str, data: bytes, *, replaces: bool) -> Future[bool]:
-        """Queue a row; see :meth:`labeler.store.LabelStore.put`."""
+        """Queue a row, which replaces one of its name or else leaves it in its place."""
+        write = self._cache.set if replaces else self._cache.add
         saved = Future[bool]()
         # The future can no longer be canceled: a paid label is saved.
         saved.set_running_or_notify_cancel()
         with self._changed:
             self.require_open()
-            self._queue.append(_Queued(name, data, saved, replaces))
+            self._queue.append((partial(write, name, data), saved))
             self._changed.notify()
         return saved
 
@@ -346,7 +340,7 @@ class Writer:
                 # If COMMIT fails, diskcache does not roll back: it opens another connection.
                 self._disconnect()
                 fault = _first_sqlite_error(error) or error
-                text = described(fault)
+            text = described(fault)
             if not error_code(fault).startswith(_TRANSIENT):
                 return self._fail(rows, f"{text}; these records were not saved")
             if is_last:
@@ -363,25 +357,20 @@ class Writer:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed, pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        if waits:
-            self._notify("can be written again")
-        return None
+        return self._notify("can be written again") if waits else None
 
     def _write(self, rows: list[_Queued]) -> None:
         """Write rows in one transaction, then resolve their futures."""
         # diskcache skips the settings of a new connection that it cannot read.
         self._cache.reset("sqlite_synchronous", SETTINGS["sqlite_synchronous"], update=False)
         with self._cache.transact():
-            new = [
-                bool((self._cache.set if row.replaces else self._cache.add)(row.name, row.data))
-                for row in rows
-            ]
-        for row, is_new in zip(rows, new, strict=True):
-            row.saved.set_result(is_new)
+            new = [bool(write()) for write, _ in rows]
+        for (_, saved), is_new in zip(rows, new, strict=True):
+            saved.set_result(is_new)
 
     def _fail(self, rows: list[_Queued], text: str) -> None:
-        for row in rows:
-            row.saved.set_exception(StoreError(f"label store {self._directory}: {text}"))
+        for _, saved in rows:
+            saved.set_exception(StoreError(f"label store {self._directory}: {text}"))
 
     def _notify(self, text: str) -> None:
         # A bug in the callback must not end the thread that saves labels.

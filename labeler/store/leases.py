@@ -90,16 +90,11 @@ class LockFiles:
             path = self.directory / name
             self._opened[name] = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
         facts = os.fstat(self._opened[name])
-        if not stat.S_ISREG(facts.st_mode):
-            os.close(self._opened.pop(name))
+        if not stat.S_ISREG(facts.st_mode) or not facts.st_nlink:
             raise StoreError(
-                f"{self.directory / name} is not a regular file; remove it if you did not put it "
-                "there"
-            )
-        if not facts.st_nlink:
-            raise StoreError(
-                f"{self.directory / name} was removed while it was in use: others may ask for the "
-                "same labels; run again, and leave the file where it is"
+                f"{self.directory / name} is not a regular file, or was removed while it was in "
+                "use, so that others may ask for the same labels: remove what you did not put "
+                "there, run again, and leave the lease files where they are"
             )
         return self._opened[name]
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 SECONDS = 180.0
 """Far more than a run takes; one that hangs is ended then."""
@@ -82,11 +81,8 @@ class Run:
     """A command that runs."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.kill = process.kill
         self._process = process
-
-    def kill(self) -> None:
-        """End it at once, as a lack of memory would."""
-        self._process.kill()
 
     def end(self) -> tuple[int, str]:
         """Wait for its end: exit code and what it said."""
@@ -114,22 +110,3 @@ def labeling(
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 process.communicate(timeout=SECONDS)
-
-
-class Gate:
-    """Says when so many calls have come.
-
-    Args:
-        calls: how many.
-    """
-
-    def __init__(self, calls: int) -> None:
-        self._left = calls
-        self.reached = Event()
-
-    def latency(self) -> float:
-        """Seconds that a call takes."""
-        self._left -= 1
-        if self._left <= 0:
-            self.reached.set()
-        return 0.1

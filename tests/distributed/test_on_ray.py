@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from distributed.ray_run import SECONDS, Cluster, Gate, cluster, labeling
+from distributed.ray_run import SECONDS, Cluster, cluster, labeling
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.parquet_rows import outcomes_in, row, write_rows
+from wire.clients import comes_true
 from wire.provider import Provider, error
 
 ROWS, MANY = 60, 400
@@ -71,19 +72,17 @@ def test_killed_runs_and_workers_go_on_and_buy_each_label_once(
     documents = [row(number)["documents"] for number in range(MANY)]
     documents[7] = ["A quay is long. " * 5000]
     write_rows(tmp_path / "in" / "rows.parquet", MANY, group=MANY // 2, documents=documents)
-    first, second = Gate(120), Gate(240)  # in the middle of a shard, by one worker or two
     limits = "--max-input-tokens", 8000
-    with Provider(
-        latency=lambda _: (first.latency() + second.latency()) / 20, record=False
-    ) as provider:
+    with Provider(latency=0.01, record=False) as provider:
         command = ["in", *options_of(provider, *limits)]
         with labeling(tmp_path, *command, variables=ray_cluster.variables) as run:
-            assert first.reached.wait(SECONDS)
+            # in the middle of a shard, by one worker or two
+            assert comes_true(lambda: asked(provider) >= 120, SECONDS)
             run.kill()
             run.end()
         assert outcomes_in(tmp_path / "labels") == []
         with labeling(tmp_path, *command, variables=ray_cluster.variables, workers=1) as run:
-            assert second.reached.wait(SECONDS)
+            assert comes_true(lambda: asked(provider) >= 240, SECONDS)
             ray_cluster.kill_a_worker()
             code, said = run.end()
         assert code == 1, said

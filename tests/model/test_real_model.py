@@ -137,7 +137,7 @@ def bounded_recipe(url: str, folder: Path) -> LabelTasks:
 
 def labeled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
     """Label rows one after the other into a store of their own."""
-    with DiskStore(folder) as store, running.Run(store, concurrency=1) as begun:
+    with DiskStore(folder) as store, running.Run(store, LabelOptions(concurrency=1)) as begun:
         return list(records_of(run_tasks(begun, open_rows(rows), [how]), "label"))
 
 

@@ -1,22 +1,30 @@
-"""Laws of the metrics of claims, for every label that has them."""
+"""Laws of metrics, for every label that has them, and of ratios as numbers."""
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
+import statistics
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize
+from labeler.errors import UndefinedRatio
 from labeler.labels.answers import PROFILES, ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelRecord
 from support.any_labels import ANY_LABEL, random_label, reference_labels, trace_labels, with_claims
-from support.labeled import record, right
+from support.labeled import right
 from support.measured import ratio
 
 OF_CLAIMS = [m for m in METRICS.values() if m.profile.name != "trace"]
@@ -123,24 +131,6 @@ def test_metrics_of_claims_are_in_their_proportion(label: LabelRecord) -> None:
             assert holds(lambda metric: exact(ratio(label, metric))), law
 
 
-@given(reference_labels())
-def test_a_richer_label_leaves_the_metrics_of_the_leaner_as_they_are(label: LabelRecord) -> None:
-    """Claims and reference add metrics; those of sentences are read off the same fields."""
-    support = {
-        entry.response_sentence_key: entry.supporting_sentence_keys
-        for entry in label.label.sentence_support_information
-    }
-    lean = record(
-        documents=[len(document) for document in label.example.documents],
-        relevant=label.label.all_relevant_sentence_keys,
-        utilized=label.label.all_utilized_sentence_keys,
-        support=support,
-    )
-    lean = lean.model_copy(update={"example": label.example})  # markers are read from its texts
-    shared = [m for m in METRICS.values() if m.profile.name == "trace"]
-    assert measure(label, shared).metrics == measure(lean, shared).metrics
-
-
 @given(trace_labels())
 def test_the_order_of_keys_does_not_matter(label: LabelRecord) -> None:
     """Permuting the lists of a label changes no number."""
@@ -188,3 +178,84 @@ def test_a_summary_does_not_depend_on_the_order_of_rows(labels: list[LabelRecord
     assert [(r.mean, r.pooled, r.defined) for r in forth] == [
         (r.mean, r.pooled, r.defined) for r in back
     ]
+
+
+RATIOS = st.builds(Ratio, st.integers(0, 50), st.integers(1, 50))
+BINARY: list[Callable[..., Any]] = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+]
+BINARY += [operator.mod, divmod, operator.lt, operator.le, operator.gt, operator.ge, operator.eq]
+UNARY: list[Callable[[Any], Any]] = [
+    float,
+    int,
+    bool,
+    complex,
+    abs,
+    round,
+    operator.neg,
+    operator.pos,
+    hash,
+]
+UNARY += [math.trunc, math.floor, math.ceil, "{:.2f}".format, "{:.1%}".format]
+MEAN: Callable[[list[Any]], Any] = statistics.mean
+MISSING = Ratio.missing("no_claims")
+USES: list[Callable[[Ratio], Any]] = [
+    *(one for one in UNARY if one is not hash),
+    *(lambda one, of=of: of(one, 1) for of in BINARY[:-1]),
+    *(lambda one, of=of: of(0.5, one) for of in BINARY[:-1]),
+    *(lambda one, of=of: of([Ratio(1, 2), one]) for of in (sum, sorted, max, np.mean, np.array)),
+    *(lambda one, of=of: of([Ratio(1, 2), one]) for of in (MEAN, statistics.fmean)),
+]
+
+
+def outcome(function: Callable[..., Any], *numbers: object) -> object:
+    """Return the result, or the class of the error."""
+    try:
+        return function(*numbers)
+    except ZeroDivisionError as error:
+        return type(error)
+
+
+@given(RATIOS, RATIOS, st.one_of(st.integers(-9, 9), st.floats(-9, 9)))
+def test_operators_are_those_of_floats(one: Ratio, two: Ratio, number: float) -> None:
+    """Every operator gives what it gives for values, at either side of numbers and ratios."""
+    a, b = float(one), float(two)
+    for function in BINARY:
+        assert outcome(function, one, two) == outcome(function, a, b)
+        assert outcome(function, one, number) == outcome(function, a, number)
+        assert outcome(function, number, one) == outcome(function, number, a)
+    assert [function(one) for function in UNARY] == [function(a) for function in UNARY]
+
+
+@given(st.lists(RATIOS, min_size=1, max_size=9))
+def test_many_ratios_are_numbers(ratios: list[Ratio]) -> None:
+    """Sums, means, orders and arrays of ratios are those of their values; means are exact."""
+    values = [float(ratio) for ratio in ratios]
+    # The sum() of floats alone carries the lost digits along, from Python 3.12 on.
+    assert sum(ratios) == functools.reduce(operator.add, values)
+    assert sorted(ratios) == sorted(values)
+    assert MEAN(ratios) == float(MEAN([one.exact for one in ratios]))
+    assert statistics.fmean(ratios) == statistics.fmean(values)
+    assert np.array(ratios).dtype == float
+    assert np.mean(ratios) == np.mean(values)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_an_undefined_ratio_is_no_number(use: Callable[[Ratio], Any]) -> None:
+    """Each use as a number raises an error that names the reason, and gives no NaN."""
+    with pytest.raises(UndefinedRatio, match=r"undefined \(no_claims\)"):
+        use(MISSING)
+
+
+def test_equal_ratios_are_one_key() -> None:
+    """As are floats, with one hash; undefined ones of one reason are equal, and print it."""
+    assert MISSING == Ratio(None, None, "no_claims") != Ratio.missing("no_documents")
+    assert MISSING not in {0, None, math.nan, "no_claims", Ratio(0, 1)}
+    assert f"{MISSING}" == "undefined (no_claims)"
+    assert {Ratio(1, 2), Ratio(2, 4), Ratio(Fraction(1, 2)), 0.5} == {0.5}
+    assert Ratio(1, 2).parts != Ratio(2, 4).parts
+    assert Ratio(1, 3) == pytest.approx(0.333, abs=1e-3)

@@ -9,9 +9,18 @@ from contextlib import closing
 from pathlib import Path
 
 from labeler.errors import StoreError
-from labeler.labels.record import LabelFailure
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.store.database import Database
+from labeler.store.disk import DiskStore
 from labeler.store.maintenance import Reading, verify_store
+
+
+def store_of(folder: Path, *outcomes: AnyOutcome) -> Path:
+    """The folder of a closed store that holds these."""
+    with DiskStore(folder) as store:
+        for saved in [store.put(outcome) for outcome in outcomes]:
+            saved.result(10)
+    return folder
 
 
 def failures_in(folder: Path) -> list[LabelFailure]:

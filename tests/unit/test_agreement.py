@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import combinations
 
 import krippendorff
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,31 +169,6 @@ def test_coefficients_are_those_of_their_definitions(
     if raters == 2:
         gapped = values(Ratings.of([*units, (0, GAP)]))
         assert (gapped[0], gapped[2]) == (values(ratings)[0], values(ratings)[2])
-
-
-def test_intervals_of_agreement_are_a_little_wider_than_a_bootstrap() -> None:
-    """Sentences of a record go together; the record that was not seen adds to both ends."""
-    rng = np.random.default_rng(3)
-    records: list[list[Pattern]] = []
-    for _ in range(30):
-        truth = rng.random(4) < rng.random()
-        flips = rng.random(4) < 0.15
-        gap = rng.random() < 0.2
-        both = zip(truth.tolist(), (truth ^ flips).tolist(), strict=True)
-        records.append([(a, None if gap and n == 0 else b) for n, (a, b) in enumerate(both)])
-    found = agreement_intervals([record_sums(patterns) for patterns in records])
-    drawn: dict[str, list[float]] = {"kappa": [], "ac1": [], "alpha": []}
-    for _ in range(500):
-        chosen = rng.integers(30, size=30)
-        ratings = Ratings.of([pattern for n in chosen.tolist() for pattern in records[n]])
-        for name, one in verdict_agreement(ratings).items():
-            assert one.value is not None
-            drawn[name].append(one.value)
-    for name, values_of in drawn.items():
-        low, high = np.quantile(values_of, [0.0187, 0.9813])
-        assert found[name].low < low + 0.02
-        assert found[name].high > high - 0.02
-        assert found[name].high - found[name].low < 1.8 * (high - low)
 
 
 def test_perfect_agreement_has_an_interval_with_width() -> None:

@@ -33,16 +33,15 @@ from labeler.audit import (
 from labeler.cli import audit
 from labeler.cli.measure import report
 from labeler.comparing.human_labels import read_human_labels
-from labeler.data.corrections.file import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.characters import escape_formula
 from support.audited import judged
-from support.judged import correction
 from support.labeled import failure, relabeled
 from support.registries import keep_entries
 from support.scored import record as score_record
 
+Captured = pytest.CaptureFixture[str]
 SOUND = judged({"The tower is 120 metres high.": ["0a"]})
 ODD = judged({"The tower is 120 metres high.": ["0a"], "It is red.": []}, overall=True)
 
@@ -244,9 +243,7 @@ def labels(tmp_path: Path) -> str:
     return file_of(tmp_path, named(SOUND, "good", part="x"), named(ODD, "odd\x1b[31m", part="y"))
 
 
-def test_the_command_shows_rates_and_the_most_doubtful(
-    labels: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_shows_rates_and_the_most_doubtful(labels: str, capsys: Captured) -> None:
     """With what was found, and no control character of a stranger."""
     audit.audit(labels)
     out = capsys.readouterr().out
@@ -261,9 +258,7 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     assert "\x1b" not in out
 
 
-def test_the_command_shows_rates_by_a_column_rows_and_json(
-    labels: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_shows_rates_by_a_column_rows_and_json(labels: str, capsys: Captured) -> None:
     """One column a group; the others are for programs."""
     audit.audit(labels, by="part")
     lines = capsys.readouterr().out.splitlines()
@@ -281,7 +276,7 @@ def test_the_command_shows_rates_by_a_column_rows_and_json(
 
 
 def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
-    labels: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    labels: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     """On standard error; where that is no terminal, nothing is drawn."""
     audit.audit(labels)
@@ -307,37 +302,25 @@ def test_wrong_use_is_told_before_anything_is_read(options: dict[str, Any], mess
         audit.audit(**{"labels": "missing", **options})
 
 
-def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_every_check(capsys: Captured) -> None:
     """Without any labels."""
     audit.audit(listing=True)
     out = capsys.readouterr().out
     assert all(name in out for name in CHECKS)
 
 
-def test_what_the_audit_reads_is_never_overwritten(
-    labels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_labels_on_standard_input_are_not_overwritten(
+    labels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither labels, which cost money, nor corrections, which are people's work.
-
-    The shell may have opened them under a name that the command was not told.
-    """
-    said = tmp_path / "labels.corrections.jsonl"
-    CorrectionsFile(said).append(correction(SOUND))
+    """The shell may have opened them under a name that the command was not told."""
     with Path(labels).open(encoding="utf-8") as file:
         monkeypatch.setattr(sys, "stdin", file)
-        for source, path, told in (
-            (labels, Path(labels), "is an input"),
-            (labels, said, "what people said"),
-            ("-", Path(labels), "is an input"),
-        ):
-            before = path.read_bytes()
-            with pytest.raises(UsageError, match=told):
-                audit.audit(source, output=str(path))
-            assert path.read_bytes() == before
+        with pytest.raises(UsageError, match="is an input"):
+            audit.audit("-", output=labels)
 
 
 def test_each_of_several_judges_has_its_name_and_its_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Captured
 ) -> None:
     """In the list of records, too; failures alone are counted."""
     audit.audit(file_of(tmp_path, *(relabeled(ODD, model=model) for model in ("m-1", "m-2"))))

@@ -1,4 +1,4 @@
-"""Every metric against numbers worked out by hand, and against the documents that define it."""
+"""Metrics and their sums, against numbers worked out by hand and the documents that define them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 
 import labeler
 from labeler.calculators import METRICS, Ratio, Tally, measure, select_metrics
+from labeler.calculators.intervals import Intervals, mean_interval
+from labeler.calculators.ratio import MetricSum
 from labeler.calculators.registry import metric
 from labeler.comparing.checking import check_drops, check_rows
 from labeler.comparing.compare import compare
@@ -20,6 +22,9 @@ from labeler.comparing.gates import Gate
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelRecord, Outcome, SentenceScores
 from labeler.sentences.example import document_key
+from published_examples import Figure
+from published_examples import figures as published
+from published_examples import labels as worked_labels
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
 from support.measured import figures, ratio
@@ -151,6 +156,14 @@ PROBABLE = "adherence_score {0}, relevance:expected {0}, utilization:expected {0
         (FROM_0, "citation_precision 1/2, citation_recall 1/2"),
         # A well-known fact needs support; no document holds it, so it is never cited in full.
         (KNOWN, "citation_precision 1/2, citation_recall 1/2"),
+        # A list of sources counts nowhere, whatever the judge says of it.
+        *(
+            (
+                judged({"It is [1].": ["0a"], "It was [2].": ["0b"], "Sources: [1], [2]": listed}),
+                "citation_precision 1/2, citation_recall 1/2, citation_coverage 2/2, adherence 1/1",
+            )
+            for listed in ([], ["0a"], ["general"])
+        ),
         # Four decimal places of each probability, over the document sentences.
         (probable(), "adherence_score 5/8, relevance:expected 5617/15000"),
         (probable(), "utilization:expected 1/6"),
@@ -199,24 +212,6 @@ PROBABLE = "adherence_score {0}, relevance:expected {0}, utilization:expected {0
 def test_metrics_worked_by_hand(labeled: LabelRecord, expected: str) -> None:
     """Numerator and denominator, the value that a definition prescribes, or why there is none."""
     assert figures(labeled, expected) == expected
-
-
-@pytest.mark.parametrize("listed", [[], ["0a"], ["general"]])
-def test_a_list_of_sources_counts_nowhere(listed: list[str]) -> None:
-    """Whatever the judge says of it: all is as without the list."""
-    texts = ["The quay is long [1].", "It is of oak [2].", "Sources: [1], [2]"]
-    supports = [["0a"], ["1a"], listed]
-    bare, full = (
-        judged(
-            dict(zip(texts[:count], supports, strict=False)),
-            documents=[["It is."], ["So it is."]],
-            overall=count == 2 or bool(listed),
-        )
-        for count in (2, 3)
-    )
-    assert ratio(full, "citation_precision") == Ratio(2, 2)
-    for name in ("adherence", "adherence_fraction", "citation_recall", "citation_coverage"):
-        assert ratio(full, name) == ratio(bare, name)
 
 
 def test_a_convention_shows_its_empty_fraction() -> None:
@@ -301,16 +296,16 @@ def test_labels_made_in_different_ways_are_never_averaged() -> None:
     assert "test-2" in (rows[1].label or "")
 
 
-NOT_NUMBERS = [
-    Ratio(math.nan, 1),  # type: ignore[arg-type]  # as users' metrics give them
-    Ratio(math.inf, 2),  # type: ignore[arg-type]
-    Ratio(1, math.inf),  # type: ignore[arg-type]
-    Ratio(10**400, 1),
-    Ratio(0, 0, None, math.nan),
-]
-
-
-@pytest.mark.parametrize("value", NOT_NUMBERS)
+@pytest.mark.parametrize(
+    "value",
+    [
+        Ratio(math.nan, 1),  # type: ignore[arg-type]  # as users' metrics give them
+        Ratio(math.inf, 2),  # type: ignore[arg-type]
+        Ratio(1, math.inf),  # type: ignore[arg-type]
+        Ratio(10**400, 1),
+        Ratio(0, 0, None, math.nan),
+    ],
+)
 def test_a_value_that_is_no_number_is_undefined(
     value: Ratio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,3 +356,71 @@ def test_a_sentence_that_is_judged_twice_is_general_by_both_judgments() -> None:
     twice = made.model_copy(update={"label": label})
     assert ratio(twice, "faithfulness:without_general") == Ratio(1, 1)
     assert ratio(twice, "citation_recall").parts == Ratio(1, 1).parts
+
+
+def test_more_distinct_ratios_than_two_bytes_number() -> None:
+    """Each keeps its count, and the sum stays exact."""
+    found, size = MetricSum(), 70_000
+    for row in range(size):
+        found.add(Ratio(row, size), row)
+    found.add(Ratio(0, size), size)
+    assert found.defined == size + 1
+    total = sum(range(size))
+    assert found.mean == float(Fraction(total, size * (size + 1)))
+    assert found.pooled == float(Fraction(total, size * (size + 1)))
+
+
+def test_rows_without_the_metric_keep_the_others_with_their_units() -> None:
+    """Wherever they stand; what is missing comes in order; no values, no mean."""
+    measured = {1: Ratio(1, 2), 3: Ratio(1, 3), 4: Ratio.missing("empty_response"), 6: Ratio(1, 4)}
+    found = MetricSum()
+    for row, one in measured.items():
+        found.add(one, row)
+    units = [None, 5, 6, 5, 6, 7, 7, None]
+    expected = mean_interval([1 / 2, 1 / 3, 1 / 4], groups=[5, 5, 7])
+    assert found.interval(Intervals(), (0.0, 1.0), units) == expected
+    assert (found.defined, found.undefined) == (3, {"empty_response": 1})
+    found = MetricSum()
+    for row, reason in enumerate(("b", "a", "b")):
+        found.add(Ratio.missing(reason), row)
+    assert list(found.undefined.items()) == [("b", 2), ("a", 1)]
+    assert (found.mean, found.pooled, found.bounds(1, (0.0, 1.0))) == (None, None, (0.0, 1.0))
+
+
+def test_a_mean_is_rounded_once() -> None:
+    """Ten tenths are exactly one; a value that a definition prescribes counts."""
+    found = MetricSum()
+    for row in range(10):
+        found.add(Ratio(1, 10), row)
+    found.add(Ratio(0, 0, convention=1.0), 10)
+    assert found.mean == float(Fraction(2, 11))
+    assert found.bounds(0, (0.2, 1.0)) is None
+
+
+def test_drops_and_gains_that_cancel_out_leave_nothing() -> None:
+    """Thirds of both signs, as of a drop from a base; and a very small mean is not taken for 0."""
+    found = MetricSum()
+    for row, value in enumerate((Fraction(1, 3), Fraction(1, 3), Fraction(-2, 3))):
+        found.add(Ratio(value), row)
+    assert (found.mean, str(found.mean)) == (0.0, "0.0")
+    assert found.bounds(1, (-1.0, 1.0)) == (-0.25, 0.25)
+    found = MetricSum()
+    found.add(Ratio(Fraction(-1, 10**60)), 0)
+    assert found.mean == -1e-60
+
+
+def _name(figure: Figure) -> str:
+    return f"{figure.metric} of {figure.example}"
+
+
+@pytest.mark.parametrize("figure", published(), ids=_name)
+def test_a_worked_example_comes_out(figure: Figure) -> None:
+    """As it is printed; or, where the document slips, as it should have been."""
+    assert figure.verdict == ("slip" if figure.slip else "equal")
+
+
+@pytest.mark.parametrize("labeled", worked_labels().values(), ids=worked_labels().keys())
+def test_a_worked_label_keeps_the_contract(labeled: LabelRecord) -> None:
+    """It is one that a judge may return."""
+    assert labeled.violations == ()
+    assert labeled.normalised == {}

@@ -102,10 +102,7 @@ IN_NONE = "context_utilization_claims no_reference_claim_in_documents"
         # The verdict decides: no document entails what the judge calls neutral.
         (PARTLY, "faithfulness:ragchecker 0/1"),
         # Documents that disagree: the claim is faithful, and one context is contradicted.
-        (
-            DISPUTED,
-            "faithfulness:claim 1/1, faithfulness:deepeval 1/1, hallucination_contexts 1/2",
-        ),
+        (DISPUTED, "faithfulness:claim 1/1, faithfulness:deepeval 1/1, hallucination_contexts 1/2"),
         # Nothing claimed contradicts no document; DeepEval takes silence for faithful, RAGChecker
         # does not.
         (SILENT, "hallucination_contexts 0/2, faithfulness:deepeval by-convention-1"),
@@ -140,17 +137,17 @@ def test_claims_are_counted(made: LabelRecord, expected: str) -> None:
     assert figures(made, expected) == expected
 
 
-def test_a_metric_knows_the_profile_that_asks_what_it_needs() -> None:
-    """The leanest that does; a field of no label asks for nothing."""
-    profiles = {m.id: m.profile.name for m in METRICS.values()}
-    assert profiles["faithfulness"] == "trace"
-    assert profiles["faithfulness:claim"] == "claims"
-    assert profiles["claim_precision"] == "reference"
-    assert profiles["context_recall"] == "reference"
-
-
 def test_metrics_are_those_that_are_named_or_that_the_label_has_the_fields_for() -> None:
-    """A label gets no row of undefined metrics unasked; who asks gets the reason."""
+    """A label gets no row of undefined metrics unasked; who asks gets the reason.
+
+    A metric knows the leanest profile that asks what it needs.
+    """
+    profiles = {
+        "claims": ["faithfulness:claim"],
+        "reference": ["claim_precision", "context_recall"],
+    }
+    for name, ids in {"trace": ["faithfulness"], **profiles}.items():
+        assert {metric.profile.name for metric in select_metrics(ids)} == {name}
     for made, names in (
         (record(), {"trace"}),
         (MIXED, {"trace", "claims"}),
@@ -169,21 +166,16 @@ def test_failures_have_the_metrics_of_the_profile_that_was_asked() -> None:
     assert measure(failure(made_by=MIXED)).metrics.keys() == measure(MIXED).metrics.keys()
     assert measure(unasked).metrics.keys() == measure(record()).metrics.keys()
     rows = [row for row in labeler.summary([MIXED, unasked], by="part") if row.group == "x"]
-    assert [row.metric for row in rows] == [
-        metric for metric in select_metrics() if metric.id in measure(MIXED).metrics
-    ]
+    asked = [one for one in select_metrics() if one.id in measure(MIXED).metrics]
+    assert [row.metric for row in rows] == asked
     assert {row.metric.profile.name for row in labeler.summary([unasked])} == {"trace"}
-    assert len(summarize([], select_metrics())) == len(select_metrics())
-
-
-def test_a_summary_has_the_metrics_of_each_way_of_labeling() -> None:
-    """Labels of two profiles in one file: each has its own, failures count in both."""
-    rows = labeler.summary([record(id="1"), MIXED, failure(reason="empty_response")])
+    assert len(labeler.summary([])) == len(select_metrics())
+    # Labels of two profiles in one file: each has its own, failures count in both.
+    rows = labeler.summary([record(id="1"), MIXED, unasked])
     for made, names in ((record(), {"trace"}), (MIXED, {"trace", "claims"})):
-        label = str(made.signature)
-        assert {row.metric.profile.name for row in rows if row.label == label} == names
-    assert all(row.failed == {"empty_response": 1} for row in rows)
-    assert all(row.labeled == 1 for row in rows)
+        own = [row for row in rows if row.label == str(made.signature)]
+        assert {row.metric.profile.name for row in own} == names
+    assert all((row.failed, row.labeled) == ({"empty_response": 1}, 1) for row in rows)
 
 
 def test_the_command_says_which_profile_gives_more(labeler_command: Command) -> None:

@@ -108,6 +108,7 @@ def test_no_command_writes_labels_or_numbers_over_corrections(
     said.write_text('{"kind":"correction"}\n')
     for command in (
         ("metrics", labels, "--rows"),
+        ("audit", labels),
         ("store", "export", "--store", tmp_path / "store"),
         ("label", labels, "--judge", "embedded"),
         ("import", "ragbench", labels),

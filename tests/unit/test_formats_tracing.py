@@ -152,10 +152,10 @@ def test_no_text_of_a_row_is_in_a_span(log: Log, monkeypatch: pytest.MonkeyPatch
     def fail(request: Task) -> JudgeReply[Frozen]:
         raise JudgeError(f"cannot read {request.messages}", reason="refusal")
 
-    labeled(CountingJudge())
+    labeled("embedded")
     assert isinstance(labeled(CountingJudge(fail)), LabelFailure)
+    assert [span.kind for span in log.spans] == ["internal", "client"]
     told = repr([(span.name, span.attributes, span.status) for span in log.spans])
-    assert len(log.spans) == 2
     assert "hidden" not in told
     assert "secret" not in told
     monkeypatch.setattr(tracing._Privacy, "ids_shown", False)
@@ -196,12 +196,6 @@ def test_a_tracer_that_breaks_or_does_not_record_costs_no_label(
     setattr(log, setting, value)
     assert isinstance(labeled(CountingJudge()), LabelRecord)
     assert not any(span.ended for span in log.spans)
-
-
-def test_a_judge_in_this_process_is_called_so(log: Log) -> None:
-    """As the embedded one."""
-    labeled("embedded")
-    assert [span.kind for span in log.spans] == ["internal"]
 
 
 def test_without_a_tracer_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,19 +338,16 @@ def test_mlflow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         log_summary(summary())
 
 
-def test_a_run_logs_its_counts_at_its_end(run: Run, tmp_path: Path) -> None:
-    """Tokens and failures too; without a price, no dollars."""
+def test_a_run_logs_its_counts_at_its_end(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tokens and failures too; without a price, no dollars. A server that is gone costs nothing."""
     rows = [{"question": "q", "documents": ["A b."], "response": "A b."}, {"question": "only"}]
-    labeler.label(rows, judge="embedded", store=tmp_path / "store", on_event=log_run)
+    options: dict[str, Any] = {"judge": "embedded", "on_event": log_run}
+    labeler.label(rows, store=labeler.MemoryStore(), **options)
     counts = {"labeled": 1, "requests": 1, "failed": 1, "stored": 0}
     counts |= {"prompt_tokens": 0, "completion_tokens": 0}
     assert run.metrics == {f"labeler.{name}": count for name, count in counts.items()}
-
-
-def test_an_mlflow_that_fails_costs_no_label(
-    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its server may be gone at the end of a run."""
     monkeypatch.setattr(run, "log_metrics", lambda _: 1 / 0)
-    labels = labeler.label([ROW], judge="embedded", store=labeler.MemoryStore(), on_event=log_run)
+    labels = labeler.label([ROW], store=labeler.MemoryStore(), **options)
     assert (len(labels), "MLflow did not take" in caplog.text) == (1, True)

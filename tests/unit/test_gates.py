@@ -224,23 +224,17 @@ def test_a_share_that_is_reached_exactly_is_allowed(missing: int, rows: int, sha
         assert (failed.passed, undefined.passed) == (passes, passes)
 
 
-@pytest.mark.parametrize(
-    ("reason", "counts"),
-    [
-        *((reason, False) for reason in ("no_probabilities", "no_citations", "needs_anything")),
-        *((reason, True) for reason in ("empty_response", "a_reason_of_a_third_party")),
-        ("not_measured_by_judge", False),
-    ],
-)
-def test_values_that_were_never_asked_for_are_shown_and_not_counted(
-    reason: str, counts: bool
-) -> None:
+UNASKED = ("no_probabilities", "no_citations", "not_measured_by_judge", "needs_anything")
+
+
+@pytest.mark.parametrize("reason", [*UNASKED, "empty_response", "a_reason_of_a_third_party"])
+def test_values_that_were_never_asked_for_are_shown_and_not_counted(reason: str) -> None:
     """A judge without probabilities has not failed."""
     metric = select_metrics(["adherence"])[0]
     values = [Ratio(1, 1), *[Ratio.missing(reason)] * 9]
     rows = [MetricsRow(str(n), {metric.id: one}, "judge", "") for n, one in enumerate(values)]
     (verdict,) = check_rows(rows, [Gate(metric, 0.5, at_least=True)])
-    assert (verdict.passed, "undefined 9" in verdict.finding) == (not counts, True)
+    assert (verdict.passed, "undefined 9" in verdict.finding) == (reason in UNASKED, True)
 
 
 def test_a_gate_in_the_wrong_direction_is_doubted() -> None:
@@ -289,21 +283,16 @@ def test_the_command_says_what_it_found_and_exits_by_it(check: Check) -> None:
     assert "adherence at least 0.9: mean 0.8000 (n 10, undefined 0, failed 0)\n  worst: 'g8'" in out
 
 
-@pytest.mark.parametrize(
-    ("group", "passed", "found"),
-    [
-        (("--group", "topic"), False, r"adherence\) \.90 \(too few records for a range\), at leas"),
-        ((), True, r"^passed by .2.*adherence\) \.90 \(\.7\d to \.9\d\), at least \.5 asked of th"),
-    ],
-)
-def test_the_command_gates_on_intervals(
-    check: Check, group: tuple[str, ...], passed: bool, found: str
-) -> None:
+def test_the_command_gates_on_intervals(check: Check) -> None:
     """With a level, and a column whose values are observations."""
-    options = ("--min", "adherence=0.5", "--on", "interval", "--level", 0.5, *group)
+    options = ("--min", "adherence=0.5", "--on", "interval", "--level", 0.5)
+    code, out, _ = check(NINE, *options, "--group", "topic")
+    assert (code, "adherence) .90 (too few records for a range), at least .5" in out) == (1, True)
     code, out, _ = check(NINE, *options)
-    assert code == (not passed)
-    assert re.search(found, out)
+    assert code == 0
+    assert re.search(
+        r"^passed by .2.*\) \.90 \(\.7\d to \.9\d\), at least \.5 asked of the low", out
+    )
 
 
 def test_the_junit_file_has_a_case_for_each_verdict(check: Check) -> None:
@@ -327,9 +316,8 @@ def test_reports_name_missing_rows_and_the_option(check: Check) -> None:
     assert (code, verdict["passed"], verdict["rows"], verdict["defined"]) == (1, False, 100, 10)
     assert verdict["undefined"] == {"no_relevant_sentences": 90}
     assert "--max-undefined allows more" in verdict["exceeded"][0]
-    report = ("--junit", "out.xml", "--junit-per-record")
-    assert check(found, *gate, "--max-undefined", 0.9, *report)[0] == 0
-    assert check(found, *gate, *report)[0] == 1
+    assert check(found, *gate, "--max-undefined", 0.9)[0] == 0
+    assert check(found, *gate, "--junit", "out.xml", "--junit-per-record")[0] == 1
     suite = ET.parse("out.xml").getroot()[0]  # noqa: S314 - written a moment ago
     assert (suite.get("tests"), suite.get("failures")) == ("101", "91")
     assert "without a value: 'q10' no_relevant_sentences" in (suite[0][0].text or "")
@@ -422,17 +410,13 @@ def test_an_assertion_takes_the_options_of_the_command(
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ({"metric": "adherance", "at_least": 0.9}, "did you mean 'adherence'"),
         ({"metric": "all", "at_least": 0.9}, "on one metric: 'all' names"),
-        ({"at_least": float("nan")}, "must be a number, got nan"),
-        ({}, "no gate is given"),
         ({"at_least": 0, "on": "mean"}, "on must be 'point' or 'interval', got 'mean'"),
-        ({"at_least": 0, "max_failed": 5}, "max_failed must be a number from 0 to 1, got 5"),
     ],
 )
 def test_an_assertion_that_is_no_gate_is_a_mistake(gate: dict[str, Any], message: str) -> None:
-    """An unknown metric, several, no number, no gate, nothing to hold against it."""
-    with pytest.raises((UsageError, UnknownName), match=message):
+    """As for the command, whose wrong use is rejected by the same functions."""
+    with pytest.raises(UsageError, match=message):
         assert_metric(outcomes(1, 0), **{"metric": "adherence", **gate})
 
 
@@ -557,7 +541,5 @@ def test_a_gate_asks_for_one_model(check: Check, second: LabelRecord, fault: str
     # Other gates are kept by several models, and note them: a new snapshot breaks no build.
     first, *notes = check(labels, "--min", "relevance=0")[1].splitlines()
     assert first.startswith("passed by .50: ")
-    several = (bool(fault) and "models" in str(fault)) or second.reply.served_model == "none-1-mini"
-    assert [note.startswith("note: 2 models answered: 'none-1-2026-") for note in notes] == (
-        [True] * several
-    )
+    models = len({one.reply.served_model for one in labels} - {None})
+    assert [note[:24] for note in notes] == ["note: 2 models answered:"] * (models - 1)

@@ -8,18 +8,14 @@ import sys
 from wire.runs import settings
 
 PROGRAM = """
-from unit import test_embedded_claims, test_judge_embedded
-print(test_judge_embedded.probabilities(
-    test_judge_embedded.example_of(["The tall tower of Aldmoor costs 12 crowns.", "No."])
-))
-print(test_embedded_claims.compared(
-    ["The tall tower of Aldmoor costs 12 crowns; ferries leave hourly."],
-    ["The Kestrel Tower was opened in 1913, but ferries to the island leave hourly."],
-).model_dump_json())
-reply = test_judge_embedded.judged(
-    test_judge_embedded.example_of(["The tall tower of Aldmoor costs 12 crowns, ferries do not."])
-)
-print(reply.answer.model_dump_json(), reply.scores.model_dump_json())
+from support.samples import keyed_example
+from unit.test_embedded_claims import TOWER, judged
+reference = ["The Kestrel Tower was opened in 1913, but ferries to the island leave hourly."]
+for more in (".", "; ferries leave hourly.", ", ferries do not."):
+    response = [f"The tall tower of Aldmoor costs 12 crowns{more}", "No."]
+    example = keyed_example(documents=TOWER, response=response, reference=reference)
+    reply = judged(example, "reference")
+    print(reply.answer.model_dump_json(), reply.scores.model_dump_json())
 """
 
 

@@ -22,16 +22,20 @@ from support.command import Command
 from support.labeled import claims_output, output, record, relabeled, says
 from support.pages import read_page
 
-Support = dict[str, list[str]]
-SUPPORTED: Support = {"a": ["0a"]}
-HALF: Support = {"a": ["0a"], "b": []}
-NONE: Support = {"a": [], "b": []}
+SUPPORTS: dict[str, dict[str, list[str]]] = {
+    "S": {"a": ["0a"]},
+    "H": {"a": ["0a"], "b": []},
+    "N": {"a": [], "b": []},
+    "n": {"a": []},
+    "-": {},
+}
+"""Supported, half supported, not supported in two sentences and in one; without a sentence."""
 
 
-def labels(*supports: Support) -> list[LabelRecord]:
-    """Labels named ``r0``, ``r1`` and so on."""
+def labels(supports: str) -> list[LabelRecord]:
+    """Labels named ``r0``, ``r1`` and so on, by the letters of their support."""
     return [
-        record(id=f"r{n}", support=one, metadata={"part": "even" if n % 2 == 0 else "odd"})
+        record(id=f"r{n}", support=SUPPORTS[one], metadata={"part": ("even", "odd")[n % 2]})
         for n, one in enumerate(supports)
     ]
 
@@ -55,29 +59,26 @@ FAILED = LabelFailure(id="x", reason="refusal", message="It refused.")
     [
         ([], "No labels."),
         ([FAILED], "No labels. 1 row failed."),
-        (labels(SUPPORTED), "1 of 1 answer fully supported (100 %)."),
-        (labels(SUPPORTED, NONE), "1 of 2 answers fully supported (50 %). 1 is not: r1."),
+        (labels("S"), "1 of 1 answer fully supported (100 %)."),
+        (labels("SN"), "1 of 2 answers fully supported (50 %). 1 is not: r1."),
+        (labels("HSNH"), "1 of 4 answers fully supported (25 %). 3 are not; worst: r2, r0."),
         (
-            labels(HALF, SUPPORTED, NONE, HALF),
-            "1 of 4 answers fully supported (25 %). 3 are not; worst: r2, r0.",
-        ),
-        (
-            [*labels(HALF, NONE, HALF), *labels(HALF, NONE)[1:]],
+            [*labels("HNH"), *labels("HN")[1:]],
             "0 of 3 answers fully supported (0 %). 3 are not; worst: r1, r0.",
         ),
         (
-            [record(id="gap", support=HALF, response=3), *labels(HALF)],
+            [record(id="gap", support=SUPPORTS["H"], response=3), *labels("H")],
             "0 of 2 answers fully supported (0 %). 2 are not; worst: r0, gap.",
         ),
         (
-            [record(id="e", response=0, support={}), *labels(SUPPORTED)],
+            [record(id="e", response=0, support={}), *labels("S")],
             "1 of 1 answer fully supported (100 %). 1 has no verdict.",
         ),
         (
             [record(id="e", response=0, support={})],
             "Retrieved sentences relevant: 33 % on average.",
         ),
-        ([*labels(SUPPORTED), FAILED], "1 of 1 answer fully supported (100 %). 1 row failed."),
+        ([*labels("S"), FAILED], "1 of 1 answer fully supported (100 %). 1 row failed."),
     ],
 )
 def test_the_headline_counts_supported_answers(
@@ -90,17 +91,17 @@ def test_the_headline_counts_supported_answers(
 def test_the_headline_has_the_interval_and_the_lowest_group() -> None:
     """An unusual level is named; the counts are of all groups together."""
     # 95 % goes without saying.
-    many = labels(*[SUPPORTED] * 30, *[NONE] * 10)
+    many = labels("S" * 30 + "N" * 10)
     assert said(many, intervals=Intervals()).startswith(
         "30 of 40 answers fully supported (75 %, 59 to 87)"
     )
     assert "(75 %, 80 % interval 6" in said(many, intervals=Intervals(0.8))
-    assert said(labels(SUPPORTED, NONE, SUPPORTED), by="part").startswith(
+    assert said(labels("SNS"), by="part").startswith(
         "2 of 3 answers fully supported (67 %), least for odd: 0 of 1 (0 %). 1 is not: r1."
     )
-    both = said([*labels(NONE, NONE), record(id="r2", support=SUPPORTED)], by="part")
+    both = said([*labels("NN"), record(id="r2", support=SUPPORTS["S"])], by="part")
     assert "least for even: 0 of 1 (0 %), as in 1 other group." in both
-    equal = said(labels(SUPPORTED, SUPPORTED, SUPPORTED), by="part")
+    equal = said(labels("SSS"), by="part")
     assert equal == "3 of 3 answers fully supported (100 %)."
 
 
@@ -118,13 +119,15 @@ def test_a_share_near_an_end_is_never_rounded_to_it(share: float, shown: str) ->
 
 def test_the_worst_records_come_first() -> None:
     """By share of supported sentences, then by unsupported ones, then in order; copies once."""
-    found = worst_records([*labels(HALF, SUPPORTED, {"a": []}, NONE, HALF), *labels(HALF)], 3)
+    found = worst_records([*labels("HSnNH"), *labels("H")], 3)
     assert [one.id for one in found] == ["r3", "r2", "r0"]
     assert found.conclusion.startswith("4 of 5 answers have an unsupported sentence; the 3 with")
-    gap = record(id="gap", support=NONE, response=3)
-    assert [one.id for one in worst_records([gap, *labels(HALF)])] == ["r0", "gap"]
+    gap = record(id="gap", support=SUPPORTS["N"], response=3)
+    assert [one.id for one in worst_records([gap, *labels("H")])] == ["r0", "gap"]
     # Without an unsupported sentence a label is none of them, whatever the verdict on the whole.
-    assert worst_records([record(answer=output(support=SUPPORTED, overall=False)), FAILED]) == []
+    assert (
+        worst_records([record(answer=output(support=SUPPORTS["S"], overall=False)), FAILED]) == []
+    )
 
 
 TOWER = ("The tower is old.", "Statement numbers are here.", "The tower is high.")
@@ -159,11 +162,11 @@ def test_an_unsupported_sentence_has_its_reason_and_the_nearest_evidence(
     ("outcomes", "conclusion"),
     [
         ([FAILED, FAILED], "No labels. 1 row failed."),
-        (labels({}), "No answer has a verdict."),
-        (labels({}, SUPPORTED), "None of 2 answers has an unsupported sentence; 1 has no verdict."),
-        (labels(HALF), "1 of 1 answer has an unsupported sentence:"),
+        (labels("-"), "No answer has a verdict."),
+        (labels("-S"), "None of 2 answers has an unsupported sentence; 1 has no verdict."),
+        (labels("H"), "1 of 1 answer has an unsupported sentence:"),
         (
-            [*labels(HALF, HALF), relabeled(labels(HALF)[0], model="m-9")],
+            [*labels("HH"), relabeled(labels("H")[0], model="m-9")],
             (
                 "3 of 3 labels of 2 judge configurations have an unsupported sentence; the one "
                 "with the least support:"
@@ -181,8 +184,8 @@ def test_the_worst_are_counted_by_verdicts(outcomes: list[AnyOutcome], conclusio
     [
         [FAILED],
         [record(documents=[], relevant=(), utilized=(), support={})],
-        labels(HALF, SUPPORTED),
-        [*labels(HALF), relabeled(labels(NONE)[0], model="m-9"), FAILED],
+        labels("HS"),
+        [*labels("H"), relabeled(labels("N")[0], model="m-9"), FAILED],
     ],
 )
 def test_a_report_begins_like_the_table_of_its_labels(
@@ -193,7 +196,7 @@ def test_a_report_begins_like_the_table_of_its_labels(
     assert sorted(found) == conclusions(list(labeler.summary(outcomes, intervals=Intervals())))
     texts = " ".join(read_page(tmp_path / "r.html").texts.split())
     assert texts.index(" ".join(found)) < texts.index("labeled ·")
-    of_groups = labels(SUPPORTED, HALF, SUPPORTED, SUPPORTED)
+    of_groups = labels("SHSS")
     [lowest] = write_report(of_groups, tmp_path / "r.html", name="x", by="part").conclusions
     assert ", least for odd: 1 of 2 (50 %" in lowest
 
@@ -242,13 +245,9 @@ def test_the_conclusion_is_one_sentence_of_plain_words(expected: str) -> None:
 
 
 def test_a_conclusion_names_why_nothing_is_compared() -> None:
-    """No value on both sides, or differences between judges' views of equal documents."""
+    """There is no value on both sides."""
     none = compare(first_bad(4, 0, relevant=()), first_bad(4, 0), "completeness").conclusion
     assert (none.kind, str(none).partition(":")[0]) == ("not compared", "Nothing to compare")
-    equal = compare(
-        first_bad(4, 0, relevant=["1a"]), first_bad(4, 0), "document_relevance"
-    ).conclusion
-    assert "both sides retrieved the same documents" in str(equal)
 
 
 def sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
@@ -321,7 +320,7 @@ def test_no_id_and_no_group_makes_a_line_of_its_own(
     command: str, labeler_command: Command, tmp_path: Path
 ) -> None:
     """They are any text, and could pass for a line of the output."""
-    for name, support in (("A", HALF), ("B", NONE)):
+    for name, support in (("A", SUPPORTS["H"]), ("B", SUPPORTS["N"])):
         made = [
             record(id=f"{n}\nFORGED", support=support, metadata={"part": f"{n % 2}\nFORGED"})
             for n in range(4)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, fmean
 from typing import Any
 
 import numpy as np
 import pytest
 
-from labeler.calculators.intervals import BoundedMean, Interval, Unit, mean_interval
+from labeler.calculators.intervals import BoundedMean, Interval, Intervals, Unit, mean_interval
 from labeler.calculators.significance import (
     Undefined,
     holm,
@@ -71,13 +71,6 @@ def test_quantiles_of_student_are_those_of_tables(
     """To seven digits, from every way in which they are found."""
     expected = pytest.approx([quantile, -quantile], rel=1e-7, abs=1e-12)
     assert [student_quantile(p, freedom) for p in (probability, 1 - probability)] == expected
-
-
-def test_many_records_have_about_the_normal_interval() -> None:
-    """Where values are no further apart than these, one unseen record weighs little."""
-    values = SPREAD * 100
-    half = 1.959964 * stdev(values) / math.sqrt(len(values))
-    assert ends(mean_interval(values)) == pytest.approx((0.5 - half, 0.5 + half), abs=half / 20)
 
 
 def test_the_ends_are_quantiles_of_randomly_weighted_means() -> None:
@@ -165,6 +158,8 @@ def test_a_small_sample_is_marked() -> None:
     [
         (lambda: mean_interval(SPREAD, level=1.0), r"level 1\.0 must be above 0 and at most"),
         (lambda: mean_interval(SPREAD, level=0), "level 0"),
+        (lambda: Intervals(1.5), "level"),
+        (lambda: Intervals(group=["a"]), "group must be the name"),  # type: ignore[arg-type]
         (lambda: mean_interval([0.1, math.nan]), "not a finite number"),
         (lambda: mean_interval(SPREAD, groups=[1]), "41 values with 1 groups"),
         (lambda: paired_test([0.5, math.nan]), "difference 1 is"),

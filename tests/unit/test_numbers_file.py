@@ -1,17 +1,16 @@
-"""Numbers files give what the labels give that they were written from, to the last digit."""
+"""Every form of stored labels, numbers files among them, has the same numbers to the last digit."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from random import Random
-from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,22 +18,21 @@ import pytest
 import labeler
 from labeler import api
 from labeler.calculators import METRICS, Ratio, Tally
+from labeler.calculators.intervals import Intervals
 from labeler.calculators.numbers_file import NumbersFile
+from labeler.calculators.outcomes import stored_outcomes
 from labeler.cli import run
-from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.version import __version__
 from support.any_labels import random_label
 from support.command import Command
 from support.labeled import failure, record, relabeled
 from support.registries import keep_entries
+from support.scored import record as score_record
 
 FORMS = ("parquet", "csv", "jsonl")
-
-
-def renewed(one: LabelRecord, other: LabelRecord | None = None, **signature: Any) -> LabelRecord:
-    """A label, or another one, under the id and columns of a label."""
-    shown = {name: getattr(one.example, name) for name in ("id", "metadata", "question")}
-    signature = {**vars(one.signature), **signature}
-    return relabeled(other or one, shown, **signature)
+Files = tuple[Path, dict[str, Path]]
+"""A label file, and its numbers in each form."""
 
 
 def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) -> list[AnyOutcome]:
@@ -59,7 +57,7 @@ def labels_of(random: Random, count: int, profiles: Sequence[str] = ("trace",)) 
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path]]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """A label file, and its numbers in each form."""
     labels = tmp_path_factory.mktemp("numbers") / "labels.jsonl"
     profiles = ("trace", "claims", "reference")
@@ -92,7 +90,7 @@ def write_numbers(labels: Path, path: Path) -> None:
     ],
 )
 def test_a_numbers_file_gives_what_its_labels_give(
-    options: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    options: str, files: Files, labeler_command: Command
 ) -> None:
     """Means, intervals, gates, groups, copies and failures."""
     command, *rest = options.split()
@@ -106,16 +104,14 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the labels and numbers of two sides."""
     folder, random = tmp_path_factory.mktemp("sides"), Random(7)  # noqa: S311 - no secret
     first = [
-        renewed(one, sampling={}) if isinstance(one, LabelRecord) else one
+        relabeled(one, sampling={}) if isinstance(one, LabelRecord) else one
         for one in labels_of(random, 40)
     ]
-    second = [
-        renewed(one, random_label(random, "trace"))
-        if isinstance(one, LabelRecord) and number % 3 == 0
-        else one
-        for number, one in enumerate(first[:40])
-        if number % 10
-    ]
+    second = [one for number, one in enumerate(first[:40]) if number % 10]
+    for place, one in enumerate(second):  # every third one is judged otherwise
+        if isinstance(one, LabelRecord) and place % 3 == 0:
+            shown = {name: getattr(one.example, name) for name in ("id", "metadata", "question")}
+            second[place] = relabeled(random_label(random, "trace"), shown, **vars(one.signature))
     for name, outcomes in (("a", first), ("b", second)):
         api.write_labels(outcomes, folder / f"{name}.jsonl")
         for form in FORMS:
@@ -142,7 +138,7 @@ def test_numbers_files_are_compared_as_their_labels_are(
         assert (found[0], json.loads(out), said) == (0, json.loads(want), err)
 
 
-def test_python_reads_numbers_as_labels(files: tuple[Path, dict[str, Path]]) -> None:
+def test_python_reads_numbers_as_labels(files: Files) -> None:
     """The same rows and summaries, with exact ratios, in every form of the file."""
 
     def read(path: Path) -> object:
@@ -158,7 +154,7 @@ def test_python_reads_numbers_as_labels(files: tuple[Path, dict[str, Path]]) -> 
         assert read(path) == want
 
 
-def test_columns_are_what_data_frames_need(files: tuple[Path, dict[str, Path]]) -> None:
+def test_columns_are_what_data_frames_need(files: Files) -> None:
     """One row a record, parts of ratios as numbers, facts of votes, texts of nobody."""
     table = pq.read_table(files[1]["parquet"])
     assert table.num_rows == 60 + 3
@@ -218,7 +214,7 @@ EDITS = {
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_an_edited_file_is_an_error(
-    edit: dict[str, str], files: tuple[Path, dict[str, Path]], labeler_command: Command
+    edit: dict[str, str], files: Files, labeler_command: Command
 ) -> None:
     """It names the file and the column, and nothing is computed."""
     rows = read_rows(files[1]["csv"])
@@ -230,7 +226,7 @@ def test_an_edited_file_is_an_error(
     "lost", ["ator", "relevance.numerator", "question_group", "answered", "documents"]
 )
 def test_a_file_without_some_columns_is_an_error(
-    lost: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    lost: str, files: Files, labeler_command: Command
 ) -> None:
     """Without exact parts no metric is left; without questions, ranges would be others.
 
@@ -245,7 +241,7 @@ def test_a_file_without_some_columns_is_an_error(
     ("column", "cell"), [("key", {}), ("versions", 2.5), ("copies", [1]), ("id", ["a"])]
 )
 def test_a_cell_of_another_type_is_an_error(
-    column: str, cell: object, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    column: str, cell: object, files: Files, labeler_command: Command
 ) -> None:
     """JSON can hold in a cell what no numbers file has."""
     first, *others = files[1]["jsonl"].read_text("utf-8").splitlines()
@@ -257,7 +253,7 @@ def test_a_cell_of_another_type_is_an_error(
 
 
 def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
-    files: tuple[Path, dict[str, Path]], labeler_command: Command
+    files: Files, labeler_command: Command
 ) -> None:
     """Nine digits of a value, and whole numbers with a point, as its parts are exact.
 
@@ -275,7 +271,7 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
             elif f"{name}.numerator" in row and cell:
                 row[name] = f"{float(cell):.9g}"
     path = Path("shown.csv")
-    write_rows(path, rows)
+    pl.DataFrame(rows).write_csv(path)
     for asked in (("metrics", "--by", "topic", "--json"), ("check", "--min", "adherence=0.1")):
         want = labeler_command(asked[0], files[1]["csv"], *asked[1:])
         assert labeler_command(asked[0], path, *asked[1:]) == want
@@ -289,23 +285,14 @@ def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
 def assert_refused(rows: list[dict[str, str]], labeler_command: Command) -> None:
     """Assert that the rows are no numbers file."""
     path = Path("edited.csv")
-    write_rows(path, rows)
+    pl.DataFrame(rows).write_csv(path)
     code, out, err = labeler_command("metrics", path, "--json", "--by", "topic")
     assert (code, out, str(path) in err) == (2, "", True)
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """Read rows of CSV."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
-    """Write rows as CSV."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    return pl.read_csv(path, infer_schema=False).fill_null("").to_dicts()
 
 
 FOREIGN = "have columns id, position, versions, and this file has id, value"
@@ -328,7 +315,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("command", REFUSED)
 def test_what_a_numbers_file_cannot_give_is_an_error(
-    command: str, files: tuple[Path, dict[str, Path]], labeler_command: Command
+    command: str, files: Files, labeler_command: Command
 ) -> None:
     """Cut off, of other columns, without a metric, next to labels, or where texts are needed."""
     labels, numbers = files
@@ -364,3 +351,79 @@ def test_any_id_is_read_back(tmp_path: Path, form: str) -> None:
     api.write_labels(made, labels)
     write_numbers(labels, numbers)
     assert [row.id for row in labeler.metrics(numbers)] == ODD_IDS
+
+
+def written(path: Path, outcomes: Iterable[AnyOutcome]) -> Path:
+    """A label file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    api.write_labels(outcomes, path)
+    return path
+
+
+@pytest.fixture(params=["l.jsonl.gz", "l.parquet", "in", "in/*/*.parquet", "several"])
+def sources(request: pytest.FixtureRequest, files: Files, tmp_path: Path) -> list[Path]:
+    """The labels in every form that the command reads."""
+    made, folder = list(stored_outcomes(files[0])), tmp_path / "in"
+    if request.param.startswith("l."):
+        return [written(tmp_path / request.param, made)]
+    names = {"day=1/a": made[:20], "day=2/a": made[20:40], "day=2/b": made[40:], "day=3/none": []}
+    paths = [written(folder / f"{name}.parquet", part) for name, part in names.items()]
+    return paths[:3] if request.param == "several" else [tmp_path / request.param]
+
+
+@pytest.mark.parametrize("options", ["", "--by topic --group question", "--metrics all"])
+def test_every_form_of_labels_has_the_same_numbers(
+    sources: list[Path], options: str, files: Files, labeler_command: Command
+) -> None:
+    """Compressed, as Parquet, in a folder, by a pattern, and in several files."""
+    want = labeler_command("metrics", files[0], "--json", *options.split())
+    assert want[0] == 0
+    assert labeler_command("metrics", *sources, "--json", *options.split()) == want
+
+
+def test_a_store_has_the_numbers_of_its_labels(files: Files, labeler_command: Command) -> None:
+    """It keeps no failures, and no copies."""
+    kept = [one for one in stored_outcomes(files[0]) if not isinstance(one, LabelFailure)]
+    labeler.store.import_labels(kept, "store")
+    code, out, _ = labeler_command("metrics", "store", "--json")
+    rows = [row.as_json(__version__) for row in labeler.summary(kept, intervals=Intervals())]
+    assert (code, json.loads(out)) == (0, [{**row, "duplicates": 0} for row in rows])
+
+
+@pytest.mark.parametrize("option", ["--by", "--group"])
+def test_a_column_that_no_row_has_is_named(
+    option: str, files: Files, labeler_command: Command
+) -> None:
+    """With the existing columns."""
+    code, _, err = labeler_command("metrics", files[0], option, "nothing")
+    assert (code, "no row has a column 'nothing'" in err) == (2, True)
+    assert "topic" in err.partition("columns:")[2]
+
+
+@pytest.mark.parametrize(
+    "order", ["unread label score", "score unread label", "unread score label"]
+)
+def test_scores_next_to_labels_are_printed_too(labeler_command: Command, order: str) -> None:
+    """An unreadable row counts as what the first readable one is."""
+    unread = LabelFailure(id="f:1", reason="invalid_json", message="")
+    outcomes: dict[str, AnyOutcome] = {"unread": unread, "label": record(), "score": score_record()}
+    path = written(Path("l.jsonl"), [outcomes[name] for name in order.split()])
+    found = json.loads(labeler_command("metrics", path, "--json")[1])
+    counted = {row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]}
+    is_score = order.removeprefix("unread ").startswith("score")
+    assert ("tone" in counted, "relevance" in counted) == (is_score, not is_score)
+
+
+def test_failed_rows_have_their_reasons(labeler_command: Command, tmp_path: Path) -> None:
+    """Below the table, also where no row has a label."""
+    path = written(tmp_path / "l.jsonl", [failure("a"), failure("b")])
+    assert "\nfailed: 2 refusal\n" in labeler_command("metrics", path)[1]
+
+
+def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_path: Path) -> None:
+    """JSON holds it, and no float does."""
+    made = record(metadata={"half": "PLACE"})
+    path = written(tmp_path / "l.jsonl", [made, record(id="b", metadata={"half": 1})])
+    path.write_text(path.read_text().replace('"PLACE"', "1e999"))
+    code, out, _ = labeler_command("metrics", path, "--json", "--by", "half")
+    assert (code, {row["group"] for row in json.loads(out)}) == (0, {"1", "Infinity"})

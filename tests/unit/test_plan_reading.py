@@ -171,6 +171,7 @@ def test_texts_are_those_of_the_labels(tmp_path: Path) -> None:
         (f"plan,id,sentence\n{_header(metric='x')},r1,a\n", "plan.csv: not a plan: .*'x'"),
         (f"plan,id,sentence\n{_header(more=1)},r1,a\n", "plan.csv: not a plan: goal.more"),
         ("plan,id,sentence,text\n", "not a plan"),
+        ('plan,id,sentence\n"[]",r,a\n', "plan.csv: not a plan"),
         ("", "plan.csv"),
     ],
 )

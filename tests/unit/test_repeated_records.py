@@ -14,7 +14,7 @@ import pytest
 import labeler
 from labeler.api import write_labels
 from labeler.calculators.intervals import mean_interval
-from labeler.calculators.metrics_row import REPEATED, Identities, Identity
+from labeler.calculators.metrics_row import REPEATED, DigestMap, Identity
 from labeler.calculators.outcomes import RowTexts
 from labeler.errors import UsageError
 from labeler.labels.answers import as_given
@@ -278,12 +278,12 @@ def test_copies_of_scores_count_once(labeler_command: Command) -> None:
 
 def test_many_identities_are_told_apart() -> None:
     """The table grows; equal ids with other keys are other records."""
-    known = Identities()
+    known = DigestMap()
     made = [Identity.of(f"r{n % 500}", "judge", f"key {n}") for n in range(2_000)]
-    assert all(map(known.add, made))
-    assert not any(map(known.add, made))
-    failed = {Identity.of(name, "judge", None).row for name in ("r1", "r500")}
-    assert known.labeled(failed) == {Identity.of("r1", "judge", None).row}
+    assert not any(known.add(*one.entry) for one in made)
+    assert all(known.add(*one.entry) for one in made)
+    rows = {Identity.of(name, "judge", None).row for name in ("r1", "r500")}
+    assert known.present(rows) == {Identity.of("r1", "judge", None).row}
 
 
 def test_the_first_record_of_an_id_is_named_wherever_it_is() -> None:

@@ -83,9 +83,7 @@ def saying(**relevance: object) -> Behavior:
     return answer
 
 
-def refused() -> UnusableAnswer:
-    """A lasting refusal."""
-    return UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
+REFUSED = UnusableAnswer("refused", reason="refusal", attempts=1, lasting=True)
 
 
 def test_answers_over_one_retrieval_cost_one_call_more_than_their_number() -> None:
@@ -169,9 +167,8 @@ def test_a_stored_label_takes_the_relevance_of_the_run() -> None:
     judge, store = Asked(), MemoryStore()
     label(rows(*ANSWERS[:2]), judge, store)
     kept = MemoryStore()
-    for record in store:
-        if record.kind == "label":
-            kept.put(record)
+    for record in (one for one in store if one.kind == "label"):
+        kept.put(record)
     again = Asked(saying(all_relevant_sentence_keys=()))
     found = label(rows(*ANSWERS), again, kept)
     assert again.kinds() == {"retrieval": 1, "trace": 1}
@@ -184,7 +181,7 @@ def test_rows_fail_with_their_retrieval_label() -> None:
 
     def refusing(task: Task[Any]) -> JudgeReply[Frozen]:
         if task.kind.name == "retrieval" and CHAIR in str(task.example.documents):
-            raise refused()
+            raise REFUSED
         return peeking(task)
 
     judge, store = Asked(refusing), MemoryStore()
@@ -203,7 +200,7 @@ def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
 
     def unsure(task: Task[Any]) -> JudgeReply[Frozen]:
         if task.kind.name == "trace" and task.signature.trial == 2 and "kg" in str(task.messages):
-            raise refused()
+            raise REFUSED
         says_all = task.kind.name == "retrieval" and task.signature.trial > 0
         answer = peeking(task).answer
         keys = tuple(task.example.document_keys())

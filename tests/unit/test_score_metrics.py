@@ -112,8 +112,9 @@ def test_a_row_that_could_not_be_read_fails_by_every_criterion() -> None:
     """As a row without a label does."""
     other = record(asked=criterion(name="other"))
     rows = summary([*given(4), other, failed("bad", read=False)])
+    names = ["tone", "tone:pass", "other", "other:pass"]
     assert [(row.metric.id, row.failed) for row in rows] == [
-        (name, {"missing_field": 1}) for name in ("tone", "tone:pass", "other", "other:pass")
+        (n, {"missing_field": 1}) for n in names
     ]
 
 

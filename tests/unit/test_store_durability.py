@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from labeler.errors import StoreError, UnstorableRecord
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store import disk as writing
 from labeler.store.disk import DiskStore, Writer
 from support.records import keyed_example, sample_failure, sample_record
@@ -291,39 +292,32 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-UNSTORABLE: dict[str, dict[str, Any]] = {
-    "no JSON": {"metadata": {"t": object()}},
-    "too deep": {"metadata": nested(10_000)},
-    "too many digits": {"metadata": {"t": 10**4400}},
-    "a lone surrogate": {"metadata": {"t": "\ud800"}},
+def of_example(**changes: object) -> LabelRecord:
+    """A record of a changed example, under its former key."""
+    example = keyed_example(1).model_copy(update=changes)
+    return sample_record(1).model_copy(update={"example": example})
+
+
+UNSTORABLE: dict[str, LabelRecord | LabelFailure] = {
+    "no JSON": of_example(metadata={"t": object()}),
+    "too deep": of_example(metadata=nested(10_000)),
+    "too many digits": of_example(metadata={"t": 10**4400}),
+    "a lone surrogate": of_example(metadata={"t": "\ud800"}),
+    "too large": sample_record(1, explanation="x" * 9_000),
+    "a failure's broken text": sample_failure(1).model_copy(update={"message": "\ud800"}),
 }
 
 
-@pytest.mark.parametrize("changes", UNSTORABLE.values(), ids=UNSTORABLE.keys())
-def test_a_record_alone_at_fault_is_unstorable(store: DiskStore, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("broken", UNSTORABLE.values(), ids=UNSTORABLE.keys())
+def test_an_outcome_alone_at_fault_is_unstorable(
+    store: DiskStore, broken: LabelRecord | LabelFailure, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What no store could keep has an error of its own kind, and its neighbors are saved."""
-    example = keyed_example(1).model_copy(update=changes)
-    broken = sample_record(1).model_copy(update={"example": example})
+    monkeypatch.setattr("labeler.store.LARGEST", 5_000)
     waiting = [store.put(record) for record in (sample_record(0), broken, sample_record(2))]
-    with pytest.raises(UnstorableRecord, match="'row-1'"):
+    with pytest.raises(UnstorableRecord, match=f"{broken.kind} 'row-1'"):
         waiting[1].result(10)
     assert [waiting[0].result(10), waiting[2].result(10)] == [True, True]
-
-
-def test_a_record_that_is_too_large_is_unstorable(
-    store: DiskStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The limit on one record's size is that record's fault."""
-    monkeypatch.setattr("labeler.store.LARGEST", 5_000)
-    with pytest.raises(UnstorableRecord, match="bytes of JSON"):
-        store.put(sample_record(explanation="x" * 9_000)).result(10)
-
-
-def test_a_failure_alone_at_fault_is_unstorable(store: DiskStore) -> None:
-    """The same holds for a failure with a server's broken text."""
-    broken = sample_failure(1).model_copy(update={"message": "\ud800"})
-    with pytest.raises(UnstorableRecord, match="failure 'row-1'"):
-        store.put(broken).result(10)
 
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, limits and locks are POSIX here")

@@ -7,10 +7,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,7 @@ from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
-from support.stored import failures_in, started
+from support.stored import failures_in, started, store_of
 from unit.test_batches_cli import prepared
 
 PRIVATE = "Xq7-unmistakable-person"
@@ -58,7 +57,7 @@ def correction(record: LabelRecord) -> Correction:
 def filled(folder: Path) -> Path:
     """A store with every kind of trace of three rows."""
     failed = sample_failure(7, message=f"{PRIVATE} failed").model_copy(update={"id": VICTIM.id})
-    made(folder, [VICTIM, *KEPT], [failed, sample_failure(8)])
+    store_of(folder, VICTIM, *KEPT, failed, sample_failure(8))
     CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
     return folder
 
@@ -257,17 +256,6 @@ def test_a_run_closes_the_store_that_it_made(tmp_path: Path) -> None:
     assert len(labels) == 14
 
 
-def made(
-    folder: Path, records: Sequence[LabelRecord], failures: Sequence[LabelFailure] = ()
-) -> Path:
-    """A closed store."""
-    outcomes: list[Any] = [*records, *failures]
-    with DiskStore(folder) as store:
-        for saved in [store.put(one) for one in outcomes]:
-            saved.result(10)
-    return folder
-
-
 def content(folder: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
     """All that a store holds."""
     with DiskStore(folder, create=False) as store:
@@ -278,10 +266,10 @@ def content(folder: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
 def test_a_merged_store_equals_one_that_all_was_saved_to(tmp_path: Path) -> None:
     """Records and failures, key by key; a merger copies, and the second time all is there."""
     records, failures = [sample_record(n) for n in range(6)], [sample_failure(9)]
-    one = made(tmp_path / "one", records, failures)
+    one = store_of(tmp_path / "one", *records, *failures)
     shards = tmp_path / "shards"
-    made(shards / "a", records[:4])
-    made(shards / "b", records[3:], failures)
+    store_of(shards / "a", *records[:4])
+    store_of(shards / "b", *records[3:], *failures)
     before = content(shards / "a")
     for new, present in ((6, 1), (0, 7)):
         merged = merge_stores(stores_in(shards, shards), tmp_path / "all")
@@ -296,8 +284,8 @@ def test_a_merged_store_equals_one_that_all_was_saved_to(tmp_path: Path) -> None
 def test_what_the_target_has_stays(tmp_path: Path) -> None:
     """Nobody's label is replaced in silence: a key keeps its first record, and its failure."""
     first, second = sample_record(1), sample_record(1, explanation="It says otherwise.")
-    made(tmp_path / "all", [first], [sample_failure(2, message="here")])
-    made(tmp_path / "a", [second], [sample_failure(2, message="there")])
+    store_of(tmp_path / "all", first, sample_failure(2, message="here"))
+    store_of(tmp_path / "a", second, sample_failure(2, message="there"))
     merged = merge_stores([tmp_path / "a"], tmp_path / "all")
     records, failures = content(tmp_path / "all")
     assert (records, [one.message for one in failures]) == ([first], ["here"])
@@ -309,7 +297,7 @@ def test_a_damaged_record_stays_behind_and_is_named(
 ) -> None:
     """The sound ones next to it are copied, and a script notices."""
     records = [sample_record(n) for n in range(3)]
-    folder = made(tmp_path / "a", records)
+    folder = store_of(tmp_path / "a", *records)
     with closing(sqlite3.connect(folder / "cache.db", isolation_level=None)) as connection:
         statement = "UPDATE Cache SET value = substr(value, 1, 60) WHERE key = ?"
         connection.execute(statement, (records[1].key,))
@@ -320,7 +308,7 @@ def test_a_damaged_record_stays_behind_and_is_named(
 
 def test_a_store_is_not_merged_into_itself(tmp_path: Path) -> None:
     """A link to the target, or a way round to it, is the target; a wrong path is no empty store."""
-    made(tmp_path / "a", [sample_record(1)])
+    store_of(tmp_path / "a", sample_record(1))
     (tmp_path / "link").symlink_to(tmp_path / "a")
     for name in (tmp_path / "a", tmp_path / "link", tmp_path / "a" / ".." / "a"):
         with pytest.raises(UsageError, match="the store to merge into"):
@@ -332,7 +320,7 @@ def test_a_store_is_not_merged_into_itself(tmp_path: Path) -> None:
 
 def test_the_command_says_what_it_did(tmp_path: Path, labeler_command: Command) -> None:
     """Corrections and open batches stay: removing the merged stores would lose them."""
-    made(tmp_path / "a", [sample_record(1)])
+    store_of(tmp_path / "a", sample_record(1))
     prepared(tmp_path / "a", 2)
     corrections_path(tmp_path / "a").write_text("{}\n")
     code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")

@@ -10,19 +10,17 @@ import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import diskcache
 import pytest
 
 from labeler.errors import StoreError
-from labeler.labels.record import LabelFailure
 from labeler.store import LARGEST, MAGIC, encode
 from labeler.store.disk import BytesDisk, DiskStore
 from labeler.store.maintenance import merge_stores, verify_store
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
-from support.stored import failures_in, faults_in
+from support.stored import failures_in, faults_in, store_of
 
 RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)
 VICTIM, OTHER = RECORDS[1], RECORDS[2]
@@ -40,13 +38,9 @@ class Exploit:
 BOMB = pickle.dumps(Exploit())
 
 
-def make_store(directory: Path, *failures: LabelFailure) -> Path:
+def make_store(directory: Path) -> Path:
     """A sound store of five records, closed."""
-    outcomes: list[Any] = [*RECORDS, *failures]
-    with DiskStore(directory) as store:
-        for saved in [store.put(outcome) for outcome in outcomes]:
-            saved.result(10)
-    return directory
+    return store_of(directory, *RECORDS)
 
 
 def change(directory: Path, statement: str, *values: object) -> None:
@@ -111,7 +105,7 @@ FAILURES = sorted(map(sample_failure, (1, 2)), key=lambda failure: str(failure.k
 
 def make_failed_store(directory: Path) -> Path:
     """A sound store of five records and two failures, closed."""
-    return make_store(directory, *FAILURES)
+    return store_of(directory, *RECORDS, *FAILURES)
 
 
 def test_a_label_under_a_failures_name_is_no_label(tmp_path: Path) -> None:
@@ -127,29 +121,47 @@ def test_a_label_under_a_failures_name_is_no_label(tmp_path: Path) -> None:
     assert OTHER.key in str(error)
 
 
-PLANT = "INSERT INTO Cache (key, raw, mode, value) VALUES (?, ?, 1, x'00')"
-NAMES: dict[str, tuple[object, int, bool]] = {
-    # name, raw, and whether it counts as a label
-    "a failure's name and more": (f"{FAILED_NAME}0", 1, False),
-    "a failure's name without a key": ("failure:", 1, False),
-    "a failure's name as a pickle's": (FAILED_NAME, 0, False),
-    "a failure's name and a null": (f"{FAILED_NAME}\0", 1, False),
-    **{repr(name): (name, 1, True) for name in ("failure", "failure;", "Failure:", b"failure:0")},
-    "null": (None, 1, True),
+PLANT = "INSERT INTO Cache (key, raw, mode, value) VALUES ({}, 1, x'00')".format
+_SET = "UPDATE Cache SET {} WHERE key = ?".replace("?", repr(VICTIM.key)).format
+_PICKLE, _FILE = f"x'{BOMB.hex()}'", "filename = '../outside.txt'"
+PLANTED: dict[str, tuple[str, int, str]] = {
+    # statement, further rows that count as labels, and the reason of the error
+    "a pickled value": (_SET(f"mode = 4, value = {_PICKLE}"), 0, "mode 4"),
+    "a mode that goes on": (_SET("mode = zeroblob(100000)"), 0, r"mode b'[0x\\\\]{78}, inline"),
+    "a value in a file elsewhere": (_SET(f"mode = 2, value = NULL, {_FILE}"), 0, "in a file"),
+    "a file next to a sound value": (_SET(_FILE), 0, "in a file"),
+    "a pickled key": (PLANT(f"{_PICKLE}, 0"), 1, "begins with"),
+    "a key of no kind": (PLANT("CAST(x'FF' AS TEXT), NULL"), 1, "begins with"),
+    "the same key as a second row": (PLANT(f"{VICTIM.key!r}, 0"), 1, "begins with"),
+    "a failure's name and more": (PLANT(f"'{FAILED_NAME}0', 1"), 0, "keys of 1 rows"),
+    "a failure's name without a key": (PLANT("'failure:', 1"), 0, "keys of 1 rows"),
+    "a failure's name as a pickle's": (PLANT(f"'{FAILED_NAME}', 0"), 0, "keys of 1 rows"),
+    "a failure's name and a null": (PLANT(f"'{FAILED_NAME}' || char(0), 1"), 0, "keys of 1 rows"),
+    **{
+        name: (PLANT(f"{name}, 1"), 1, "begins with")
+        for name in ("'failure'", "'failure;'", "'Failure:'", "x'6661696C7572653A30'", "NULL")
+    },
 }
 
 
-@pytest.mark.parametrize(("name", "raw", "counts"), NAMES.values(), ids=NAMES.keys())
-def test_planted_names_are_refused(tmp_path: Path, name: object, raw: int, counts: bool) -> None:
-    """Whoever reads labels or failures meets an error; a name like a failure's is no label."""
+@pytest.mark.parametrize(("statement", "more", "reason"), PLANTED.values(), ids=PLANTED.keys())
+def test_planted_rows_are_refused(tmp_path: Path, statement: str, more: int, reason: str) -> None:
+    """Whoever reads labels meets an error; a name like a failure's is no label; failures stay.
+
+    Rows that diskcache would unpickle or look up in files are errors; outside files stay.
+    """
+    (tmp_path / "outside.txt").write_text("mine")
     directory = make_failed_store(tmp_path / "s")
-    change(directory, PLANT, name, raw)
+    change(directory, statement)
     with DiskStore(directory) as store:
-        assert len(store) == len(RECORDS) + counts
-        with pytest.raises(StoreError, match=r"begins with|keys of 1 rows"):
+        store.put(VICTIM).result(10)
+        assert len(store) == len(RECORDS) + more
+        with pytest.raises(StoreError, match=reason):
             list(store)
     assert len(faults_in(directory)) == 1
+    assert verify_store(directory).sound["label"] >= len(RECORDS) - 1
     assert failures_in(directory) == FAILURES
+    assert (tmp_path / "outside.txt").read_text() == "mine"
 
 
 def test_a_file_that_a_failures_row_names_is_left_alone(tmp_path: Path) -> None:
@@ -177,35 +189,6 @@ def test_an_expiry_date_is_refused_for_writing_only(tmp_path: Path, kind: str) -
         DiskStore(directory)
     merged = merge_stores([directory], tmp_path / "new")
     assert (merged.new, merged.failures, merged.damaged) == (5, 2, [])
-
-
-_SET = "UPDATE Cache SET {} WHERE key = ?".replace("?", repr(VICTIM.key)).format
-_PLANT = "INSERT INTO Cache (key, raw, mode, value) VALUES ({}, 1, x'00')".format
-_PICKLE, _FILE = f"x'{BOMB.hex()}'", "filename = '../outside.txt'"
-PLANTED: dict[str, tuple[str, str]] = {
-    "a pickled value": (_SET(f"mode = 4, value = {_PICKLE}"), "mode 4"),
-    "a mode that goes on": (_SET("mode = zeroblob(100000)"), r"mode b'[0x\\\\]{78}, inline"),
-    "a value in a file elsewhere": (_SET(f"mode = 2, value = NULL, {_FILE}"), "in a file"),
-    "a file next to a sound value": (_SET(_FILE), "in a file"),
-    "a pickled key": (_PLANT(f"{_PICKLE}, 0"), "begins with"),
-    "a key of no kind": (_PLANT("CAST(x'FF' AS TEXT), NULL"), "begins with"),
-    "the same key as a second row": (_PLANT(f"{VICTIM.key!r}, 0"), "begins with"),
-}
-
-
-@pytest.mark.parametrize(("statement", "reason"), PLANTED.values(), ids=PLANTED.keys())
-def test_planted_rows_are_refused(tmp_path: Path, statement: str, reason: str) -> None:
-    """Rows that diskcache would unpickle or look up in files are errors; outside files stay."""
-    (tmp_path / "outside.txt").write_text("mine")
-    directory = make_store(tmp_path / "s")
-    change(directory, statement)
-    with DiskStore(directory) as store:
-        store.put(VICTIM).result(10)
-        with pytest.raises(StoreError, match=reason):
-            list(store)
-        assert len(faults_in(directory)) == 1
-        assert verify_store(directory).sound["label"] >= len(RECORDS) - 1
-    assert (tmp_path / "outside.txt").read_text() == "mine"
 
 
 KEYS: dict[str, str] = {
@@ -240,25 +223,17 @@ def test_a_damaged_key_buys_nothing_and_costs_no_label(tmp_path: Path, key: str)
         assert rescued.failure(str(FAILED.key)) == FAILED
 
 
-def test_a_copy_under_another_key_is_rescued_where_its_own_row_is_damaged(tmp_path: Path) -> None:
-    """The row of its own key names a file, which stays unread."""
+@pytest.mark.parametrize("damage", ["", f"mode = 2, {_FILE}"])
+def test_a_record_under_another_key_is_found_by_reading_it(tmp_path: Path, damage: str) -> None:
+    """No check of keys alone can tell; it is rescued where the row of its own key is damaged."""
     directory = make_store(tmp_path / "s")
-    change(directory, PLANT.replace("x'00'", "?"), "0" * 64, 1, encode(VICTIM))
-    change(directory, _SET(f"mode = 2, {_FILE}"))
-    merged = merge_stores([directory], tmp_path / "new")
-    assert merged.new == 5
-    assert (len(merged.damaged), len(merged.misplaced)) == (1, 1)
-
-
-def test_a_key_changed_into_another_is_found_by_reading_its_record(tmp_path: Path) -> None:
-    """No check of keys alone can tell."""
-    directory = make_store(tmp_path / "s")
-    change(directory, "UPDATE Cache SET key = ? WHERE key = ?", "0" * 64, VICTIM.key)
-    with DiskStore(directory) as store:
-        store.put(VICTIM).result(10)
+    change(directory, PLANT(f"'{'0' * 64}', 1").replace("x'00'", "?"), encode(VICTIM))
+    if damage:
+        change(directory, _SET(damage))
     found = verify_store(directory)
-    assert len(found.misplaced) == 1
-    assert found.sound == {"label": 5}
+    assert (len(found.misplaced), len(found.damaged)) == (1, bool(damage))
+    assert found.sound == {"label": 5 - bool(damage)}
+    assert merge_stores([directory], tmp_path / "new").new == 5
 
 
 def test_verify_names_what_is_damaged(tmp_path: Path, labeler_command: Command) -> None:
@@ -416,29 +391,10 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -
     assert (directory / "cache.db").read_bytes() == content
 
 
-def test_damaged_pages_never_give_a_wrong_record(tmp_path: Path) -> None:
-    """With random bytes over part of the file, each record is right, missing, or an error."""
-    directory = make_store(tmp_path / "s")
-    file = directory / "cache.db"
-    content = bytearray(file.read_bytes())
-    for start in range(4096, len(content), 4096):
-        damaged = bytearray(content)
-        damaged[start + 100 : start + 1000] = os.urandom(900)
-        file.write_bytes(damaged)
-        try:
-            with DiskStore(directory, create=False) as store:
-                for record in store:
-                    assert record in RECORDS
-        except StoreError:
-            continue
-
-
 def test_a_damaged_page_costs_its_record_alone(tmp_path: Path) -> None:
     """Where SQLite itself finds one row's pages broken, get and merge lose that row only."""
     long = sample_record(7, explanation=hashlib.shake_256(b"long").hexdigest(20_000))
-    directory = make_store(tmp_path / "s")
-    with DiskStore(directory) as store:
-        store.put(long).result(10)
+    directory = store_of(tmp_path / "s", *RECORDS, long)
     file = directory / "cache.db"
     content = bytearray(file.read_bytes())
     # An overflow page begins with the number of the next one: send it beyond the end.

@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from labeler.store import LabelStore, MemoryStore
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.records import keyed_example, sample_failure, sample_record
+from support.stored import store_of
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -33,17 +34,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LabelStore
 
 def test_records_come_back_equal_and_in_the_order_of_their_keys(store: LabelStore) -> None:
     """What is put is got, to the last character; putting it again makes the store no longer."""
-    assert len(store) == 0
-    records = [sample_record(n) for n in (1, 2, 1)]
-    for record in records:
-        store.put(record).result(10)
-        assert store.get(record.key) == record
-    assert len(store) == 2
-    assert store.get("0" * 64) is None
-    records = [sample_record(n) for n in range(20)]
+    assert (len(store), store.get("0" * 64)) == (0, None)
+    records = [sample_record(n) for n in (*range(20), 1, 2)]
     for saved in [store.put(record) for record in records]:
         saved.result(10)
-    assert [record.key for record in store] == sorted(record.key for record in records)
+    assert all(store.get(record.key) == record for record in records)
+    assert [record.key for record in store] == sorted({record.key for record in records})
+    assert len(store) == 20
 
 
 def test_the_first_record_of_a_key_stays(store: LabelStore) -> None:
@@ -113,8 +110,7 @@ def test_many_threads_share_a_store(store: LabelStore) -> None:
             assert store.get(record.key) == record
 
     with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(work, part) for part in range(8)]:
-            done.result(60)
+        list(pool.map(work, range(8)))
     assert len(store) == len(records)
     assert len(list(store)) == len(records)
 
@@ -137,9 +133,8 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
 def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> None:
     """Label and failure of one key stand side by side, in whatever order they came."""
     record, failure = sample_record(1), sample_failure(1)
-    puts: list[Callable[[], Future[bool]]] = [lambda: store.put(record), lambda: store.put(failure)]
-    for put in reversed(puts) if failure_first else puts:
-        put().result(10)
+    for outcome in (failure, record) if failure_first else (record, failure):
+        store.put(outcome).result(10)
     assert store.get(record.key) == record
     assert store.failure(record.key) == failure
 
@@ -186,12 +181,12 @@ def test_one_of_many_threads_gets_the_lease(store: LabelStore) -> None:
     keys = [f"{n:064x}" for n in range(50)]
     ready = threading.Barrier(8)
 
-    def work() -> list[str]:
+    def work(_: int) -> list[str]:
         ready.wait(10)
         return [key for key in keys if store.lease(key)]
 
     with ThreadPoolExecutor(8) as pool:
-        got = [done.result(60) for done in [pool.submit(work) for _ in range(8)]]
+        got = list(pool.map(work, range(8)))
     assert sorted(key for part in got for key in part) == keys
 
 
@@ -279,8 +274,7 @@ def test_a_store_on_read_only_media_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no log can be made beside the file, it is read as unchanging."""
-    with DiskStore(tmp_path / "s") as store:
-        store.put(sample_record()).result(10)
+    store_of(tmp_path / "s", sample_record())
     monkeypatch.setattr("os.access", lambda *_: False)
     with DiskStore(tmp_path / "s", create=False) as store:
         assert len(list(store)) == 1
@@ -309,8 +303,7 @@ def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
             store.put(sample_record(n)).result(30)
 
     with ThreadPoolExecutor(3) as pool:
-        for done in [pool.submit(work, n) for n in range(3)]:
-            done.result(60)
+        list(pool.map(work, range(3)))
     with DiskStore(tmp_path / "s", create=False) as store:
         assert len(store) == 3
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import itertools
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -16,25 +14,15 @@ import pytest
 import labeler
 from labeler.api import write_labels
 from labeler.audit.auditing import audit_labels
-from labeler.calculators import (
-    Intervals,
-    Metric,
-    Ratio,
-    SummaryRow,
-    measure,
-    select_metrics,
-    summarize,
-)
+from labeler.calculators import Intervals, Metric, Ratio, SummaryRow, measure, summarize
 from labeler.calculators.intervals import mean_interval
 from labeler.calculators.summary_text import View
-from labeler.cli.check import check
-from labeler.cli.measure import metrics, print_summary
+from labeler.cli.measure import print_summary
 from labeler.cli.terminal import print_sections
 from labeler.comparing.agreement import compare_labels
 from labeler.comparing.checking import check_rows
 from labeler.comparing.compare import compare
 from labeler.comparing.gates import Demand, GateSettings
-from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord, Outcome
 from support.command import Command
 from support.labeled import failure, record
@@ -55,15 +43,6 @@ def answers(*supports: dict[str, Sequence[str]]) -> list[Outcome]:
 def refused(count: int) -> list[Outcome]:
     """Rows that the judge would not label."""
     return [failure(f"f{n}") for n in range(count)]
-
-
-def summary(
-    outcomes: Sequence[Outcome], metric: str, intervals: Intervals | None = None
-) -> SummaryRow:
-    """The one summary of one metric."""
-    chosen = select_metrics([metric])
-    (row,) = summarize((measure(o, chosen) for o in outcomes), chosen, intervals=intervals)
-    return row
 
 
 UNANSWERED = record(id="u", relevant=[])
@@ -87,7 +66,7 @@ def test_bounds_give_rows_without_a_value_the_worst_and_the_best(
     outcomes: list[Outcome], metric: str, mean: float | None, bounds: tuple[float, float] | None
 ) -> None:
     """They cost nothing; intervals are found only where they are asked for."""
-    row = summary(outcomes, metric)
+    (row,) = labeler.summary(outcomes, metric)
     assert (row.mean, row.interval, row.bounds) == (mean, None, bounds)
 
 
@@ -109,13 +88,6 @@ def test_ones_of_a_metric_that_goes_beyond_are_no_share() -> None:
     assert (fours.mean, fours.bounds) == (4.0, None)
 
 
-@pytest.mark.parametrize("options", [{"level": 1.5}, {"level": 0}, {"group": ["a"]}])
-def test_options_out_of_their_range_are_refused_at_once(options: dict[str, Any]) -> None:
-    """Before anything is read."""
-    with pytest.raises(UsageError):
-        Intervals(**options)
-
-
 def test_the_table_shows_both_means_interval_bounds_and_counts(labeler_command: Command) -> None:
     """And says how the interval was found; there is no such column without intervals."""
     write_labels([*answers(*[GOOD, BAD, HALF] * 10), *refused(10)], "labels.jsonl")
@@ -131,14 +103,6 @@ def test_the_table_shows_both_means_interval_bounds_and_counts(labeler_command: 
     assert "interval" not in labeler_command(*asked, "--no-intervals")[1]
     code, _, err = labeler_command(*asked, "--no-intervals", "--group", "topic")
     assert (code, "--group needs intervals" in err) == (2, True)
-
-
-@pytest.mark.parametrize("command", [metrics, check])
-def test_the_commands_have_the_librarys_defaults(command: Callable[..., object]) -> None:
-    """They are written twice only so that --help need not import the library."""
-    defaults = {p.name: p.default for p in inspect.signature(command).parameters.values()}
-    named = {name: defaults[name] for name in ("level", "group")}
-    assert named == asdict(Intervals())
 
 
 VALUES = (1, "1", None, "(none)", True, "true", "", "law")

@@ -36,40 +36,31 @@ def records(labels: labeler.Labels) -> list[LabelRecord]:
     return [one for one in labels if isinstance(one, LabelRecord)]
 
 
-@pytest.mark.parametrize("least", [0.0, 0.3, 0.5, 0.9, 0.95, 1.0])
-def test_a_sentence_is_supported_at_its_probability_or_below(
-    labels: labeler.Labels, least: float
+@pytest.mark.parametrize(
+    "moved",
+    [
+        *({"support": least} for least in (0.0, 0.3, 0.5, 0.9, 0.95, 1.0)),
+        {"relevance": 0.1, "utilization": 0.7},
+    ],
+)
+def test_verdicts_follow_their_own_thresholds(
+    labels: labeler.Labels, moved: dict[str, float]
 ) -> None:
-    """It loses its keys below; above, it keeps them, or names no sentence."""
-    for before, after in zip(records(labels), records(labels.at(support=least)), strict=True):
-        assert before.scores is not None
-        pairs = zip(
-            before.label.sentence_support_information,
-            after.label.sentence_support_information,
-            strict=True,
-        )
-        for was, now in pairs:
-            key = now.response_sentence_key
-            assert now.fully_supported == (before.scores.support[key] >= least)
+    """A sentence loses its keys below; above, it keeps them, or names no sentence."""
+    for before, after in zip(records(labels), records(labels.at(**moved)), strict=True):
+        scores, support = before.scores, after.label.sentence_support_information
+        assert scores is not None
+        for was, now in zip(before.label.sentence_support_information, support, strict=True):
+            probability = scores.support[now.response_sentence_key]
+            assert now.fully_supported == (probability >= moved.get("support", 0.82))
             kept = was.supporting_sentence_keys or ("supported_without_sentence",)
             assert now.supporting_sentence_keys == (kept if now.fully_supported else ())
-        verdicts = [e.fully_supported for e in after.label.sentence_support_information]
-        assert after.label.overall_supported == all(verdicts)
-        assert after.label.all_relevant_sentence_keys == before.label.all_relevant_sentence_keys
-
-
-def test_relevance_and_utilization_follow_their_own_thresholds(labels: labeler.Labels) -> None:
-    """Each by itself; those by which the labels were judged move nothing."""
-    view = labels.at(relevance=0.1, utilization=0.7)
-    for before, after in zip(records(labels), records(view), strict=True):
-        assert before.scores is not None
-        relevant = [key for key, p in before.scores.relevance.items() if p >= 0.1]
-        used = [key for key, p in before.scores.utilization.items() if p >= 0.7]
-        assert list(after.label.all_relevant_sentence_keys) == relevant
-        assert list(after.label.all_utilized_sentence_keys) == used
-        support = before.label.sentence_support_information
-        assert after.label.sentence_support_information == support
-    assert labels.at(support=0.82, relevance=0.35, utilization=0.35) == labels
+        assert after.label.overall_supported == all(entry.fully_supported for entry in support)
+        for field in ("relevance", "utilization"):
+            name = f"all_{'relevant' if field == 'relevance' else 'utilized'}_sentence_keys"
+            likely = [key for key, p in getattr(scores, field).items() if p >= moved.get(field, 0)]
+            expected = likely if field in moved else list(getattr(before.label, name))
+            assert list(getattr(after.label, name)) == expected
 
 
 def test_a_view_is_another_configuration(labels: labeler.Labels, tmp_path: Path) -> None:
@@ -83,6 +74,8 @@ def test_a_view_is_another_configuration(labels: labeler.Labels, tmp_path: Path)
     assert means[0] is not None
     assert means[1] < means[0]
     assert view[-1] == labels[-1]
+    # Thresholds by which the labels were judged move nothing.
+    assert labels.at(support=0.82, relevance=0.35, utilization=0.35) == labels
 
 
 def test_relevance_that_was_judged_alone_moves_with_its_label() -> None:

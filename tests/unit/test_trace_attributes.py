@@ -50,7 +50,11 @@ TURNS = [
     turn("user", RESULT),
     turn("assistant", ANSWER),
 ]
-TALK = {"gen_ai.input.messages": TURNS[:3], "gen_ai.output.messages": TURNS[3:]}
+EVENTS = [
+    {"event.name": "gen_ai.user.message", "role": "user", "content": QUESTION},
+    {"event.name": "gen_ai.tool.message", "role": "tool", "name": "retrieve", "content": FOUND},
+    {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": ANSWER}},
+]
 FLOW = top(
     traceloop__span__kind="workflow",
     traceloop__entity__input={"args": [QUESTION], "kwargs": {}},
@@ -83,6 +87,18 @@ RETRIEVAL: dict[str, Any] = {
     "gen_ai__operation__name": "retrieval",
     "gen_ai__retrieval__documents": [FOUND],
 }
+ASKED = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
+
+
+def component(kind: str, given: Any, made: Any) -> dict[str, Any]:
+    """Return the span of a component of Haystack."""
+    tags = {"type": kind, "input": given, "output": made}
+    return part(kind, **{f"haystack__component__{name}": tag for name, tag in tags.items()})
+
+
+def vercel(operation: str, **attributes: Any) -> dict[str, Any]:
+    """Return a span of Vercel's SDK below the root."""
+    return part(operation, ai__operationId=operation, **attributes)
 
 
 SPANS: dict[str, list[dict[str, Any]]] = {
@@ -97,7 +113,17 @@ SPANS: dict[str, list[dict[str, Any]]] = {
         part("find", db__system="pinecone") | events(("db.query.result", METADATA)),
     ],
     "OpenLLMetry, a task": [FLOW, part("find", **TASK), CHAT],
-    "tool results in messages": [top(**{k.replace(".", "__"): v for k, v in TALK.items()})],
+    "Haystack": [
+        top(haystack__pipeline__input_data={"retriever": {"query": QUESTION}}),
+        component("BM25Retriever", {"query": QUESTION}, {"documents": [{"content": FOUND}]}),
+        component("PromptBuilder", {"question": QUESTION}, {"prompt": PROMPT}),
+        component("OpenAIGenerator", {"prompt": PROMPT}, {"replies": [ANSWER], "meta": [{}]}),
+    ],
+    "Pydantic AI": [
+        top(pydantic_ai__all_messages=TURNS, final_result=ANSWER),
+        part("find", gen_ai__tool__name="retrieve", tool_response=FOUND),
+    ],
+    "Pydantic AI, before": [top(all_messages_events=EVENTS)],
     "messages as events": [
         top(gen_ai__operation__name="invoke_agent")
         | events(
@@ -112,6 +138,15 @@ SPANS: dict[str, list[dict[str, Any]]] = {
         span("chat", None, "", gen_ai__operation__name="chat")
         | events(("gen_ai.client.inference.operation.details", DETAILS)),
     ],
+    "Vercel's SDK": [
+        top(
+            ai__operationId="ai.generateText",
+            ai__response__text=ANSWER,
+            ai__prompt={"system": "Be brief.", "messages": ASKED},
+        ),
+        vercel("ai.generateText.doGenerate", gen_ai__request__model="model-1"),
+        vercel("ai.toolCall", ai__toolCall__name="find", ai__toolCall__result=f'"{FOUND}"'),
+    ],
 }
 
 
@@ -122,13 +157,15 @@ def test_spans_become_rows(source: str, tmp_path: Path) -> None:
     assert (row["question"], row["response"]) == (QUESTION, ANSWER)
     found = row["documents"] or [one["text"] for one in row["tool_outputs"]]
     assert (found, counts.faults) == ([FOUND], {})
+    assert row["metadata"].get("model") == ("model-1" if source == "Vercel's SDK" else None)
 
 
 def run(kind: str, name: str, **more: Any) -> dict[str, Any]:
     """Return a run of LangSmith; the trace's id is its root's."""
     above = {} if name == "t" else {"parent_run_id": "t"}
     known = {"id": name, "trace_id": "t", "run_type": kind, "session_id": "project"}
-    return {**known, "start_time": "2026-01-01T00:00:00", **above, **more}
+    times = {"start_time": "2026-01-01T00:00:00", "events": [{"role": "assistant", "content": "x"}]}
+    return {**known, **times, **above, **more}
 
 
 CHAIN = run("chain", "t", inputs={"input": QUESTION}, outputs={"output": ANSWER})
@@ -138,7 +175,7 @@ LOGFIRE = {
     "span_id": f"{1:016x}",
     "parent_span_id": None,
     "start_timestamp": "2026-01-01T00:00:00Z",
-    "attributes": json.dumps(TALK),
+    "attributes": json.dumps({"all_messages_events": EVENTS}),
 }
 EXPORTED: dict[str, list[dict[str, Any]]] = {
     "records of Logfire": [LOGFIRE],
@@ -148,6 +185,11 @@ EXPORTED: dict[str, list[dict[str, Any]]] = {
         RETRIEVER,
         # As in a table.
         run("llm", "m", extra='{"metadata": {"ls_model_name": "model-1"}}'),
+    ],
+    "runs of LangSmith, an answer of the model": [
+        run("chain", "t", inputs={"input": QUESTION}),
+        RETRIEVER,
+        run("llm", "m", inputs={"input": PROMPT}, outputs={"output": ANSWER}),
     ],
     "child runs of LangSmith": [CHAIN | {"child_runs": [RETRIEVER]}],
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from typing import Any, Literal
 
 from wire.calls import COMPLETIONS, Call, Json
 from wire.connections import Wire
-from wire.files_endpoint import Files
 from wire.refusals import Refused
 
 End = Literal["completed", "expired", "failed", "never"]
@@ -62,6 +62,63 @@ def fails(code: str, message: str = "The batch failed.", polls: int = 1) -> Cour
 def never(share: float = 0.0) -> Course:
     """It stays in progress, with a share of its lines executed."""
     return Course("never", 1, share)
+
+
+@dataclass
+class StoredFile:
+    """A file that was uploaded for a batch, or that a batch left."""
+
+    id: str
+    purpose: str
+    content: bytes
+
+    def as_json(self) -> Json:
+        """The file object of the API."""
+        facts = {"id": self.id, "object": "file", "bytes": len(self.content)}
+        return {**facts, "purpose": self.purpose, "status": "processed"}
+
+
+class Files:
+    """The files of a provider."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, StoredFile] = {}
+        """In the order of their creation."""
+
+    def add(self, purpose: str, content: bytes) -> StoredFile:
+        """Keep a file."""
+        file = StoredFile(f"file-{len(self.all) + 1:04}", purpose, content)
+        self.all[file.id] = file
+        return file
+
+    def find(self, file_id: str, param: str = "id") -> StoredFile:
+        """The file of that id.
+
+        Raises:
+            Refused: there is none.
+        """
+        if file_id not in self.all:
+            raise Refused(404, None, f"No such File object: {file_id}", param=param)
+        return self.all[file_id]
+
+    def create(self, call: Call) -> Json:
+        """Answer ``POST /v1/files``: a form with a purpose, and with a file of lines."""
+        kind = re.fullmatch("multipart/form-data; boundary=(.+)", call.headers["content-type"])
+        if kind is None:
+            raise Refused(400, None, "Send the file as multipart/form-data.")
+        parts = dict[bytes, tuple[bytes, bytes]]()
+        for piece in (b"\r\n" + call.raw).split(f"\r\n--{kind[1]}".encode())[1:-1]:
+            head, _, content = piece.partition(b"\r\n\r\n")
+            named = dict(re.findall(rb'(\w+)="([^"]*)"', head))
+            parts[named[b"name"]] = named.get(b"filename", b""), content
+        filename, content = parts.get(b"file", (b"", b""))
+        if not filename.endswith(b".jsonl") or parts.get(b"purpose") != (b"", b"batch"):
+            raise Refused(400, "invalid_value", "A file of lines for a batch.", param="file")
+        return self.add("batch", content).as_json()
+
+    def content(self, call: Call) -> bytes:
+        """Answer ``GET /v1/files/{id}/content``."""
+        return self.find(call.item).content
 
 
 @dataclass
@@ -251,17 +308,14 @@ class Batches:
         rest = batch.lines[len(batch.results) :]
         outcomes = [*batch.results, *(_outcome(line, None, f"batch_{status}") for line in rest)]
         random.Random(f"{self._seed}/{batch.id}").shuffle(outcomes)  # noqa: S311 - an order
-        batch.output_file_id = self._write(batch, "output", filter(_succeeded, outcomes))
-        bad = (outcome for outcome in outcomes if not _succeeded(outcome))
-        batch.error_file_id = self._write(batch, "error", bad)
+        batch.output_file_id = self._write(filter(_succeeded, outcomes))
+        batch.error_file_id = self._write(one for one in outcomes if not _succeeded(one))
         batch.status = status
 
-    def _write(self, batch: Batch, name: str, outcomes: Iterable[Json]) -> str | None:
+    def _write(self, outcomes: Iterable[Json]) -> str | None:
         """Store a file of results; none where there are none."""
         content = b"".join(json.dumps(outcome).encode() + b"\n" for outcome in outcomes)
-        if not content:
-            return None
-        return self._files.add(f"{batch.id}_{name}.jsonl", "batch_output", content).id
+        return self._files.add("batch_output", content).id if content else None
 
 
 def _outcome(line: Json, response: Json | None, why_not: str | None = None) -> Json:

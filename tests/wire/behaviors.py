@@ -10,6 +10,7 @@ import datetime as dt
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import format_datetime
+from types import MappingProxyType
 from typing import Any
 
 from wire.accounts import FIXED_USAGE
@@ -164,23 +165,15 @@ def error(
     return behave
 
 
-def wait_until(seconds: float) -> Behavior:
-    """A 429 whose Retry-After is the HTTP date that many seconds from now."""
+def limited(seconds: float, ahead: float = 0) -> Behavior:
+    """A 429 whose Retry-After is a date, of a server whose clock may be ahead."""
 
     async def behave(call: Call, wire: Wire) -> None:
-        then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
-        headers = {"retry-after": format_datetime(then, usegmt=True)}
+        now = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=ahead)
+        until = now + dt.timedelta(seconds=seconds)
+        dates = {"date": now, "retry-after": until}
+        headers = {name: format_datetime(date, usegmt=True) for name, date in dates.items()}
         await error(429, "rate_limit_exceeded", headers=headers)(call, wire)
-
-    return behave
-
-
-def page(status: int, headers: Mapping[str, str] | None = None) -> Behavior:
-    """An HTML page, as gateways and login portals send it."""
-
-    async def behave(_: Call, wire: Wire) -> None:
-        html = b"<html><body>not what you asked for</body></html>"
-        await wire.respond(status, html, {"content-type": "text/html", **(headers or {})})
 
     return behave
 
@@ -208,13 +201,19 @@ async def hang(_: Call, wire: Wire) -> None:
     await wire.gone()
 
 
-def body(content: bytes, status: int = 200) -> Behavior:
-    """A response that says it is JSON, with any body."""
+def body(content: bytes, status: int = 200, **headers: str) -> Behavior:
+    """A response with any body, JSON by its headers unless they say otherwise."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
 
     async def behave(_: Call, wire: Wire) -> None:
-        await wire.respond(status, content)
+        await wire.respond(status, content, named)
 
     return behave
+
+
+def page(status: int, headers: Mapping[str, str] = MappingProxyType({})) -> Behavior:
+    """An HTML page, as gateways and login portals send it."""
+    return body(b"<html>not what you asked for</html>", status, content_type="text/html", **headers)
 
 
 def _first_support(label: Json) -> Json:
@@ -241,7 +240,7 @@ BEHAVIOURS: dict[str, Behavior] = {
     "429": error(429, "rate_limit_exceeded"),
     "429-wait": error(429, "rate_limit_exceeded", headers={"retry-after": "7"}),
     "429-wait-ms": error(429, "rate_limit_exceeded", headers={"retry-after-ms": "120"}),
-    "429-date": wait_until(7),
+    "429-date": limited(7),
     "429-wait-long": error(429, "rate_limit_exceeded", headers={"retry-after": "10800"}),
     "429-quota": error(429, "insufficient_quota"),
     "500": error(500, "server_error"),

@@ -6,17 +6,15 @@ whatever carries requests. ``test_faults`` runs it, and compares it with the pag
 
 from __future__ import annotations
 
-import datetime as dt
 import gzip
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from email.utils import format_datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from wire.behaviors import Behavior, body, changes, error, says
+from wire.behaviors import Behavior, body, changes, error, limited, says
 from wire.calls import Call
 from wire.connections import Connection, Wire
 from wire.damaged import body_of, chunked, event_stream, in_message, packed, sent, stated, whole
@@ -72,16 +70,6 @@ def raw_body(make: Callable[[bytes], bytes]) -> Behavior:
     return sent(lambda wire, content: whole(wire, make(content)))
 
 
-def responds(content: bytes, status: int = 200, **headers: str) -> Behavior:
-    """A complete response with these headers."""
-
-    async def behave(_: Call, wire: Wire) -> None:
-        named = {name.replace("_", "-"): text for name, text in headers.items()}
-        await wire.respond(status, content, named)
-
-    return behave
-
-
 async def endless(_: Call, wire: Wire) -> None:
     """A body without end and without a length."""
     assert isinstance(wire, Connection)
@@ -103,25 +91,6 @@ def chosen(value: dict[str, Any], **fields: object) -> None:
 def escaped(text: str) -> str:
     """Repeat the API key in escapes within the label."""
     return text.replace("Item", "".join(f"\\u{ord(letter):04x}" for letter in KEY))
-
-
-def limited(seconds: float, ahead: float) -> Behavior:
-    """A 429 with a date, of a server whose clock is ahead."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        now = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=ahead)
-        headers = {
-            "date": format_datetime(now, usegmt=True),
-            "retry-after": format_datetime(now + dt.timedelta(seconds=seconds), usegmt=True),
-        }
-        await error(429, "rate_limit_exceeded", headers=headers)(call, wire)
-
-    return behave
-
-
-def waits(text: str, header: str = "retry-after") -> Behavior:
-    """A 429 that asks to wait."""
-    return error(429, "rate_limit_exceeded", headers={header: text})
 
 
 def used(**counters: Any) -> Behavior:
@@ -194,7 +163,7 @@ ANSWERS = {
         for name in ("br", "deflate", "utf-8")
     },
     "no last chunk": Row(sent(chunked(b""), then_close=True)),
-    "a second value after the first": Row(raw_body(lambda body: body + b'{"error": "x"}')),
+    "a second value after the first": Row(raw_body(lambda b: b + b'{"error": "x"}')),
     "a byte order mark": Row(raw_body(lambda body: b"\xef\xbb\xbf" + body)),
     "a byte that is not UTF-8": Row(raw_body(lambda body: body.replace(b"Item", b"Item \xff"))),
     "an object around it": Row(raw_body(lambda body: b'{"msg": "success", "data": %s}' % body)),
@@ -208,7 +177,7 @@ ANSWERS = {
     "choices by number": Row(edited(lambda v: v.update(choices={"0": v["choices"][0]}))),
     "an error of empty fields": Row(edited(lambda v: v.update(error={"code": 0, "message": ""}))),
     "a whole answer at the cap": Row(edited(partial(chosen, finish_reason="length"))),
-    "bytes that are no text, after it": Row(raw_body(lambda body: body + b"\xff\xfe")),
+    "bytes that are no text, after it": Row(raw_body(lambda b: b + b"\xff\xfe")),
     "half of gzip": Row(packed(lambda body: gzip.compress(body)[:60]), **DAMAGED),
     "a shorter length": Row(sent(stated(-5)), **DAMAGED),
     "a wrong checksum": Row(packed(lambda b: gzip.compress(b)[:-8] + b"\1" * 8), **DAMAGED),
@@ -217,7 +186,7 @@ ANSWERS = {
         sent(lambda w, b: whole(w, b).replace(b"\r\n\r\n", b"\r\ncontent-length: 7\r\n\r\n", 1)),
         **DAMAGED,
     ),
-    "cut-off JSON": Row(raw_body(lambda body: body[:-9]), **DAMAGED),
+    "cut-off JSON": Row(raw_body(lambda b: b[:-9]), **DAMAGED),
     # Counters of tokens
     **{
         f"counters {counters}": Row(used(completion_tokens=9, **counters))
@@ -294,22 +263,22 @@ ENDS = {
     "failures around a broken answer": Row("500 unknown-key reset ok", requests=4, waits=(0, 0)),
     # Limits
     **ending("oversized", "the server's answer is over a limit of size", {
-        "a gzip bomb": responds(gzip.compress(b" " * 2 * LIMIT), content_encoding="gzip"),
-        "a deflated bomb": responds(_DEFLATED, content_encoding="Deflate"),
-        "a long body": responds(b" " * 2 * LIMIT),
+        "a gzip bomb": body(gzip.compress(b" " * 2 * LIMIT), content_encoding="gzip"),
+        "a deflated bomb": body(_DEFLATED, content_encoding="Deflate"),
+        "a long body": body(b" " * 2 * LIMIT),
         "an endless body": endless,
-        "very many parts": responds(b"[" + b"{}," * 120_000 + b"{}]"),
+        "very many parts": body(b"[" + b"{}," * 120_000 + b"{}]"),
     }),
-    **ending("permission", NO_ACCESS, {"a long error": responds(b" " * 2 * LIMIT, 403)}),
+    **ending("permission", NO_ACCESS, {"a long error": body(b" " * 2 * LIMIT, 403)}),
     **ending("stop authentication", WRONG_KEY, {
-        "an error in another encoding": responds(b"\x1b", 401, content_encoding="br"),
+        "an error in another encoding": body(b"\x1b", 401, content_encoding="br"),
     }),
     **{
-        f"encoding {name}": Row(responds(b"{}", content_encoding=name), **DAMAGED)
+        f"encoding {name}": Row(body(b"{}", content_encoding=name), **DAMAGED)
         for name in ("br", "zstd", "gzip, gzip", "unknown")
     },
-    "a long header": Row(responds(b"{}", x="y" * 9000), **DAMAGED),
-    "many headers": Row(responds(b"{}", 200, **{f"x{n}": "y" for n in range(200)}), **DAMAGED),
+    "a long header": Row(body(b"{}", x="y" * 9000), **DAMAGED),
+    "many headers": Row(body(b"{}", 200, **{f"x{n}": "y" for n in range(200)}), **DAMAGED),
 }  # fmt: skip
 """Answers of status 200 that are none."""
 
@@ -343,8 +312,6 @@ STATUSES = {
     **ending("rate_limit", LIMITED, {
         "Google's delay": body(json.dumps(GOOGLE_BUSY).encode(), 429),
     }, requests=3, waits=(3, 3)),
-    "one and two seconds": Row((waits("1"), waits("2"), "ok"), requests=3, waits=(1, 2)),
-    "an unreadable wait": Row((waits("soon"), "ok"), requests=2, waits=(0,)),
 }  # fmt: skip
 """Errors by status that concern every record, or may pass; ``server_rows`` has the others."""
 

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Self
 
 from wire.accounts import Accounts, Book, Tokens
-from wire.batch_endpoint import Batches, Course, completes, expires, fails, never
+from wire.batch_endpoint import Batches, Course, Files, completes, expires, fails, never
 from wire.behaviors import (
     BEHAVIOURS,
     FINGERPRINT,
@@ -40,44 +40,17 @@ from wire.calls import COMPLETIONS, EMBEDDINGS, Call, Json, label_for
 from wire.connections import Connection, Wire
 from wire.embeddings_endpoint import Embeddings
 from wire.faults import FAULTS, faulty
-from wire.files_endpoint import Files
 from wire.models import MODEL, ModelCard, Models
 from wire.rates import Gate, Rates
 from wire.refusals import Refused
 from wire.strict_schema import format_problems
 
 __all__ = [
-    "BEHAVIOURS",
-    "COMPLETIONS",
-    "EMBEDDINGS",
-    "FAULTS",
-    "FINGERPRINT",
-    "MODEL",
-    "Behavior",
-    "Call",
-    "Json",
-    "ModelCard",
-    "Provider",
-    "Rates",
-    "Script",
-    "Wire",
-    "answers",
-    "body",
-    "changes",
-    "completes",
-    "completion",
-    "done_but",
-    "error",
-    "expires",
-    "fails",
-    "faulty",
-    "format_problems",
-    "label_for",
-    "late",
-    "never",
-    "page",
-    "says",
-]
+    "BEHAVIOURS", "COMPLETIONS", "EMBEDDINGS", "FAULTS", "FINGERPRINT", "MODEL", "Behavior", "Call",
+    "Json", "ModelCard", "Provider", "Rates", "Script", "Wire", "answers", "body", "changes",
+    "completes", "completion", "done_but", "error", "expires", "fails", "faulty", "format_problems",
+    "label_for", "late", "never", "page", "says",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

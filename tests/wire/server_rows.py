@@ -9,7 +9,7 @@ from functools import partial
 from time import time
 
 from wire import fault_table as table
-from wire.behaviors import Behavior, changes, error, says
+from wire.behaviors import Behavior, body, changes, error, says
 from wire.calls import Call
 from wire.connections import Wire
 from wire.damaged import label_text, sent, whole
@@ -25,7 +25,6 @@ from wire.fault_table import (
     edited,
     ending,
     raw_body,
-    responds,
 )
 
 
@@ -112,7 +111,7 @@ _REFUSED: tuple[tuple[str, str, Mapping[str, Steps]], ...] = (
         "400": error(400, message="Unknown parameter: max_completion_tokens"),
     }),
     ("redirect", table.REDIRECTS, {
-        "307": "redirect", "302": responds(b"", 302, location="https://login.example.org/"),
+        "307": "redirect", "302": body(b"", 302, location="https://login.example.org/"),
     }),
     ("parameter", "the model does not write as many tokens as the cap allows", {
         "Anthropic": nested(400, "max_tokens: 9000 > 8192, which is the maximum allowed number"),
@@ -267,7 +266,7 @@ BUSY = {
         "in a 200, without a status": nested(200, "Too many", "rate_limit_exceeded"),
         "in words like events": Fault(200, {"code": 429, "detail": "id: too many requests"}),
         "within data": Fault(200, {"code": 1, "data": {"error": {"code": 429, "message": "busy"}}}),
-        "a page, 429": responds(b"error code: 1015", 429, content_type="text/html"),
+        "a page, 429": body(b"error code: 1015", 429, content_type="text/html"),
     }, **AGAIN),
     **ending("rate_limit", "the server has more requests than it takes at once", {
         "Anthropic, busy": nested(529, "Overloaded", "overloaded_error"),
@@ -299,8 +298,8 @@ RECORDS = {
         },
     }),
     **ending("permission", "a firewall before the server rejected the request", {
-        "a page of a firewall": responds(_FIREWALL, 403, content_type="text/html"),
-        "a code of a firewall": responds(b"error code: 1010", 403, content_type="text/html"),
+        "a page of a firewall": body(_FIREWALL, 403, content_type="text/html"),
+        "a code of a firewall": body(b"error code: 1010", 403, content_type="text/html"),
     }),
     **ending("refusal", table.REFUSED, {
         "a refusal as a part": answered(content=[{"type": "refusal", "refusal": "I can't help."}]),
@@ -327,7 +326,7 @@ PASSING = {
         "OpenRouter, an error in a choice": changes(
             partial(chosen, error={"code": 502, "message": "Upstream"})
         ),
-        "a page that checks the client": responds(
+        "a page that checks the client": body(
             b"<!DOCTYPE html><html><head><title>Just a moment...</title>", 403
         ),
         "an answer within a failure": raw_body(
@@ -341,7 +340,7 @@ PASSING = {
         ),
         **{f"{status}": error(status) for status in (421, 423)},
         **{
-            f"a page, {status}": responds(b"<html>error</html>", status, content_type="text/html")
+            f"a page, {status}": body(b"<html>error</html>", status, content_type="text/html")
             for status in (500, 502, 504, 511, 520, 522, 524, 530)
         },
     }, **AGAIN),
@@ -358,7 +357,7 @@ PASSING = {
         },
     }, **AGAIN),
     **ending("transport", table.NO_COMPLETION, {
-        f"status {status} of nothing": responds(b"", status) for status in (200, 202, 204)
+        f"status {status} of nothing": body(b"", status) for status in (200, 202, 204)
     }, **AGAIN),
     **ending("malformed", table.NOT_PASSED_ON, {
         "ended by OTHER": ended("OTHER"),

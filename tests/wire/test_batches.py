@@ -127,31 +127,31 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
 
 
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
-    """Stored labels, pending rows, rows alike and bad rows; lasting failures only on request."""
+    """Stored labels, pending rows, rows alike and bad rows, and those that another run asks about.
+
+    Lasting failures are handed in only on request.
+    """
     with Provider(["ok", "refusal"]) as provider:
         labeler.label(rows(2), judge=judge_of(provider), store=tmp_path, concurrency=1)
         assert submit(provider, tmp_path, rows(1, 2)).lines == 1
         twin = {**rows(1, 3)[0], "id": "twin"}
-        bad = {**rows(1, 4)[0], "response": ""}
+        bad = {**rows(1, 9)[0], "response": ""}
         conflict = {**rows(1)[0], "question": "Other?"}
-        done = submit(provider, tmp_path, [*rows(4), twin, bad, conflict])
-        assert done.lines == 1
-        assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "alike": 1}
+        how = label_tasks(judge_of(provider), LabelOptions())
+        asked = how.task(next(iter(open_rows(rows(1, 5)))).content)  # type: ignore[arg-type]  # an example
+        with DiskStore(tmp_path) as other:
+            lease = other.lease(asked.key)
+            assert lease
+            done = submit(provider, tmp_path, [*rows(6), twin, bad, conflict])
+            lease.release()
+        assert done.lines == 2
+        assert done.left_out == {
+            "stored": 1, "failed before": 1, "in a batch": 1, "alike": 1,
+            "being labeled by another run": 1,
+        }  # fmt: skip
         assert [failure.reason for failure in done.bad] == ["empty_response", "id_conflict"]
         assert submit(provider, tmp_path, rows(2), retry_failed=True).lines == 1
-        assert collect(provider, tmp_path).results.labeled == 3
-
-
-def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
-    """A leased key is not handed in."""
-    with Provider() as provider, DiskStore(tmp_path) as other:
-        how = label_tasks(judge_of(provider), LabelOptions())
-        asked = how.task(next(iter(open_rows(rows(1)))).content)  # type: ignore[arg-type]  # an example
-        lease = other.lease(asked.key)
-        assert lease is not None
-        done = submit(provider, tmp_path, rows(2))
-        lease.release()
-    assert (done.lines, done.left_out) == (1, {"being labeled by another run": 1})
+        assert collect(provider, tmp_path).results.labeled == 4
 
 
 @pytest.mark.parametrize(("name", "limit", "parts"), [("LINES", 4, 3), ("BYTES", 15_000, 5)])
@@ -270,7 +270,7 @@ def _rewritten(provider: Provider, change: Change) -> None:
     for file in list(provider.files.all.values()):
         if file.purpose == "batch_output":
             lines = change(file.content.splitlines(keepends=True))
-            object.__setattr__(file, "content", b"".join(lines))
+            file.content = b"".join(lines)
 
 
 def _also(*more: bytes) -> Change:
@@ -503,7 +503,7 @@ def _cut_answers(provider: Provider, keep: int) -> bytes:
     """Cut the file of good answers after some lines; return all of it."""
     output = next(f for f in provider.files.all.values() if b'"status_code": 200' in f.content)
     whole = output.content
-    object.__setattr__(output, "content", b"".join(whole.splitlines(keepends=True)[:keep]))
+    output.content = b"".join(whole.splitlines(keepends=True)[:keep])
     return whole
 
 
@@ -526,9 +526,9 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(
         assert f"hold 3 answers, and the provider counts {good}" in said[0]
         batch = provider.batches.all["batch_0001"]
         if is_renamed:
-            batch.output_file_id = provider.files.add("x.jsonl", "batch_output", whole).id
+            batch.output_file_id = provider.files.add("batch_output", whole).id
         else:
-            object.__setattr__(provider.files.all[str(batch.output_file_id)], "content", whole)
+            provider.files.all[str(batch.output_file_id)].content = whole
         assert collect(provider, tmp_path).results.labeled == good
         assert sorted(provider.paid.values()) == [1] * good
     every = RowSelection(frozenset(row["id"] for row in rows(10)))
@@ -605,8 +605,8 @@ def test_what_follows_a_batch_that_is_stuck_keeps_nobody_waiting(tmp_path: Path)
     with Provider() as provider:
         submit(provider, tmp_path, rows(1))
         (batch,) = folders(tmp_path)
-        like = Batch(path=batch.path, created=batch.created, spec=batch.spec, lines=0)
-        folder.place(folder.write_batches(like, ((one, b"{}") for one in batch.requests())))
+        again = ((one, b"{}") for one in batch.requests())
+        folder.place(folder.write_batches(batch.path, batch.spec, again))
         del provider.batches.all["batch_0001"]
         done = collect(provider, tmp_path)
         assert (done.stuck, done.still_open, len(provider.batches.all)) == (1, 2, 0)
@@ -910,24 +910,15 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
-    """Answers that were paid for are stored."""
-    with Provider(batches=never(0.5)) as provider:
-        name = str(submit(provider, tmp_path, rows(4)).batch)
-        labeler.batch_status(tmp_path, service(provider))
-        labeler.batch_status(tmp_path, service(provider))
+    """Answers that were paid for are stored; one that would be asked again is let go too."""
+    with Provider(["ok", "unknown-key", "500", "ok"], batches=never(0.8)) as provider:
+        name = _ended(provider, tmp_path, 5)
         assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
-        done = collect(provider, tmp_path)
-        assert (done.results.labeled, done.results.released) == (2, {"cancelled": 2})
-        assert submit(provider, tmp_path, rows(4)).lines == 2
-
-
-def test_a_cancelled_batch_is_not_asked_again(tmp_path: Path) -> None:
-    """An answer that would be sent back to be mended is let go too."""
-    with Provider(["unknown-key", "500"], batches=never(1.0)) as provider:
-        name = _ended(provider, tmp_path, 2)
-        labeler.cancel_batch(service(provider), tmp_path, name)
-        assert collect(provider, tmp_path).results.released == {"contract": 1, "transport": 1}
+        results = collect(provider, tmp_path).results
+        assert results.labeled == 2
+        assert results.released == {"cancelled": 1, "contract": 1, "transport": 1}
         assert len(provider.batches.all) == 1
+        assert submit(provider, tmp_path, rows(5)).lines == 3
 
 
 def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
@@ -953,19 +944,18 @@ def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path, l
         assert provider.batches.all["batch_0001"].status == "cancelling"
 
 
-def test_batches_of_another_address_do_not_keep_others_from_being_collected(tmp_path: Path) -> None:
-    """They are told of with the command that collects them, until nothing of them is open."""
+def test_open_batches_are_at_one_address(tmp_path: Path) -> None:
+    """Another is refused, with the command that collects them, until none of them is open."""
     with Provider() as provider, Provider() as other:
         submit(provider, tmp_path, rows(1))
+        go_on = f"`labeler batch collect --wait --store {tmp_path} --base-url {provider.url}`"
+        for use in (partial(submit, given=rows(1, 1)), collect):
+            with pytest.raises(UsageError, match=re.escape(go_on)):
+                use(other, tmp_path)
+        assert not other.requests
+        collect(provider, tmp_path)
         submit(other, tmp_path, rows(1, 1))
-        said: list[str] = []
-        assert collect(other, tmp_path, notice=said.append).results.labeled == 1
-        assert len(said) == 1
-        assert f"batches at {provider.url} are left alone" in said[0]
-        assert f"`labeler batch collect --store {tmp_path} --base-url {provider.url}`" in said[0]
-        collect(provider, tmp_path, notice=said.append)
-        collect(other, tmp_path, notice=said.append)
-        assert len(said) == 1
+        assert collect(other, tmp_path).results.labeled == 1
 
 
 def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:

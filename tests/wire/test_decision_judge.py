@@ -257,61 +257,42 @@ def with_one_more(body: Json, _: int) -> Json:
 OTHER_APIS: dict[str, Any] = {
     "chat completions": {"object": "chat.completion", "choices": [{"message": {"content": "yes"}}]},
     "vLLM, classify": {"data": [{"index": 0, "label": "entailment", "probs": [0.9, 0.1]}]},
-    "vLLM, score": {"data": [{"index": 0, "object": "score", "score": 0.9}]},
-    "vLLM, rerank": {"results": [{"index": 0, "relevance_score": 0.9}]},
     "text-embeddings-inference, predict": [[{"score": 0.9, "label": "LABEL_0"}]],
-    "text-embeddings-inference, rerank": [{"index": 0, "score": 0.9}],
-    "Hugging Face, zero-shot": {"labels": ["supported", "unsupported"], "scores": [0.9, 0.1]},
-    "Hugging Face, text classification": [{"label": "entailment", "score": 0.9}],
-    "MiniCheck": {"pred_label": [1], "raw_prob": [0.9]},
     "Llama Guard": "unsafe\nS1",
     "a number": 0.9,
 }
 """Bodies of other APIs, which answer a request that they do not know."""
 
-FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
-    "refusal": (changed(first, type="refusal"), "refusal"),
-    "missing": (without_one, "malformed"),
-    "extra": (with_one_more, "malformed"),
-    "type": (changed(first, type="boolean"), "malformed"),
-    "nan": (probable(float("nan")), "malformed"),
-    "infinite": (probable(float("inf")), "malformed"),
-    "above": (probable(1.01), "malformed"),
-    "below": (probable(-0.01), "malformed"),
-    "text": (probable("0.9"), "malformed"),
-    "boolean": (probable(value=True), "malformed"),
-    "null": (probable(None), "malformed"),
-    "no distribution": (changed(choice, probabilities=None), "malformed"),
-    "empty distribution": (changed(choice, probabilities={}), "malformed"),
-    "sum": (scaled(1.2), "malformed"),
-    "zero": (scaled(0), "malformed"),
-    "no answers": (lambda body, _: {"model": "m", "usage": body["usage"]}, "malformed"),
+MALFORMED: dict[str, Callable[[Json, int], Any]] = {
+    "missing": without_one,
+    "extra": with_one_more,
+    "no answers": lambda body, _: {"model": "m", "usage": body["usage"]},
+    "twice": lambda body, _: json.dumps(body)[:-1].encode() + b', "model": "n"}',
+    **{f"type {other!r}": changed(first, type=other) for other in ("boolean", None)},
     **{
-        f"answers {answers!r}": (changed(lambda body: body, answers=answers), "malformed")
+        f"probability {value!r}": probable(value)
+        for value in (float("nan"), 1.01, -0.01, "0.9", True, None, {"value": 0.9})
+    },
+    **{
+        f"distribution {given!r}": changed(choice, probabilities=given)
+        for given in (None, {}, {"yes": 0.9, "no": 0.1})
+    },
+    **{f"sum {total}": scaled(total) for total in (1.2, 0)},
+    **{
+        f"answers {answers!r}": changed(lambda body: body, answers=answers)
         for answers in (None, 3, "yes")
     },
+    **{name: lambda *_, body=body: json.dumps(body).encode() for name, body in OTHER_APIS.items()},
+}
+FAULTS: dict[str, tuple[Callable[[Json, int], Any], str]] = {
+    **{name: (spoil, "malformed") for name, spoil in MALFORMED.items()},
+    "refusal": (changed(first, type="refusal"), "refusal"),
     "xssi": (lambda body, _: b")]}'\n" + json.dumps(body).encode(), "transport"),
     "cut off": (lambda body, _: json.dumps(body).encode()[:-9], "transport"),
-    "per cent": (probable(87.5), "malformed"),
-    "nested": (probable({"value": 0.9}), "malformed"),
-    "logarithm": (probable(-0.1), "malformed"),
-    "logit": (probable(2.3), "malformed"),
-    "no logarithm": (probable(-9999.0), "malformed"),
-    "comma": (probable("0,9"), "malformed"),
-    "both sides": (probable([0.1, 0.9]), "malformed"),
-    "no type": (changed(first, type=None), "malformed"),
-    "type in capitals": (changed(first, type="PREDICATE"), "malformed"),
-    "an error for an answer": (changed(first, type="error", message="busy"), "malformed"),
-    "another's options": (changed(choice, probabilities={"yes": 0.9, "no": 0.1}), "malformed"),
     "an error within data": (lambda *_: {"data": {"error": {"code": 502}}}, "transport"),
     "words in 200": (lambda *_: {"detail": "model overloaded"}, "transport"),
-    **{
-        name: (lambda *_, body=body: json.dumps(body).encode(), "malformed")
-        for name, body in OTHER_APIS.items()
-    },
     "page": (lambda *_: b"<html>Log in</html>", "transport"),
     "error in 200": (lambda *_: {"error": {"message": "blocked", "code": 400}}, "bad_request"),
-    "twice": (lambda body, _: json.dumps(body)[:-1].encode() + b', "model": "n"}', "malformed"),
 }
 
 

@@ -38,10 +38,10 @@ from support import samples
 from support.command import Command
 from support.watching import Watch
 from wire.behaviors import Behavior, answers
+from wire.behaviors import body as sends
 from wire.calls import Call
 from wire.clients import comes_true, request_of
 from wire.connections import Connection, Wire
-from wire.fault_table import responds
 from wire.provider import Provider, error
 from wire.refusals import error_body
 from wire.relays import Authority, Proxy, Relay, authority
@@ -313,14 +313,8 @@ def test_a_key_that_expires_is_fetched_again_once_for_all_rows(
 @pytest.fixture
 def key_command(tmp_path: Path) -> str:
     """A command that prints another key each time: ``key-1``, ``key-2`` and so on."""
-    program = tmp_path / "print_key.py"
-    program.write_text(
-        "import pathlib\n"
-        f"count = pathlib.Path({str(tmp_path / 'count')!r})\n"
-        "with count.open('a') as file: file.write('x')\n"
-        "print('key-' + str(len(count.read_text())), end='\\n\\n')\n"
-    )
-    return f"{sys.executable} '{program}'"
+    count = tmp_path / "count"
+    return f'sh -c \'echo >> "{count}"; echo key-$(($(wc -l < "{count}"))); echo\''
 
 
 def test_a_key_that_never_worked_ends_the_run() -> None:
@@ -557,7 +551,7 @@ COMPRESSED = {
 def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding: str) -> None:
     """Its length is known beforehand, and the text of the answer is that of a plain one."""
     body = request_of(user="x" * 2 * sender._LARGE)
-    with Provider([responds(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
+    with Provider([sends(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
         assert asyncio.run(sent(provider, json.dumps(body).encode())) == b'{"a": 1}'
     assert provider.calls[0].body == body
     assert "transfer-encoding" not in provider.calls[0].headers
@@ -590,7 +584,7 @@ def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
     target = tmp_path / "answers.jsonl"
 
     async def download(size: int) -> None:
-        body = responds(b"{" + b" " * size)
+        body = sends(b"{" + b" " * size)
         with Provider(at={"GET /v1/files/{id}/content": lambda _: body}) as provider:
             client = OpenAIBatches(api_key=KEY, base_url=provider.url, max_attempts=1)
             try:

@@ -9,10 +9,8 @@ import re
 import resource
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,6 @@ import pytest
 import labeler
 from labeler.errors import FatalJudgeError
 from labeler.judges import concurrency
-from labeler.judges.pace import Pace
-from labeler.labeling.progress import RunEvent
 from labeler.plugins.batch.client import OpenAIBatches
 from labeler.plugins.batch.folder import pending_keys
 from labeler.store import MemoryStore
@@ -32,7 +28,7 @@ from support.watching import Watch
 from wire.clients import comes_true
 from wire.connections import Wire
 from wire.dialects import nested
-from wire.provider import COMPLETIONS, Behavior, Call, Provider, Rates, answers, error
+from wire.provider import Behavior, Call, Provider, Rates, answers
 from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file, rows, run, running
 
 AWAY = "the server does not answer: asking with one request at a time until it does"
@@ -70,37 +66,6 @@ class Held:
 # Rate limits
 
 
-def test_a_named_time_to_wait_is_waited_by_all() -> None:
-    """Other records, which have the place meanwhile, send nothing either."""
-    came: list[float] = []
-
-    def pick(_: Call) -> Behavior | None:
-        came.append(time.monotonic())
-        return error(429, headers={"retry-after-ms": "2100"}) if 4 <= len(came) < 8 else None
-
-    with Provider(pick) as provider:
-        assert reasons(run(provider, rows(8), concurrency=1)) == ["label"] * 8
-    assert len(came) == 12
-    assert came[7] - came[6] >= 2.1
-
-
-def test_a_wait_of_hours_ends_a_run_that_may_not_wait(
-    tmp_path: Path, labeler_command: Command
-) -> None:
-    """Exit code 75 with the time to come back; what was labeled is found by the next run."""
-    given = row_file(tmp_path, rows(40))
-    with Provider(lambda call: "429-wait-long" if call.number > 9 else None) as provider:
-        asking = labeling(provider, given, "--no-wait", "--concurrency", 2)
-        code, _, err = labeler_command(*asking)
-        paid = provider.paid.total()
-    assert code == 75
-    assert re.search(r"asks to wait 10800 s, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", err)
-    assert stored(tmp_path / ".labeler") == paid == 8
-    with Provider() as provider:
-        assert labeler_command(*labeling(provider, given))[0] == 0
-        assert provider.paid.total() == 40 - paid
-
-
 @pytest.mark.parametrize("header", ["retry-after-ms", None])
 def test_a_storm_of_rate_limits_loses_no_record(header: Any) -> None:
     """A server that takes far less than it is sent, and may not even say how long to wait."""
@@ -110,18 +75,6 @@ def test_a_storm_of_rate_limits_loses_no_record(header: Any) -> None:
     assert reasons(outcomes) == ["label"] * 60
     assert provider.limited > 0
     assert set(provider.paid.values()) == {1}
-
-
-def test_a_server_that_takes_few_requests_at_once_is_sent_few() -> None:
-    """It says so with a status that others send while they are away."""
-
-    def script(_: Call) -> Behavior | None:
-        return BUSY if provider.in_flight > 4 else None
-
-    with Provider(script, latency=0.05) as provider:
-        outcomes = run(provider, rows(150), concurrency=16, judge={"sleep": asyncio.sleep})
-    assert reasons(outcomes) == ["label"] * 150
-    assert provider.routes[f"POST {COMPLETIONS}"] <= 240
 
 
 # Outages
@@ -151,35 +104,6 @@ def test_an_outage_loses_no_record(kind: str | Behavior, concurrency: int, calls
     assert len(provider.calls) == 60 + calls
     told = [text for text in watch.notices if not text.startswith(SLOWER)]
     assert [text.startswith((AWAY, BACK)) for text in told] == [True, True]
-
-
-@pytest.mark.usefixtures("quick_breaker")
-def test_a_server_that_goes_and_comes_back_is_waited_for() -> None:
-    """Its port refuses connections meanwhile."""
-    with Provider(latency=0.01) as first:
-        pass  # a port that is free
-    port, came = first.port, threading.Event()
-    later = Provider(port=port)
-
-    class Waiting(Watch):
-        def __call__(self, event: RunEvent) -> None:
-            super().__call__(event)
-            if event.kind == "notice" and event.text.startswith(AWAY):
-                later.__enter__()
-                came.set()
-            if event.kind == "result" and len(self.origins) == 10:
-                earlier.__exit__()
-
-    earlier, watch = Provider(port=port, latency=0.01), Waiting()
-    earlier.__enter__()
-    try:
-        outcomes = run(earlier, rows(80), watch=watch, concurrency=4)
-    finally:
-        if came.is_set():
-            later.__exit__()
-    assert reasons(outcomes) == ["label"] * 80
-    assert [text.startswith((AWAY, BACK)) for text in watch.notices] == [True, True]
-    assert later.paid
 
 
 def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
@@ -324,44 +248,11 @@ def narrow(arguments: list[str]) -> list[str]:
     return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *process(arguments)]
 
 
-# Clocks and sizes
-
-
-@pytest.mark.parametrize("jump", [3600.0, -3600.0])
-def test_a_wall_clock_that_jumps_changes_no_pause(
-    jump: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Buckets and pauses go by a clock that never does."""
-    real_time, real_nap = time.time, Pace._wait_for_change
-    calls, naps = iter(range(10**9)), list[float]()
-
-    def jumping() -> float:
-        return real_time() + jump * next(calls)
-
-    async def nap(traffic: Pace, seconds: float) -> None:
-        naps.append(seconds)
-        assert seconds < 60 or seconds == inf, "an hour of the wall clock is waited out"
-        await real_nap(traffic, seconds)
-
-    monkeypatch.setattr(time, "time", jumping)
-    monkeypatch.setattr(Pace, "_wait_for_change", nap)
-    with Provider(lambda call: "429-wait-ms" if call.number % 4 == 0 else None) as provider:
-        limits: dict[str, Any] = {"requests_per_minute": 1200, "tokens_per_minute": 10**7}
-        outcomes = run(provider, rows(30), **limits)
-    assert reasons(outcomes) == ["label"] * 30
-    assert naps
+# Sizes
 
 
 LARGE = ("lamp " * 99 + "red. ") * 500
 """A quarter of a megabyte."""
-
-
-def test_a_large_document_does_not_hold_the_others_up() -> None:
-    """Larger than all tokens of a minute, it waits for a full bucket, and then goes."""
-    large = {**rows(1)[0], "id": "large", "documents": [LARGE]}
-    with Provider(count_tokens=True) as provider:
-        outcomes = run(provider, [*rows(2, 1), large, *rows(2, 3)], tokens_per_minute=85_000)
-    assert reasons(outcomes) == ["label"] * 5
 
 
 def test_a_document_that_the_server_will_never_take_costs_its_record_alone() -> None:

@@ -7,7 +7,8 @@ corrections, ``applying`` makes corrected labels of the decisions of one or seve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
@@ -95,16 +96,9 @@ class Judgment(Frozen):
         return tuple(faults)
 
 
-def _key_faults(field: str, keys: Iterable[str], known: frozenset[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    unknown: dict[str, None] = {}
-    repeated: dict[str, None] = {}
-    for key in keys:
-        if key not in known:
-            unknown[key] = None
-        elif key in seen:
-            repeated[key] = None
-        seen.add(key)
+def _key_faults(field: str, keys: Collection[str], known: frozenset[str]) -> Iterator[str]:
+    unknown = dict.fromkeys(key for key in keys if key not in known)
+    repeated = [key for key, count in Counter(iter(keys)).items() if count > 1 and key in known]
     for fault, found in (("which the record does not have", unknown), ("twice", repeated)):
         if found:
             shown = ", ".join(f"{key!r:.40}" for key in list(found)[:_SHOWN_KEYS])

@@ -158,17 +158,12 @@ def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[
         batches: all of its batches, or consecutive ones.
         before: number of rows in the file before these.
     """
-    number = before
-    for whole in batches:
-        starts = range(0, whole.num_rows, BATCH)
-        for batch in (part for n in starts for part in rows_in_pieces(whole.slice(n, BATCH))):
-            for row in _values(_in_microseconds(batch)):
-                number += 1
-                where = f"{name}:row {number}" if name else f"row {number}"
-                if isinstance(row, Exception):
-                    yield Raw(where, _unreadable(where, row))
-                else:
-                    yield Raw(where, plain_row(row))
+    slices = (whole.slice(n, BATCH) for whole in batches for n in range(0, whole.num_rows, BATCH))
+    parts = (part for one in slices for part in rows_in_pieces(one))
+    rows = (row for part in parts for row in _values(_in_microseconds(part)))
+    for number, row in enumerate(rows, start=before + 1):
+        where = f"{name}:row {number}" if name else f"row {number}"
+        yield Raw(where, plain_row(row) if isinstance(row, dict) else _unreadable(where, row))
 
 
 def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - pyarrow has no types

@@ -232,12 +232,8 @@ NAMED = QuestionForm(
 _REFUSALS = frozenset({400, 413, 422})
 _OPTIONS = re.compile(r"option|choice|criteria|candidate")
 _COUNTS = re.compile(r"question|many|most|max|limit|exceed|too.?long|fewer|length")
-_STATED = re.compile(
-    r"(?:most|max\w*|limit\w*|up to|more than|between \d+ and|exceed\w*|than or equal to|[<≤]=?)"
-    r"\D{0,20}(\d{1,4})\b"
-)
 _NUMBER = re.compile(r"\b\d{1,4}\b")
-_FEWEST_OPTIONS, _FEWEST_QUESTIONS = 8, 8
+_FEWEST = 8
 """A message may quote a record, so a smaller number is not believed."""
 
 
@@ -260,29 +256,25 @@ class RequestLimits:
             return False
         if find_rule(observed).reason == "context_length" or not _COUNTS.search(stated):
             return False
-        longest = max(len(question.options) for question in asked)
-        if _OPTIONS.search(stated) and longest > _FEWEST_OPTIONS:
-            found = _below(longest, stated, _FEWEST_OPTIONS)
-            if found or "question" not in stated or len(asked) <= _FEWEST_QUESTIONS:
-                lower = found or max(_FEWEST_OPTIONS, longest // 2)
-                self.options = min(self.options, lower)  # other records learn at the same time
-                return True
-        if len(asked) > _FEWEST_QUESTIONS and "question" in stated:
-            found = _below(len(asked), stated, _FEWEST_QUESTIONS)
-            lower = found or max(_FEWEST_QUESTIONS, len(asked) // 2)
-            self.questions = min(self.questions, lower)
-            return True
-        return False
+        longest, count = max(len(question.options) for question in asked), len(asked)
+        if _OPTIONS.search(stated) and longest > _FEWEST:
+            # Other records learn at the same time.
+            self.options = min(self.options, _below(longest, stated))
+        elif "question" in stated and count > _FEWEST:
+            self.questions = min(self.questions, _below(count, stated))
+        else:
+            return False
+        return True
 
 
-def _below(count: int, stated: str, least: int) -> int:
-    """Return the limit that a message states for a count; 0 if it states none."""
-    for pattern in (_STATED, _NUMBER):
-        numbers = map(int, pattern.findall(stated))
-        fitting = [number for number in numbers if least <= number < count]
-        if fitting:
-            return max(fitting)
-    return 0
+def _below(count: int, stated: str) -> int:
+    """Return the limit that a message states for a count, half the count if it states none.
+
+    If a greater number than the limit is taken for it, the next message leads on.
+    """
+    numbers = map(int, _NUMBER.findall(stated))
+    fitting = (number for number in numbers if _FEWEST <= number < count)
+    return max(fitting, default=max(_FEWEST, count // 2))
 
 
 class DecisionsJudge(HostedJudge):

@@ -35,16 +35,23 @@ QUOTED_LETTERS = 24
 NAMED_KEYS = 3
 
 
+_WITHOUT_CLAIM = {
+    "empty": "Not supported: the response claims nothing that documents could support.",
+    "general": "Claims nothing of its own, so there is nothing to look for in the documents.",
+    "source": "Only names sources, so there is nothing to look for in the documents.",
+}
+_SILENT = "Says that the documents do not say something"
+
+
 def explain_support(evidence: Evidence, threshold: float) -> str:
     """Explain the probability of support of one response sentence."""
-    if evidence.kind == "empty":
-        return "Not supported: the response claims nothing that documents could support."
-    if evidence.kind == "general":
-        return "Claims nothing of its own, so there is nothing to look for in the documents."
-    if evidence.kind == "source":
-        return "Only names sources, so there is nothing to look for in the documents."
+    if evidence.kind in _WITHOUT_CLAIM:
+        return _WITHOUT_CLAIM[evidence.kind]
     if evidence.kind == "meta":
-        return _explain_meta(evidence)
+        if not evidence.flipped:
+            return f"{_SILENT}, and no document sentence says just that."
+        words = _words(evidence.matched)
+        return f"{_SILENT}, but the closest sentence {evidence.closest[0]} says it ({words})."
     relation = "at least" if evidence.support >= threshold else "below"
     parts = [
         _closest(evidence),
@@ -97,15 +104,6 @@ def explain_relevance(
     missing = _listed("Words of the question in no document", unseen_question)
     cut = f"{left_out} more share fewer words and were not compared." if left_out else ""
     return " ".join(filter(None, [found, missing, cut]))
-
-
-def _explain_meta(evidence: Evidence) -> str:
-    if evidence.flipped:
-        return (
-            "Says that the documents do not say something, but the closest sentence "
-            f"{evidence.closest[0]} says it ({_words(evidence.matched)})."
-        )
-    return "Says that the documents do not say something, and no document sentence says just that."
 
 
 def _closest(evidence: Evidence) -> str:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from labeler.judges.embedded.features import Scores
@@ -204,15 +204,14 @@ class _ClaimLabeler:
     @cached_property
     def _response(self) -> dict[str, list[Clause]]:
         """The clauses of each response sentence that makes a claim, by its key."""
-        return {
-            sentence.key: self._parts(sentence, self.scores.evidence[sentence.key])
-            for sentence in self.example.response
-            if self.scores.evidence[sentence.key].kind in {"claim", "meta"}
-        }
-
-    def _parts(self, sentence: Sentence, evidence: Evidence) -> list[Clause]:
-        whole = evidence.kind == "meta"
-        return [_whole(sentence, self._plain)] if whole else clauses(sentence, self._plain)
+        plain, found = self._plain, dict[str, list[Clause]]()
+        for sentence in self.example.response:
+            kind = self.scores.evidence[sentence.key].kind
+            if kind == "claim":
+                found[sentence.key] = clauses(sentence, plain)
+            elif kind == "meta":
+                found[sentence.key] = [_whole(sentence, plain)]
+        return found
 
     @cached_property
     def _reference(self) -> dict[str, list[Clause]]:
@@ -233,11 +232,8 @@ class _ClaimLabeler:
     @cached_property
     def _words(self) -> set[str]:
         """The content words of all claims."""
-        texts = (self._response, self._reference)
-        contents = (
-            part.claim.content for text in texts for parts in text.values() for part in parts
-        )
-        return set[str]().union(*contents)
+        every = chain(*self._response.values(), *self._reference.values())
+        return set[str]().union(*(part.claim.content for part in every))
 
     @cached_property
     def _documents(self) -> DocumentIndex:
@@ -282,10 +278,7 @@ class _ClaimLabeler:
             verdicts = [_judge(part.claim, self._evidence) for part in parts]
         if entry.fully_supported:
             keys = entry.supporting_sentence_keys
-            return [
-                _ClaimVerdict("entailment", supporting=found.supporting or keys)
-                for found in verdicts
-            ]
+            return [_ClaimVerdict("entailment", found.supporting or keys) for found in verdicts]
         if verdicts and all(found.verdict == "entailment" for found in verdicts):
             weakest = min(range(len(verdicts)), key=lambda n: verdicts[n].support)
             claim = parts[weakest].claim
@@ -295,9 +288,8 @@ class _ClaimLabeler:
     def _fields(self, clause: Clause, found: _ClaimVerdict) -> dict[str, Any]:
         """Return the fields of a response claim."""
         claim = clause.claim
-        relevant = bool(claim.words & self._question) or not self._relevant.isdisjoint(
-            found.supporting
-        )
+        answers = bool(claim.words & self._question)
+        relevant = answers or not self._relevant.isdisjoint(found.supporting)
         return {
             "response_sentence_key": claim.key,
             "claim": clause.text,

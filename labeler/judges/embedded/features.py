@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from labeler.judges.embedded.support import (
     EMPTY,
@@ -31,36 +31,15 @@ Vector = list[float]
 T = TypeVar("T")
 
 SUPPORT = (
-    "coverage",
-    "coverage_of_document",
-    "scattered",
-    "pairs_nearby",
-    "question_nearby",
-    "unseen_names",
-    "unseen_numbers",
-    "introduces",
-    "scaffold",
-    "flipped",
-    "meta",
-    "general",
+    *("coverage", "coverage_of_document", "scattered", "pairs_nearby", "question_nearby"),
+    *("unseen_names", "unseen_numbers", "introduces", "scaffold", "flipped", "meta", "general"),
 )
 """Features of a response sentence."""
 RANK = (
-    "similarity",
-    "closest",
-    "new_words",
-    "question_nearby",
-    "similarity_nearby",
-    "document_best",
-    "document_question",
-    "document_response",
-    "document_length",
-    "response_seen",
-    "response_words",
-    "response_sentences",
-    "question_in_sentences",
-    "question_in_documents",
-    "similarity_spread",
+    *("similarity", "closest", "new_words", "question_nearby", "similarity_nearby"),
+    *("document_best", "document_question", "document_response", "document_length"),
+    *("response_seen", "response_words", "response_sentences"),
+    *("question_in_sentences", "question_in_documents", "similarity_spread"),
 )
 """Features of a document sentence."""
 
@@ -290,17 +269,12 @@ class Weights:
 def load_weights() -> Weights:
     """Read the shipped weights."""
     stored = json.loads(FILE.read_text(encoding="utf-8"))
-    return Weights(
-        support=_linear(stored["support"]),
-        adherence=_linear(stored["adherence"]),
-        relevance=_linear(stored["relevance"]),
-        utilization=_linear(stored["utilization"]),
-        thresholds=stored["thresholds"],
-    )
-
-
-def _linear(stored: Mapping[str, Any]) -> Linear:
-    return Linear(stored["bias"], tuple(map(float, stored["weights"].values())))
+    models = {
+        name: Linear(model["bias"], tuple(map(float, model["weights"].values())))
+        for name in ("support", "adherence", "relevance", "utilization")
+        for model in (stored[name],)
+    }
+    return Weights(**models, thresholds=stored["thresholds"])
 
 
 def sigmoid(value: float) -> float:
@@ -350,22 +324,17 @@ def probabilities(example: KeyedExample) -> Scores:
         [round(model.probability(values), DIGITS) for values in zip(*found.rank, strict=True)]
         for model in (weights.relevance, weights.utilization)
     )
+    judged = {
+        key: evidence._replace(support=probability)
+        for (key, evidence), probability in zip(found.evidence.items(), support, strict=True)
+    }
+    of_claims = [judged[key].support for key, kind in found.evidence.items() if kind is not SOURCE]
     return Scores(
-        evidence={
-            key: evidence._replace(support=probability)
-            for (key, evidence), probability in zip(found.evidence.items(), support, strict=True)
-        },
+        evidence=judged,
         relevance=dict(zip(found.keys, relevance, strict=True)),
         utilization=dict(zip(found.keys, utilization, strict=True)),
         unseen_question=found.unseen_question,
-        adherence=adherence(
-            [
-                probability
-                for probability, evidence in zip(support, found.evidence.values(), strict=True)
-                if evidence is not SOURCE
-            ],
-            weights.adherence,
-        ),
+        adherence=adherence(of_claims, weights.adherence),
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain, pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from labeler.sentences.citations import without_markers
 from labeler.sentences.example import KeyedExample, Sentence
@@ -201,14 +201,12 @@ def limited(example: KeyedExample) -> KeyedExample:
     def part(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
         return tuple(one for one in sentences if one.key in kept)
 
-    changes = {
-        "documents": tuple(map(part, example.documents)),
-        "history": tuple(replace(o, sentences=part(o.sentences)) for o in example.history),
-        "tool_outputs": tuple(
-            replace(one, sentences=part(one.sentences)) for one in example.tool_outputs
-        ),
+    changes: dict[str, Any] = {
+        name: tuple(replace(one, sentences=part(one.sentences)) for one in getattr(example, name))
+        for name in ("history", "tool_outputs")
     }
-    return example.model_copy(update=changes)
+    documents = tuple(map(part, example.documents))
+    return example.model_copy(update={"documents": documents, **changes})
 
 
 def closest_part(
@@ -234,9 +232,7 @@ BIGRAMS = 0.5  # … its share of word pairs that occur in some document sentenc
 UNSEEN_NAME = 0.3  # for each name in no document
 FAR_NUMBER = 0.1  # for each number missing from its two closest document sentences
 UNSEEN_NUMBER = 0.8  # in addition, for each number in no document, or only with another unit
-NEGATION_FLIP = (
-    1.0  # the closest sentence states the same except for a negation, or it negates alone
-)
+NEGATION_FLIP = 1.0  # the closest sentence states the same but for a negation, or it negates alone
 INTRODUCTION = 0.2  # it ends in a colon: 98 % of these are supported on the development rows
 GENERAL_SUPPORT = 1.0  # it makes no claim
 META_SUPPORT = 1.0  # it correctly states that the documents lack something
@@ -300,18 +296,18 @@ def weigh(claim: Claim, documents: DocumentIndex) -> Evidence:
 def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
     """Compare a claim with the sentences of a text, without regard to its kind."""
     matches = documents.closest(claim.words)
-    negated = _negated(claim, documents, matches)
+    flipped, negates_alone = _negated(claim, documents, matches)
     unseen = claim.words - documents.weights.keys()
-    missing = _missing_numbers(claim, documents, matches)
+    far, nowhere = _missing_numbers(claim, documents, matches)
     strange = claim.names & unseen
     support = (
         (matches[0].adds if matches else 0.0)
         + BIGRAMS * _shared_pairs(claim, documents)
         + INTRODUCTION * claim.introduces
         - UNSEEN_NAME * min(len(strange), COUNTED)
-        - FAR_NUMBER * min(len(missing.far), COUNTED)
-        - UNSEEN_NUMBER * min(len(missing.unseen), COUNTED)
-        - NEGATION_FLIP * any(negated)
+        - FAR_NUMBER * min(len(far), COUNTED)
+        - UNSEEN_NUMBER * min(len(nowhere), COUNTED)
+        - NEGATION_FLIP * (flipped or negates_alone)
     )
     if not matches:  # pairs of function words alone are not support
         support = min(support, NO_SUPPORT)
@@ -319,21 +315,20 @@ def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
         "claim",
         round(support, DIGITS),
         *_closest(claim, documents, matches),
-        unseen=claim.written(unseen - strange - missing.far),
-        numbers=claim.written(missing.far),
+        unseen=claim.written(unseen - strange - far),
+        numbers=claim.written(far),
         names=claim.written(strange),
-        flipped=negated.flipped,
-        negates_alone=negated.alone,
+        flipped=flipped,
+        negates_alone=negates_alone,
     )
 
 
 def _meta_evidence(claim: Claim, documents: DocumentIndex) -> Evidence:
     """Score "the documents do not say …": wrong if one document sentence does say it."""
     matches = documents.closest(claim.words - SAYING)
-    stated = (
-        bool(matches)
-        and matches[0].adds >= SAME_STATEMENT
-        and not negations(documents.sequences[matches[0].place])
+    stated = any(
+        match.adds >= SAME_STATEMENT and not negations(documents.sequences[match.place])
+        for match in matches[:1]
     )
     support = NO_SUPPORT if stated else META_SUPPORT
     return Evidence("meta", support, *_closest(claim, documents, matches), flipped=stated)
@@ -360,17 +355,13 @@ def _shared_pairs(claim: Claim, documents: DocumentIndex) -> float:
     return len(pairs & documents.pairs) / (len(pairs) or 1)
 
 
-class _Missing(NamedTuple):
-    """Numbers missing from the closest sentences, and numbers missing from all documents."""
-
-    far: set[str]
-    unseen: set[str]
-
-
-def _missing_numbers(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> _Missing:
+def _missing_numbers(
+    claim: Claim, documents: DocumentIndex, matches: list[Match]
+) -> tuple[set[str], set[str]]:
+    """Return numbers missing from the closest sentences, and those missing from all documents."""
     numbers = claim.numbers
     if not numbers:
-        return _Missing(set(), set())
+        return set(), set()
     near: set[str] = set()
     known: set[tuple[str, str]] = set()
     for match in matches:
@@ -379,29 +370,24 @@ def _missing_numbers(claim: Claim, documents: DocumentIndex, matches: list[Match
     measured = {number for number, _ in known}
     other_unit = {n for n, unit in measures(claim.sequence) - known if n in measured}
     unseen = (numbers - documents.weights.keys()) | other_unit
-    return _Missing((numbers - near) | unseen, unseen)
+    return (numbers - near) | unseen, unseen
 
 
-class _Negated(NamedTuple):
-    """What negations tell against a claim; see :class:`Evidence`."""
+def _negated(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> tuple[bool, bool]:
+    """Compare the negations in a claim and in the closest sentences.
 
-    flipped: bool
-    alone: bool
-
-
-def _negated(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> _Negated:
-    """Compare the negations in a claim and in the closest sentences."""
+    Returns:
+        Whether the claim is flipped, and whether it negates alone; see :class:`Evidence`.
+    """
     if not matches:
-        return _Negated(flipped=False, alone=False)
+        return False, False
     places = [match.place for match in matches]
     denied = list(denials(claim.sequence)) if matches[0].adds >= SIMILAR else []
     affirmed = any(affirms(documents.sequences[places[0]], one) for one in denied)
     is_plain = bool(denied) or not negations(claim.sequence)
     around = {*places, *documents.around(places[0])}
-    return _Negated(
-        flipped=affirmed or (is_plain and _states_the_contrary(claim, documents, matches[0])),
-        alone=bool(denied) and documents.negating.isdisjoint(around),
-    )
+    flipped = affirmed or (is_plain and _states_the_contrary(claim, documents, matches[0]))
+    return flipped, bool(denied) and documents.negating.isdisjoint(around)
 
 
 def _states_the_contrary(claim: Claim, documents: DocumentIndex, match: Match) -> bool:

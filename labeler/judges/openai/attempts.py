@@ -226,15 +226,11 @@ REASK_VERSION: ReaskVersion = "reask/1"
 """Version of every text of a re-ask, below. It is part of label keys, because another wording may
 change labels: increment it, here and above, whenever a text changes."""
 
-NOT_A_LABEL = (
-    "That was not a JSON object of the required schema. Write the whole label again, as JSON alone."
-)
+_UNREADABLE = "That was not a JSON object of the required schema. "
+_ALL_AGAIN = "Write the whole {} again, as JSON alone."
+NOT_A_LABEL = _UNREADABLE + _ALL_AGAIN.format("label")
 """The re-ask after an unreadable label."""
-
-NO_ANSWER = (
-    "That was not a JSON object of the required schema. "
-    "Write the whole answer again, as JSON alone."
-)
+NO_ANSWER = _UNREADABLE + _ALL_AGAIN.format("answer")
 """The re-ask after another unreadable answer."""
 
 _MOST_LISTED = 20
@@ -243,8 +239,7 @@ _MOST_LISTED = 20
 def rules_again(violations: Sequence[Violation], rules: str) -> str:
     """Name the rules that an answer other than a label broke, then all its rules."""
     return (
-        f"That answer broke the rules: {brief(violations)}. {rules} "
-        "Write the whole answer again, as JSON alone."
+        f"That answer broke the rules: {brief(violations)}. {rules} {_ALL_AGAIN.format('answer')}"
     )
 
 
@@ -260,22 +255,18 @@ def complaint(
         example: the record.
         output: the class of the requested label; one with claims adds rules about claims.
     """
+    spoken = key_ranges(sentence.key for sentence in example.conversation_sentences())
+    also = f"Sentences that may be named as support only are {spoken}. " if spoken else ""
     return (
         f"That label broke the rules: {brief(violations)}. "
-        f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. "
-        f"{_conversation_keys(example)}"
+        f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. {also}"
         f"Response sentence keys, each judged exactly once, are "
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
         f"{', '.join(SPECIAL_SUPPORT)}; a decision has it exactly when fully_supported is true. "
         f"{_CLAIMS if 'response_claims' in output.model_fields else ''}"
         f"{_reference_rules(example) if 'reference_claims' in output.model_fields else ''}"
-        "Write the whole label again, as JSON alone."
+        f"{_ALL_AGAIN.format('label')}"
     )
-
-
-def _conversation_keys(example: KeyedExample) -> str:
-    keys = key_ranges(sentence.key for sentence in example.conversation_sentences())
-    return f"Sentences that may be named as support only are {keys}. " if keys else ""
 
 
 _CLAIMS = (

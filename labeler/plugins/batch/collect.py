@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -55,7 +55,6 @@ from labeler.plugins.batch.folder import (
     RemoteBatch,
     Results,
     batches,
-    command,
     locked,
     place,
     write_batches,
@@ -107,7 +106,7 @@ def collect_batches(
     """Store the answers of a store's batches, and send requests again where due.
 
     Args:
-        client: of the Batch API; batches at other addresses are skipped.
+        client: of the Batch API, at the batches' address.
         store: folder of the batches and labels.
         name: of a batch or a submission; by default all.
         wait: wait until every batch has ended; by default look once.
@@ -120,22 +119,16 @@ def collect_batches(
     Raises:
         FatalJudgeError: the provider denies access; the answers of other batches are stored.
         StoreError: the store or a batch cannot be read or written; as before.
-        UsageError: there is no such store or batch, or all open ones are at another address.
+        UsageError: there is no such store or batch, or open ones are at another address.
 
     Example:
         >>> labeler.collect_batches(labeler.OpenAIBatches(), ".labeler")  # doctest: +SKIP
     """
     if not callable(price):
         raise UsageError(f"price must be a function of a model's name, got {price!r:.40}")
-    elsewhere = require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
+    require_address(store, client.base_url, "collect", *["--wait"] * wait, name=name)
     with DiskStore(store, notice=notice) as opened:
         collector = _Collector(client, opened, name, price, notice or (lambda _: None))
-        for address, server in elsewhere.items():
-            go_on = command("collect", store=opened.directory, server=server)
-            collector.report(
-                f"batches at {address} are left alone, for this key is for {client.base_url}: "
-                f"`{go_on}` collects them, or base_url in Python"
-            )
         return run(lambda: collector.collect(wait=wait), client)
 
 
@@ -171,19 +164,17 @@ class _Collector:
             self._noticed.add(message)
             self.notice(message)
 
-    def _here(self) -> list[Batch]:
-        return batches(self.store.directory, self.name, self.client.base_url)
-
     async def _look(self) -> bool:
         """Look at every open batch once, and send what is unsent; return whether to look again."""
+        here = partial(batches, self.store.directory, self.name)
         self._stuck.clear()
         with locked(self.store.directory):
-            for batch in self._here():
+            for batch in here():
                 if batch.state == "created":
                     await self._try(batch, self._collect(batch))
-            for batch in unsent(self._here(), self._stuck):
+            for batch in unsent(here(), self._stuck):
                 await self._try(batch, send(batch, self.client))
-            still_open = [batch.name for batch in self._here() if batch.is_open]
+            still_open = [batch.name for batch in here() if batch.is_open]
         if self._fatal:
             raise self._fatal[0]
         self.done.still_open, self.done.stuck = len(still_open), len(self._stuck)
@@ -284,8 +275,7 @@ class _Answers:
         places = self._places(files, batch.label_keys())
         is_complete = len(places) == batch.lines  # whatever the provider counts
         requests = self._settled(places)
-        like = Batch(path=batch.path, created=time.time(), spec=batch.spec, lines=0)
-        new = write_batches(like, requests)
+        new = write_batches(batch.path, batch.spec, requests)
         self._await_saved()
         self._store_lasting()
         if not is_complete:

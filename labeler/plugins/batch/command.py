@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -36,7 +36,6 @@ from labeler.plugins.batch.submission import (
     batch_status,
     cancel_batch,
     require_address,
-    servers,
     submit_batch,
 )
 from labeler.sentences.characters import visible
@@ -79,7 +78,8 @@ def status(
         print_json([view.model_dump(mode="json") for view in views])
     elif views:
         _print_table(views)
-        _print_unreached(views, store)
+        if not any(view.looked_up for view in views):
+            _print_unreached(store)
     else:
         notify(f"{store} has no batches")
 
@@ -206,29 +206,26 @@ def _print_collection(done: Collection) -> None:
         )
 
 
-def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
-    """List the addresses that were not queried, and the command for each."""
-    reached = {view.base_url for view in views if view.looked_up}
-    for address, server in servers(batches(store)).items():
-        if address not in reached:
-            query = command("status", store=store, server=server)
-            notify(
-                f"{address} was not queried: its batches are shown as of submission or the last "
-                f"collection; `{query}` asks, with its key in OPENAI_API_KEY"
-            )
+def _print_unreached(store: str) -> None:
+    """Name the address of the open batches, which was not queried, and the command that does."""
+    opened = [batch for batch in batches(store) if batch.is_open]
+    for batch in opened[:1]:
+        query = command("status", store=store, server=batch.server)
+        notify(
+            f"{batch.spec.base_url} was not queried: its batches are shown as of submission or the "
+            f"last collection; `{query}` asks, with its key in OPENAI_API_KEY"
+        )
 
 
 def _print_table(views: Sequence[BatchStatus]) -> None:
-    several = len({view.base_url for view in views}) > 1
     rows = []
     for view in views:
         seen = (view.remote.completed, view.remote.failed) if view.remote else (0, 0)
         counts = (view.lines, *seen, view.results.labeled)
-        cells = [view.name, view.model, view.state, view.next, *counts, duration(view.age)]
-        rows.append([visible(str(cell)) for cell in [*cells, *[view.base_url] * several]])
-    words = [Column(head, words=True) for head in ("batch", "model", "state", "next", "address")]
-    numbers = map(Column, ("lines", "done", "failed", "stored", "age"))
-    columns = [*words[:4], *numbers, *words[4:] * several]
+        cells = (view.name, view.model, view.state, view.next, *counts, duration(view.age))
+        rows.append([visible(str(cell)) for cell in cells])
+    columns = [Column(head, words=True) for head in ("batch", "model", "state", "next")]
+    columns += map(Column, ("lines", "done", "failed", "stored", "age"))
     print_sections([Section(None, [Grid(columns, rows)])])
     for view in views:
         if view.remote and view.remote.problems:

@@ -10,8 +10,8 @@ A batch is one file of requests. A store's batches are in its folder ``batches``
         errors.jsonl
 
 A folder gets its name when it is complete. A submission has as many batches as the limits of files
-force. Requests that are sent again form further batches, named after theirs, which are sent once it
-is ``collected``.
+force; all that are open are at one address. Requests that are sent again form further batches,
+named after theirs, which are sent once it is ``collected``.
 """
 
 from __future__ import annotations
@@ -193,15 +193,6 @@ class Batch(Frozen, frozen=False):
     """True if its user canceled it without asking the provider."""
 
     @classmethod
-    def common(cls, store: Path, spec: OpenAISpec) -> Self:
-        """Return what the batches of a new submission have in common."""
-        now = time.time()
-        name = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-        own = spec.model_copy(update={"api_key_command": None})
-        path = store / FOLDER / name
-        return cls(path=path, created=now, spec=own, lines=0)
-
-    @classmethod
     def read(cls, path: Path) -> Self:
         """Read a batch from its folder."""
         file = path / BATCH_FILE
@@ -320,28 +311,27 @@ class Batch(Frozen, frozen=False):
             raise kind(message, reason=error.reason) from None
 
 
-def batches(store: str | Path, name: str | None = None, at: str | None = None) -> list[Batch]:
+def batches(store: str | Path, name: str | None = None) -> list[Batch]:
     """Return the batches of a store, the oldest first.
 
     Args:
         store: the store's folder.
         name: of a batch or a submission; by default all.
-        at: the address of their server; by default any.
 
     Raises:
         UsageError: no batch has this name, or ``store`` is not a path.
         StoreError: the state of a batch cannot be read.
     """
     folder = path_in("store", store) / FOLDER
-    found = [Batch.read(folder / one) for one in names_in(folder)]
-    found.sort(key=lambda batch: batch.created)
-    if name is not None:
-        names = [batch.name for batch in found]
-        found = [batch for batch in found if f"{batch.name}-".startswith(f"{name}-")]
-        if not found:
-            have = ", ".join(names) or "none"
-            raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
-    return [batch for batch in found if at in {None, batch.spec.base_url}]
+    every = sorted(map(Batch.read, map(folder.joinpath, names_in(folder))), key=_created)
+    found = [one for one in every if name is None or f"{one.name}-".startswith(f"{name}-")]
+    if name is not None and not found:
+        have = ", ".join(one.name for one in every) or "none"
+        raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
+    return found
+
+
+_created = operator.attrgetter("created")
 
 
 def pending_keys(store: Path) -> dict[str, str]:
@@ -458,19 +448,27 @@ class BatchRequest(Frozen):
         return written
 
 
-def write_batches(like: Batch, requests: Iterable[tuple[BatchRequest, bytes]]) -> list[Batch]:
+def new_path(store: Path) -> Path:
+    """Return the path with which those of a new submission's batches begin."""
+    return store / FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def write_batches(
+    path: Path, spec: OpenAISpec, requests: Iterable[tuple[BatchRequest, bytes]]
+) -> list[Batch]:
     """Write requests aside to as many batches as the limits of files force; make them durable.
 
     Args:
-        like: has what the batches have in common; each gets its name and a number.
+        path: begins the path of each, which ends in its number.
+        spec: the judge and its server.
         requests: each with its line, which fits into a file.
     """
     rest, found = iter(requests), list[Batch]()
     following = next(rest, None)
     while following:
-        path = like.path.with_name(f"{NEW}{like.name}-{len(found) + 1:04d}")
-        path.mkdir(mode=0o700, parents=True)
-        batch, count, size = like.model_copy(update={"path": path}), 0, 0
+        aside = path.with_name(f"{NEW}{path.name}-{len(found) + 1:04d}")
+        aside.mkdir(mode=0o700, parents=True)
+        batch, count, size = Batch(path=aside, created=time.time(), spec=spec, lines=0), 0, 0
         with durable(batch.file("asked")) as saved, durable(batch.file("lines")) as uploaded:
             while following and count < MOST_LINES and size + len(following[1]) <= MOST_BYTES:
                 saved.write(following[0].model_dump_json().encode() + b"\n")

@@ -1,7 +1,7 @@
 """Submissions: rows are handed in, their batches looked at and cancelled; each starts once."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,6 @@ from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError, path
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.judges.openai.request import OpenAISpec
 from labeler.judges.opening import open_judge
-from labeler.judges.options import ServerOptions
 from labeler.labeling.cache import ServedLabels
 from labeler.labeling.estimate import Selection
 from labeler.labeling.failures import bad_row
@@ -32,6 +31,7 @@ from labeler.plugins.batch.folder import (
     batches,
     command,
     locked,
+    new_path,
     place,
     write_batches,
 )
@@ -132,9 +132,9 @@ def submit_batch(rows: "RowSource", options: BatchOptions) -> Submission:
         selection = _Unsent(how, labels, served, retry_failed=options.retry_failed)
         stream = RowStream(opened, how.needs, notice)
         choose_mode(how.judge, first_tasks(how, stream.first), selection.cache)
-        like = Batch.common(labels.directory, spec)
-        requests = selection.requests(stream, like.spec, notice)
-        submission = run(lambda: _submit(selection, requests, like, client), client)
+        requests = selection.requests(stream, spec, notice)
+        path = new_path(labels.directory)
+        submission = run(lambda: _submit(selection, requests, path, spec, client), client)
         served.report()
         return submission
 
@@ -202,23 +202,27 @@ class _Unsent(Selection):
 async def _submit(
     selection: _Unsent,
     requests: Iterator[tuple[BatchRequest, bytes]],
-    like: Batch,
+    path: Path,
+    spec: OpenAISpec,
     client: OpenAIBatches,
 ) -> Submission:
     """Send what is left over, then write and send new batches."""
-    with locked(like.store):
-        left = unsent(batches(like.store, at=client.base_url))
+    store = path.parent.parent
+    with locked(store):
+        require_address(store, client.base_url, "collect", "--wait")
+        left = unsent(batches(store))
         for batch in left:
             await send(batch, client)
         try:
-            new = write_batches(like, requests)
+            own = spec.model_copy(update={"api_key_command": None})  # a store may be copied
+            new = write_batches(path, own, requests)
             place(new)
         finally:
             selection.release()
         for batch in new:
             await send(batch, client)
     return Submission(
-        batch=like.name if new else None,
+        batch=path.name if new else None,
         parts=len(new),
         lines=sum(batch.lines for batch in new),
         size=sum(batch.file("lines").stat().st_size for batch in new),
@@ -230,13 +234,13 @@ async def _submit(
 
 
 def unsent(found: list[Batch], stuck: Collection[str] = ()) -> list[Batch]:
-    """Return the batches to send now, of all at one address.
+    """Return the batches to send now.
 
     One that was crowded out waits until no other is under way; one that asks again, until the batch
     before it is collected.
 
     Args:
-        found: all at the address.
+        found: all of a store, or those with a name.
         stuck: names of those that waiting does not help.
     """
     opened = {batch.name for batch in found if batch.is_open}
@@ -268,32 +272,26 @@ async def send(batch: Batch, client: OpenAIBatches) -> None:
         batch.save(remote=remote)
 
 
-def servers(found: Iterable[Batch]) -> dict[str, ServerOptions]:
-    """Return how the servers of open batches are reached, by their sorted addresses."""
-    return dict(sorted((one.spec.base_url, one.server) for one in found if one.is_open))
-
-
 def require_address(
     store: str | Path, base_url: str | None, action: str, *words: str, name: str | None = None
-) -> dict[str, ServerOptions]:
-    """Return the servers of the open batches of a store that are not at an address.
+) -> None:
+    """Reject an address at which a store's open batches are not.
 
-    A key is never sent to an address that only a folder names: if all open batches are elsewhere,
-    the error names the address and the command, which are ``action`` and ``words``.
+    A key is never sent to an address that only a folder names: the error names the address and the
+    command, which are ``action`` and ``words``.
     """
     store, base_url = path_in("store", store), base_url or OFFICIAL_URL
     if not store.is_dir():
         raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
-    elsewhere = servers(batches(store, name))
-    if elsewhere and elsewhere.pop(base_url, None) is None:
-        subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
-        given = [name, *words] if name else words
-        go_on = command(action, *given, store=store, server=next(iter(elsewhere.values())))
-        raise UsageError(
-            f"{subject} at {', '.join(elsewhere)}, not at {base_url}: a key is sent only to an "
-            f"address that you give: `{go_on}`, or base_url in Python"
-        )
-    return elsewhere
+    for batch in batches(store, name):
+        if batch.is_open and batch.spec.base_url != base_url:
+            given = [name, *words] if name else words
+            go_on = command(action, *given, store=store, server=batch.server)
+            raise UsageError(
+                f"batch {batch.name} of {store} is open at {batch.spec.base_url}, not at "
+                f"{base_url}: a key is sent only to an address that you give: `{go_on}`, or "
+                "base_url in Python"
+            )
 
 
 class BatchStatus(Frozen):

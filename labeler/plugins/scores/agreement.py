@@ -124,7 +124,7 @@ def _identity(criterion: Criterion) -> bytes:
 
 def _complete(cases: Mapping[str, Case], of: Configuration) -> _Rated:
     """Return the scores of a repeat, as its metrics have them."""
-    values = {case.first.unit: case.ratio(of) for case in cases.values() if not case.failed}
+    values = {case.scores[0].unit: case.ratio(of) for case in cases.values() if not case.failed}
     return {unit: value.exact for unit, value in values.items() if not value.undefined}
 
 

@@ -169,7 +169,7 @@ def length_effects(scores: Iterable[Configuration]) -> list[LengthEffect]:
 
 
 def _effect(of: Configuration, label: str, cases: Iterable[Case]) -> LengthEffect:
-    valued = [(case.first, case.ratio(of).value) for case in cases if not case.failed]
+    valued = [(case.scores[0], case.ratio(of).value) for case in cases if not case.failed]
     scored = [(first, value) for first, value in valued if value is not None]
     clusters, groups = observations([first.question_group for first, _ in scored])
     lengths = [first.length / CHARACTERS for first, _ in scored]

@@ -6,7 +6,7 @@ Scores of different judge configurations are never averaged;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -128,40 +128,31 @@ class Score:
         return question_digest(self.question) or None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Case:
     """One row under one criterion, in one repeat.
 
     Attributes:
-        scores: of its trials, by key.
-        trials: those with a score.
-        failures: by trial.
-        copies: records that repeat others.
+        scores: of its trials, one of each key.
+        failed: the first failure of a trial without a score, if there is one.
+        copies: number of records that repeat others.
     """
 
-    scores: dict[str, Score] = field(default_factory=dict)
-    trials: set[int] = field(default_factory=set)
-    failures: dict[int, LabelFailure] = field(default_factory=dict)
-    copies: int = 0
+    scores: Sequence[Score]
+    failed: LabelFailure | None
+    copies: int
 
-    def add(self, trial: int, outcome: Score | LabelFailure) -> None:
-        """Add the outcome of a trial."""
-        if isinstance(outcome, LabelFailure):
-            self.failures.setdefault(trial, outcome)
-            return
-        self.copies += outcome.key in self.scores
-        self.scores.setdefault(outcome.key, outcome)
-        self.trials.add(trial)
-
-    @property
-    def first(self) -> Score:
-        """The first score."""
-        return next(iter(self.scores.values()))
-
-    @property
-    def failed(self) -> LabelFailure | None:
-        """The first failure of a trial without a score."""
-        return next((f for trial, f in self.failures.items() if trial not in self.trials), None)
+    @classmethod
+    def of(cls, outcomes: Sequence[tuple[int, Score | LabelFailure]]) -> Case:
+        """Return the case of outcomes with their trials."""
+        scores = [(trial, one) for trial, one in outcomes if isinstance(one, Score)]
+        failures = [(trial, one) for trial, one in outcomes if isinstance(one, LabelFailure)]
+        scored = {trial for trial, _ in scores}
+        kept: dict[str, Score] = {}
+        for _, one in scores:
+            kept.setdefault(one.key, one)
+        failed = next((one for trial, one in failures if trial not in scored), None)
+        return cls([*kept.values()], failed, len(scores) - len(kept))
 
     def ratio(self, of: Configuration) -> Ratio:
         """Return the mean over the trials of one score.
@@ -171,9 +162,9 @@ class Case:
         """
         if len(self.scores) < of.trials_per_score:
             return Ratio.missing("missing_samples")
-        if len(of.methods) > 1 and any(score.is_ambiguous for score in self.scores.values()):
+        if len(of.methods) > 1 and any(score.is_ambiguous for score in self.scores):
             return Ratio.missing("ambiguous_score_tokens")
-        total = sum((score.value for score in self.scores.values()), Fraction())
+        total = sum((score.value for score in self.scores), Fraction())
         whole = total.numerator if total.denominator == 1 else total
         return Ratio(whole, len(self.scores))
 
@@ -227,11 +218,14 @@ class Configuration:
 
     def repeats(self) -> dict[int, dict[str, Case]]:
         """Return the cases by repeat, then by the row's id."""
-        found: dict[int, dict[str, Case]] = {}
+        found: dict[int, dict[str, list[tuple[int, Score | LabelFailure]]]] = {}
         for id_, trial, outcome in self.outcomes:
             repeat = found.setdefault(trial // self.trials_per_score, {})
-            repeat.setdefault(id_, Case()).add(trial, outcome)
-        return dict(sorted(found.items()))
+            repeat.setdefault(id_, []).append((trial, outcome))
+        return {
+            repeat: {id_: Case.of(outcomes) for id_, outcomes in cases.items()}
+            for repeat, cases in sorted(found.items())
+        }
 
     def rows(self) -> Iterator[MetricsRow]:
         """Yield a row for each case, and for each copy."""
@@ -245,7 +239,7 @@ class Configuration:
                     yield from [self._row(id_, case, metrics, label)] * (1 + case.copies)
 
     def _row(self, id_: str, case: Case, metrics: CriterionMetrics, label: str) -> MetricsRow:
-        value, first = case.ratio(self), case.first
+        value, first = case.ratio(self), case.scores[0]
         passed = value if value.undefined else Ratio.flag(value.exact >= Fraction(first.threshold))
         return MetricsRow(
             id_,
@@ -255,5 +249,5 @@ class Configuration:
             metadata={QUESTION: first.question, **first.metadata},
             identity=Identity.of(id_, label, first.key),
             question=question_digest(first.question),
-            answered=AnsweringModel.of_several([one.answered for one in case.scores.values()]),
+            answered=AnsweringModel.of_several([one.answered for one in case.scores]),
         )

@@ -8,7 +8,8 @@ fields are in camel case or in snake case.
 
 Attributes follow OpenInference (``openinference.span.kind``), OpenTelemetry's conventions for
 generative AI (``gen_ai.*``, in development), OpenLLMetry (``traceloop.*``), Langfuse
-(``langfuse.*``) and MLflow (``mlflow.*``), or several at once. They may be flat
+(``langfuse.*``), MLflow (``mlflow.*``), Vercel's AI SDK (``ai.*``), Pydantic AI and Logfire, and
+Haystack (``haystack.*``), or several at once. They may be flat
 (``llm.input_messages.0.message.role``), nested, or JSON in a text, since each exporter chooses.
 """
 
@@ -121,6 +122,8 @@ _KIND = (
     "langfuse.observation.type",
     "gen_ai.operation.name",
     "traceloop.span.kind",
+    "langsmith.span.kind",
+    "ai.operationId",
     "llm.request.type",
     "type",
     "run_type",
@@ -133,14 +136,30 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tool", "execute_tool"), "tool"),
     **dict.fromkeys(("embedding", "embeddings", "evaluator", "guardrail"), "aside"),
     **dict.fromkeys(("prompt", "parser", "event"), "aside"),
+    **dict.fromkeys(("ai.generatetext.dogenerate", "ai.streamtext.dostream"), "llm"),
+    **dict.fromkeys(("ai.embed", "ai.embedmany"), "aside"),
+    "ai.toolcall": "tool",
 }
 _RETRIEVING = frozenset({"retriever", "retrieval", "retrieve"})
 """Last words of the names of steps that retrieve."""
-_ENTITY = "traceloop.entity.name"
-_BY_ATTRIBUTE: dict[str, Kind] = {"gen_ai.tool.name": "tool", RETRIEVED: "retriever"}
+_ENTITY, _COMPONENT = "traceloop.entity.name", "haystack.component.type"
+_BY_WORD: dict[str, Kind] = {
+    **dict.fromkeys(("retriever", "search"), "retriever"),
+    **dict.fromkeys(("embedder", "builder"), "aside"),
+    "ranker": "reranker",
+    "generator": "llm",
+    "invoker": "tool",
+}
+"""The kind of a component by the last word of its class."""
+_BY_ATTRIBUTE: dict[str, Kind] = {
+    "gen_ai.tool.name": "tool",
+    "request_data": "llm",
+    RETRIEVED: "retriever",
+}
 """The kind of a span that names none, by an attribute that it has."""
-_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", MESSAGES)
-_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", MESSAGES)
+_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", MESSAGES)
+_MESSAGES = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", *_ALL_MESSAGES)
+_REPLIES = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion", *_ALL_MESSAGES)
 _INPUT = (
     "input.value",
     "langfuse.observation.input",
@@ -148,6 +167,12 @@ _INPUT = (
     "gen_ai.retrieval.query.text",
     "gen_ai.tool.call.arguments",
     "traceloop.entity.input",
+    "ai.prompt",
+    "ai.prompt.messages",
+    "ai.toolCall.args",
+    "haystack.component.input",
+    "tool_arguments",
+    "request_data",
     "input",
     "inputs",
 )
@@ -157,10 +182,16 @@ _OUTPUT = (
     "mlflow.spanOutputs",
     "gen_ai.tool.call.result",
     "traceloop.entity.output",
+    "ai.response.text",
+    "ai.toolCall.result",
+    "haystack.component.output",
+    "tool_response",
+    "response_data",
+    "final_result",
     "output",
     "outputs",
 )
-_AS_JSON = ("mlflow.", "traceloop.")
+_AS_JSON = ("mlflow.", "ai.toolCall.", "traceloop.")
 """Begins the names of values that are always JSON."""
 _DOCUMENTS = (
     "retrieval.documents",
@@ -184,13 +215,13 @@ MODEL = (
     "provided_model_name",
     "model",
 )
-TOOL = ("gen_ai.tool.name", "tool.name", _ENTITY)
+TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", _ENTITY)
 USER = ("user.id", "langfuse.user.id", "enduser.id", "mlflow.trace.user", "user_id")
 SESSION = (
     *("session.id", "gen_ai.conversation.id", "langfuse.session.id", "mlflow.trace.session"),
     "session_id",
 )
-RESPONSE_ID = ("gen_ai.response.id",)
+RESPONSE_ID = ("gen_ai.response.id", "ai.response.id")
 
 _LONGEST_ID = 200
 
@@ -319,8 +350,8 @@ def _is_described(fields: Fields) -> bool:
 def _attributes(fields: Fields, named: Fields) -> dict[str, Any]:
     """Return the attributes of a span: an object, pairs, columns, or all fields of a record."""
     if not _is_described(fields):
-        # The session of a run is its project.
-        hidden = {"session_id"} if "run_type" in named else set()
+        # The session of a run is its project, and its events are not messages.
+        hidden = {"session_id", "events"} if "run_type" in named else set()
         nested = {"extra": parsed(named.get("extra"))}
         return {name: value for name, value in named.items() if name not in hidden} | nested
     given = parsed(fields.get("attributes"))
@@ -391,6 +422,8 @@ def _kind(attributes: Mapping[str, Any]) -> Kind:
     given = [parsed(lookup(attributes, key)) for key in _KIND]
     named = [value.strip('"').lower() for value in given if isinstance(value, str)]
     known = [_KINDS[name] for name in named if name in _KINDS]
+    word = snake_case(text(lookup(attributes, _COMPONENT))).rpartition("_")[2]
+    known += [_BY_WORD[word]] if word in _BY_WORD else []
     if not named:
         known += [kind for key, kind in _BY_ATTRIBUTE.items() if lookup(attributes, key)]
     return known[0] if known else "other"
