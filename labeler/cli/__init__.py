@@ -289,7 +289,8 @@ def _plain(error: TyperException) -> str:
     """Return the message of a fault in the command line, with what may be meant."""
     text = error.format_message().replace("Value error, ", "")
     if faults := getattr(error.__cause__, "errors", None):  # of pydantic
-        text += f", got {faults()[0]['input']!r:.80}"
+        given = f"{faults()[0]['input']!r:.80}"
+        text += "" if given in text else f", got {given}"
     if "unexpected extra argument" in text and _GATE.search(text):
         return f"{text}; a gate is an option: --min METRIC=NUMBER, or --max METRIC=NUMBER"
     if gate := _GATE_OPTION.match(text):
