@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -154,9 +154,11 @@ def _selections(
         judged: keys of the judged labels.
         random: keys of the labels that were drawn at random.
     """
+    of_signature = defaultdict[str, dict[str, int]](dict)
+    for (printed, key), count in labels.items():
+        of_signature[printed][key] = count
     found: dict[str, ReviewCounts] = {}
-    for printed in dict.fromkeys(printed for printed, _ in labels):
-        counts = {key: count for (own, key), count in labels.items() if own == printed}
+    for printed, counts in of_signature.items():
         seen = {key: count for key, count in counts.items() if key in judged}
         drawn = sum(count for key, count in seen.items() if key in random)
         if seen:
