@@ -164,11 +164,11 @@ class NumbersFile:
                     )
 
     def _check_facts(self) -> None:
-        """Check that no row lacks its kind, nor a label its facts and metrics."""
+        """Check that no row lacks its kind and id, nor a label its facts and metrics."""
         labeled = ~self._is_failed
-        every = labeled | self._is_failed
-        for name, places in (("kind", every), *((name, labeled) for name in _FILLED)):
-            empty = np.flatnonzero(places & self._column(name).where(lambda one: one is None))
+        for name in ("kind", "id", *_FILLED):
+            lacking = self._column(name).where(lambda one: one is None)
+            empty = np.flatnonzero(lacking & labeled if name in _FILLED else lacking)
             if len(empty):
                 raise self._columns.fault(
                     f"{self._columns.place(int(empty[0]))} has no value in column {name!r}"

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import labeler
 from labeler.data.formats import arrow_files, parquet_files, read_file
 from labeler.data.formats.arrow_files import (
     arrow_errors,
@@ -207,6 +208,14 @@ def test_a_damaged_file_is_read_or_rejected(data: st.DataObject) -> None:
     with suppress(UsageError), arrow_errors("rows"):
         for batch in ParquetRows("rows", io.BytesIO(content)).all_batches():
             assert isinstance(batch.to_pylist(), list)
+
+
+def test_a_damaged_name_of_a_column_is_an_error(tmp_path: Path) -> None:
+    """Also where a command looks for numbers first."""
+    path = tmp_path / "labels.parquet"
+    path.write_bytes(WHOLE.replace(b"lists", b"\xffists"))
+    with pytest.raises(UsageError, match=r"cannot read .*labels\.parquet"):
+        labeler.summary(path)
 
 
 def test_a_changed_value_in_an_exported_label_file_is_noticed(tmp_path: Path) -> None:

@@ -222,6 +222,15 @@ def test_an_edited_file_is_an_error(
     assert_refused(rows, labeler_command)
 
 
+def test_a_row_without_an_id_is_an_error(files: Files, labeler_command: Command) -> None:
+    """Only a text that is empty is an id."""
+    first, *others = map(json.loads, Path(files[1]["jsonl"]).read_text().splitlines())
+    del first["id"]
+    Path("edited.jsonl").write_text("\n".join(map(json.dumps, [*others, first])))
+    code, out, err = labeler_command("compare", files[1]["csv"], "edited.jsonl")
+    assert (code, out, "no value in column 'id'" in err) == (2, "", True)
+
+
 @pytest.mark.parametrize(
     "lost", ["ator", "relevance.numerator", "question_group", "answered", "documents"]
 )

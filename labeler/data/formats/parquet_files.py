@@ -320,9 +320,9 @@ def read_label_lines(name: str) -> Iterator[Line]:
 def column_names(name: str) -> frozenset[str]:
     """Return the names of a table's columns; none if it cannot be read."""
     try:
-        with open_bytes(name) as source:
+        with arrow_errors(name), open_bytes(name) as source:
             return frozenset(ParquetRows(name, source).schema.names)
-    except (pa.ArrowException, OSError, UsageError):
+    except UsageError:
         return frozenset()
 
 
