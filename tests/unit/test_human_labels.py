@@ -100,8 +100,8 @@ CSV_FAULTS = {
     "id,annotator,adherence\nr1,ann,1\nr1,ann,0": ("annotator 'ann' gives", "keep one"),
     "id,adherence,id\nr1,1,2": ("people.csv:1: column 'id' stands twice", ""),
     "id,adherence\nr1,1,2": ("people.csv:2: 3 cells under 2 columns", "double quotes"),
-    'id,adherence\n"r1"x,1': ("people.csv:2: not CSV", "a quote begins"),
-    'id,adherence\n"r1,1': ("people.csv:2: not CSV", "a quote begins"),
+    'id,adherence\n"r1"x,1': ("people.csv:2: not CSV", "a quote that begins a cell"),
+    'id,adherence\n"r1,1': ("people.csv:2: not CSV", "a quote that begins a cell"),
     # A third party's metric is found by its dotted name elsewhere; never for a stranger's file.
     "id,antigravity:geohash\nr1,1": ("no judgment in this line", ""),
     "id,field,value\nr1,antigravity:geohash,1": ("'field' is 'antigravity:geohash'", ""),
