@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from labeler.comparing.calibration import Calibration
     from labeler.comparing.comparison import Comparisons
     from labeler.comparing.human_labels import HumanLabels
+    from labeler.evidence.anchors import Anchors
 
 WORSE = 1
 """Exit code of ``--fail-on worse`` where something is."""
@@ -85,9 +86,8 @@ def compare(
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler.comparing.compare import compare_runs
     from labeler.comparing.comparison_text import sections
-    from labeler.evidence.anchors import Anchors
 
-    known = Anchors.load(anchors) if anchors else None
+    known = _known(anchors)
     explained = known.explained(metrics) if known else ""
     for run, other in combinations(runs, 2):
         _check_sides(run, other)
@@ -123,6 +123,14 @@ def compare(
     if explained:
         notify(explained)
     return _exit_code(found) if fail_on else 0
+
+
+def _known(anchors: str | None) -> Anchors | None:
+    if anchors is None:
+        return None
+    from labeler.evidence.anchors import Anchors
+
+    return Anchors.load(anchors)
 
 
 def _require_same_judge(found: Comparisons) -> None:

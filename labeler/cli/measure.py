@@ -101,9 +101,7 @@ def metrics(
         _write_rows(request, output, otel_events)
         return
     summary, scored = request.summaries(drawn)
-    # Each row of a group has the same number of repeated records.
-    repeated = {(row.label, row.group): row.duplicates for row in (*summary, *scored)}
-    notify_repeated(sum(repeated.values()))
+    notify_repeated(_repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output)
@@ -134,6 +132,11 @@ def _write_rows(request: _Request, output: str | None, otel_events: str | None) 
     notify_repeated(measured.repeated)
     _notify_models(models)
     notify_selected(signatures)
+
+
+def _repeated(rows: Iterable[SummaryRow]) -> int:
+    """Return the number of records that were left out; each row of a group has the same."""
+    return sum({(row.label, row.group): row.duplicates for row in rows}.values())
 
 
 def _note(rows: Iterable[MetricsRow], field: str, noted: dict[Any, None]) -> Iterator[MetricsRow]:

@@ -140,19 +140,23 @@ def write_report(
             intervals=intervals,
         )
         summary = Summary(data, calibration)
-        values = {
-            "title": f"Labels of {name}",
-            "name": name,
-            "version": __version__,
-            "in_folder": bool(target.folder),
-            "summary": summary,
-            "records": RECORDS_PLACEHOLDER,
-        }
-        loads = bool(target.folder)
-        page = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=loads).text
+        page = _page(summary, name, in_folder=bool(target.folder))
         index = {"name": visible(name), **data.index()}
         files = target.write(page, chain([("index", index)], chunks_of(data.views())))
         return WrittenReport(files, summary)
+
+
+def _page(summary: Summary, name: str, *, in_folder: bool) -> str:
+    """Return the page, with a placeholder for the records."""
+    values = {
+        "title": f"Labels of {name}",
+        "name": name,
+        "version": __version__,
+        "in_folder": in_folder,
+        "summary": summary,
+        "records": RECORDS_PLACEHOLDER,
+    }
+    return render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS, loads=in_folder).text
 
 
 @dataclass(frozen=True)
