@@ -137,10 +137,13 @@ def test_that_evaluates():
 def test_a_test_in_which_data_becomes_code_fails(tmp_path: Path) -> None:
     """The settings that all tests share turn a find into a failure, and nothing else."""
     (tmp_path / "test_planted.py").write_text(PLANTED)
+    given = settings()
+    folder = Path(__file__).parents[1]  # first, as other folders of tests have a conftest too
+    given["PYTHONPATH"] = f"{folder}{os.pathsep}{given['PYTHONPATH']}"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-q", "."],
         cwd=tmp_path,
-        env=settings(),
+        env=given,
         capture_output=True,
         text=True,
         check=False,
