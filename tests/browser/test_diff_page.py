@@ -58,7 +58,7 @@ def test_the_list_is_filtered_and_sorted(visits: Visits, address: str) -> None:
 
 
 def test_a_record_shows_both_labels_and_its_flips(visits: Visits, address: str) -> None:
-    """B's verdict stands beside the sentence; a flip or a link leads to it, and Back goes back."""
+    """B's verdict is next to the sentence; a flip or a link leads to it, and Back goes back."""
     page = visits.open(address)
     opened(page, "row-7")
     expect(page.locator("[data-part=response][data-key=b] .other")).to_contain_text("B: ")

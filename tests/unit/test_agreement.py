@@ -73,7 +73,7 @@ def values(ratings: Ratings) -> tuple[float | None, ...]:
 def test_coefficients_have_their_published_values(
     ratings: Ratings, expected: tuple[float | None, ...], raw: float
 ) -> None:
-    """Kappa, AC1 and alpha, each beside the raw agreement."""
+    """Kappa, AC1 and alpha, each next to the raw agreement."""
     assert values(ratings) == pytest.approx(expected, abs=5e-8)
     assert float(ratings.raw or 0) == pytest.approx(raw)
 

@@ -312,7 +312,7 @@ def test_the_command_lists_every_check(capsys: Captured) -> None:
 def test_labels_on_standard_input_are_not_overwritten(
     labels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shell may have opened them under a name that the command was not told."""
+    """The shell may have opened them under a name that the command does not know."""
     with Path(labels).open(encoding="utf-8") as file:
         monkeypatch.setattr(sys, "stdin", file)
         with pytest.raises(UsageError, match="is an input"):

@@ -78,7 +78,7 @@ def scored(*thresholds: float, **support: float) -> LabelRecord:
 
 
 def explained(text: str, keys: tuple[str, ...] = ("0a",)) -> LabelRecord:
-    """A supported sentence with an explanation, beside another one."""
+    """A supported sentence with an explanation, next to another one."""
     return judged(
         {"The tower is high.": keys, "It was opened in 1931.": ["0b"]}, explained={"a": text}
     )
@@ -151,7 +151,7 @@ APART = dict(zip(TEXTS, (("0a",), ("0b",), ("1a",)), strict=True))
         ("number_in_no_document", WONDERS, ["a 0a"]),
         ("number_in_no_document", ASKED, []),
         ("number_in_no_document", WORKED_OUT, []),
-        # It stands in 0b, and 0a is named; that is not told as an invention too.
+        # It stands in 0b, and 0a is named; that is not reported as an invention too.
         ("number_not_in_support", OPENED, ["a 0a"]),
         ("number_in_no_document", OPENED, []),
         ("number_not_in_support", IN_BOTH, []),

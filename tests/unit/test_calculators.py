@@ -181,7 +181,7 @@ PROBABLE = "adherence_score {0}, relevance:expected {0}, utilization:expected {0
         (NOTHING_USED_EITHER, "completeness:capstone by-convention-1"),
         (record(support={}), "adherence:capstone 1/1"),
         (record(support={"a": []}, response=2), "adherence 0/1"),
-        # No value is better than a made-up one, and the reason stands beside it.
+        # No value is better than a made-up one, and the reason is next to it.
         (NOTHING_RELEVANT, "completeness no_relevant_sentences"),
         (NOTHING_RELEVANT, "completeness:length no_relevant_sentences"),
         (NOTHING_RELEVANT, "context_precision no_relevant_sentences"),

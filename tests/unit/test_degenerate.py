@@ -113,7 +113,7 @@ def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
 
 
 def test_what_was_overruled_is_counted_kept_and_sound() -> None:
-    """The answer stands beside the label as it was given; overruling again changes nothing.
+    """The answer is next to the label as it was given; overruling again changes nothing.
 
     No verdict on a response that says something is touched, nor one of a judge that gave nothing.
     """

@@ -55,7 +55,7 @@ def test_a_column_of_another_name_is_moved_and_one_that_it_pushes_aside_is_metad
 
 
 def test_a_path_leads_into_objects_and_lists() -> None:
-    """What stands beside the texts stays; lists in lists make one."""
+    """Fields next to the texts stay; lists in lists make one."""
     row = {
         "in": {"question": "Q?"},
         "found": {"results": [{"text": "D.", "score": 0.7}, {"text": "E."}], "k": 2},

@@ -232,7 +232,7 @@ def test_a_function_that_fails_or_answers_wrongly_fails_its_row(
 
 
 def test_a_function_without_a_name_and_a_version_is_refused() -> None:
-    """Its labels could not be told from those of another function, as with a slash in either."""
+    """Another function could have the same labels, as with a slash in either."""
     with pytest.raises(UsageError, match=r"@labeler\.judge\(NAME, version=VERSION\)"):
         labeler.label(ROWS, judge=answer, store=MemoryStore())  # type: ignore[arg-type]
     for name, version, said in (

@@ -146,7 +146,7 @@ PLANTED: dict[str, tuple[str, int, str]] = {
 
 @pytest.mark.parametrize(("statement", "more", "reason"), PLANTED.values(), ids=PLANTED.keys())
 def test_planted_rows_are_refused(tmp_path: Path, statement: str, more: int, reason: str) -> None:
-    """Whoever reads labels meets an error; a name like a failure's is no label; failures stay.
+    """Readers of labels get an error; a name like a failure's is no label; failures stay.
 
     Rows that diskcache would unpickle or look up in files are errors; outside files stay.
     """
