@@ -200,7 +200,7 @@ class _Request:
     def print(
         self, summary: Sequence[SummaryRow], scored: Sequence[SummaryRow], view: View
     ) -> None:
-        """Print tables of summaries, and what collected outcomes say besides."""
+        """Print tables of summaries, then tables of collected outcomes, such as scores."""
         # The report reads one source of labels, and no numbers.
         alone = len(self.sources) == 1 and self.sources != [STDIO] and not self._numbers
         print_summary(summary, view, self.sources[0] if alone and summary else "")

@@ -18,7 +18,7 @@ from labeler.sentences.conversation import read_content
 from labeler.sentences.words import read_names
 
 _NAMES = read_names(__file__, "documents")
-"""Names of fields by what they hold, in snake case; see ``documents.toml``."""
+"""Names of fields in snake case, by their content; see ``documents.toml``."""
 _TEXTS, _WRAPPERS, _ANSWER_LISTS = (_NAMES[one] for one in ("texts", "wrappers", "answer_lists"))
 _TEXT_WORDS, _TITLES = frozenset(_NAMES["text_words"]), frozenset(_NAMES["titles"])
 _LISTS = _ANSWER_LISTS + _NAMES["more_lists"]

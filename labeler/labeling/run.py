@@ -58,8 +58,8 @@ class Run:
     Args:
         store: where records are looked up and saved.
         options: of the run.
-        limits: further limits on requests, if not those of the options.
-        pending: the folder whose pending labels are not asked, if not that of the store.
+        limits: further limits on requests; by default the options' limits.
+        pending: folder whose pending labels are not asked; by default the store's.
         events: the run's events.
 
     Attributes:

@@ -72,7 +72,7 @@ class _Node:
             waiting += reversed(one.below)
 
     def spans(self, *kinds: Kind) -> list[Span]:
-        """Return the spans of the subtree, parents first; those of some kinds if any is named."""
+        """Return the spans of the subtree, parents first; only the named kinds if there are any."""
         spans = (one.span for one in self.all() if one.span.span_id)
         return [span for span in spans if not kinds or span.kind in kinds]
 
