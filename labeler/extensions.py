@@ -101,9 +101,7 @@ def load(
     point = offered(group)[name]
     try:
         found = registered.get(name, point.load())
-        if not isinstance(found, of):
-            kinds = f"it is a {type(found).__name__}, not a {of.__name__}"
-            raise TypeError(f"{kinds}; a decorated function needs the name in its decorator")  # noqa: TRY301 - one error for all
+        _require_type(found, of)
     except (Exception, SystemExit) as error:
         if is_own(point) and isinstance(error, LabelerError):
             raise
@@ -115,6 +113,12 @@ def load(
             f"load it ({point.value}): {type(error).__name__}: {error}{remedy}"
         ) from error
     return found
+
+
+def _require_type(found: object, of: Any) -> None:  # noqa: ANN401 - a type
+    if not isinstance(found, of):
+        kinds = f"it is a {type(found).__name__}, not a {of.__name__}"
+        raise TypeError(f"{kinds}; a decorated function needs the name in its decorator")
 
 
 def every(group: str) -> dict[str, Any]:

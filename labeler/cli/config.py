@@ -115,7 +115,6 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
         defaults: those of the file.
     """
     from labeler.judges.opening import reject_foreign_server, unheeded
-    from labeler.judges.options import split_name
 
     named = values.get("judges") or values.get("judge") or ""
     names = [name.strip() for name in named.split(",") if name]
@@ -129,17 +128,20 @@ def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> fro
     idle = frozenset.intersection(*map(unheeded, names)) & kept if names else frozenset()
     if idle:
         notify(f"without effect on --judge {', '.join(names)}: {', '.join(sorted(idle))}")
-
-    def model(judge: str | None, given: Mapping[str, Any]) -> tuple[str, str]:
-        kind, model = split_name(judge or "openai")
-        return kind, model or given.get("model") or ""
-
-    own = model(defaults.get("judge"), defaults)
-    asked = {model(name, values) for name in names or ["openai"]}
+    own = _model(defaults.get("judge"), defaults)
+    asked = {_model(name, values) for name in names or ["openai"]}
     if "price" in kept - idle and own[1] and asked != {own}:
         notify(f"the price in the configuration file is for {':'.join(own)}: not used")
         idle |= {"price"}
     return idle
+
+
+def _model(judge: str | None, values: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the provider and the model of a judge; "" if it names none."""
+    from labeler.judges.options import split_name
+
+    kind, model = split_name(judge or "openai")
+    return kind, model or values.get("model") or ""
 
 
 def show_config(context: typer.Context) -> None:

@@ -104,10 +104,7 @@ def label(
         return 0
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
-    if given.judges is not None:
-        judges = open_judges(given.judges, given, also=given.restrictions)
-    else:
-        judges = [open_judge(given, also=given.restrictions, notice=notify)]
+    judges = _opened(given)
     if engine != LOCAL:
         label_on_machines: Callable[..., int] = ENGINES[engine]
         voting = {"judges": given.judges, "repeat": given.repeat > 1}
@@ -122,6 +119,14 @@ def label(
     if otel_events is not None:
         reject_overwrite(rows, otel_events)
     return _label_here(rows, given, judges, output, otel_events)
+
+
+def _opened(given: LabelOptions) -> list[Judge]:
+    """Return the judges that options name: several that vote, or one."""
+    also = given.restrictions
+    if given.judges is not None:
+        return open_judges(given.judges, given, also=also)
+    return [open_judge(given, also=also, notice=notify)]
 
 
 def _reject(engine: str, other: str, **given: object) -> None:

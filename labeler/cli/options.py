@@ -168,6 +168,11 @@ def _fields(kind: type) -> Iterator[Field[Any]]:
     return (field for field in fields(kind) if option_of(field).cli)
 
 
+def _place(kind: type, field: Field[Any]) -> tuple[int, bool]:
+    """Return the place of an option in help."""
+    return PANELS.index(panel_of(kind, field)), not option_of(field).first
+
+
 def expand_options(
     command: Callable[..., T], flags: Mapping[str, object] | None = None
 ) -> Callable[..., T]:
@@ -187,10 +192,8 @@ def expand_options(
     for one in signature.parameters.values():
         if one.name in kinds:
             kind = kinds[one.name]
-            places = {
-                f: (PANELS.index(panel_of(kind, f)), not option_of(f).first) for f in _fields(kind)
-            }
-            parameters += [_parameter(kind, f) for f in sorted(places, key=places.__getitem__)]
+            ordered = sorted(_fields(kind), key=lambda field: _place(kind, field))
+            parameters += [_parameter(kind, field) for field in ordered]
         else:
             parameters.append(one.replace(annotation=hints.get(one.name, one.annotation)))
 

@@ -90,11 +90,7 @@ class ColumnPath:
         """
         if not _PATH.fullmatch(text):
             raise UsageError(f"column {text!r:.80} is neither a name nor a path: {_FORM}")
-        steps = (
-            (int(part[1:-1]) if part[1:-1] else _Each) if part.startswith("[") else part
-            for part in _STEP.findall(text)
-        )
-        return cls(text, tuple(steps))
+        return cls(text, tuple(map(_step, _STEP.findall(text))))
 
     def find(self, row: Mapping[str, Any]) -> object:
         """Return the value at the path; ``None`` if it is null.
@@ -121,6 +117,12 @@ class ColumnPath:
         """Return the name of the column that the path leads into."""
         first = str(self.steps[0])
         return self.text if self.text in row else _spelled(row, first) or first
+
+
+def _step(part: str) -> _Step:
+    if not part.startswith("["):
+        return part
+    return int(part[1:-1]) if part[1:-1] else _Each
 
 
 @dataclass(frozen=True)

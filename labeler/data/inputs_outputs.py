@@ -27,10 +27,10 @@ from labeler.sentences.words import read_names
 
 _DEEPEST = 12
 """Levels of objects that are searched for a text."""
-_TURNS, _NESTED, _ASKED, _WRAPPED, _REPLY, _CHOICES, _ASIDES = read_names(
-    __file__, "inputs_outputs"
-).values()
+_NAMES = read_names(__file__, "inputs_outputs")
 """Names of fields in their order, see ``inputs_outputs.toml``."""
+_TURNS, _NESTED, _REPLY, _CHOICES = (_NAMES[one] for one in ("turns", "nested", "reply", "choices"))
+_ASKED, _WRAPPED, _ASIDES = _NAMES["asked"], _NAMES["wrapped"], frozenset(_NAMES["asides"])
 _QUESTION = (*_ASKED, "prompt", *_NESTED, *_WRAPPED)
 _NAMED = frozenset((*_QUESTION, *_TURNS))
 _ANSWER = (*_REPLY, *_NESTED, *_CHOICES, "outputs", "return_values")
@@ -140,7 +140,7 @@ def _text(value: object, names: tuple[str, ...], depth: int = _DEEPEST) -> str |
     fields = [_unlisted(name, value[name]) for name in names if name in value]
     if not fields and len(value) == 1:
         ((name, field),) = value.items()
-        is_aside = not {*_ASIDES}.isdisjoint(snake_case(str(name)).split("_"))
+        is_aside = not _ASIDES.isdisjoint(snake_case(str(name)).split("_"))
         fields = [field] if isinstance(field, str) and not is_aside else []
     texts = (_text(field, names, depth - 1) for field in fields)
     return next((text for text in texts if text), None)

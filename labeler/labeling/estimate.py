@@ -213,9 +213,9 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
             if reply.seconds is not None and 0 < reply.seconds < _ABSURD:
                 seconds.append(reply.seconds)
     mean = fmean(seconds) if seconds else None
-    return (
-        _Past(labels, written / expected, mean) if labels >= ENOUGH_LABELS else _Past(seconds=mean)
-    )
+    if labels < ENOUGH_LABELS:
+        return _Past(seconds=mean)
+    return _Past(labels, written / expected, mean)
 
 
 def _configuration(by: Signature) -> tuple[object, ...]:
@@ -277,11 +277,8 @@ class _Tally:
 
     def result(self, options: EstimateOptions, selection: Selection) -> Estimate:
         """Return the estimate."""
-        costs, judge, left_out = (
-            [cost for _, cost in self._costs],
-            self._how.judge,
-            selection.left_out,
-        )
+        costs = [cost for _, cost in self._costs]
+        judge, left_out = self._how.judge, selection.left_out
         latency = self._past.seconds if options.latency is None else options.latency
         asked = self._asked.total()
         rounds = max(1.0, asked / options.concurrency) if asked else 0.0

@@ -181,30 +181,22 @@ def _dollars(amount: Decimal) -> str:
 
 
 def _notes(found: Estimate) -> Iterator[str]:
-    """Yield what the numbers rest on."""
+    """Yield the basis of the numbers."""
     if not found.rows.asked:
         return
-    labels, same = found.answers.labels, found.prompt.same
-    counted = f"tokens: prompts counted by {found.prompt.counted_by}; answers"
-    if not found.answers.expected:
-        yield f"{counted} are probabilities"
-    else:
-        claims = not labels and set(found.profiles) - {"trace", "retrieval"}
-        yield (
-            f"{counted} as in {labels} stored labels"
-            if labels
-            else f"{counted} as in published labels of GPT-4, without reasoning tokens"
-        ) + (f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed" if claims else "")
-        yield f"caching: the first {same:,} tokens of each prompt are the same" + (
-            f", too few: providers cache {SHORTEST_CACHED:,} or more"
-            if same < SHORTEST_CACHED
-            else "; a provider that caches them charges less for them"
-        )
-    yield (
-        f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}"
-        if found.price is None
-        else f"price: {found.price}"
+    if found.answers.expected == 0:
+        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers are probabilities"
+    lengths = (
+        f"as in {found.answers.labels} stored labels"
+        if found.answers.labels
+        else "as in published labels of GPT-4, without reasoning tokens"
     )
+    if not found.answers.labels and set(found.profiles) - {"trace", "retrieval"}:
+        lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
+    if found.answers.expected:
+        yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
+        yield _cache_note(found)
+    yield _price_note(found)
     if found.latency is None or found.seconds is None:
         yield "time: unknown; --latency SECONDS says how long one answer takes"
     else:
@@ -212,3 +204,17 @@ def _notes(found: Estimate) -> Iterator[str]:
             f"time: {duration(found.seconds)} with {found.concurrency} requests at once of "
             f"{found.latency:.3g} s each, if no rate limit slows them"
         )
+
+
+def _cache_note(found: Estimate) -> str:
+    """Return what a cache of prompts can hold."""
+    start = f"caching: the first {found.prompt.same:,} tokens of each prompt are the same"
+    if found.prompt.same < SHORTEST_CACHED:
+        return f"{start}, too few: providers cache {SHORTEST_CACHED:,} or more"
+    return f"{start}; a provider that caches them charges less for them"
+
+
+def _price_note(found: Estimate) -> str:
+    if found.price is None:
+        return f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}"
+    return f"price: {found.price}"

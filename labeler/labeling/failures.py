@@ -11,7 +11,8 @@ from labeler.errors import BadRow, UnstorableRecord
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.tasks import TOO_LONG, MissingField, prompt_tokens
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, ReplyFacts
+from labeler.labels.contract import Violation
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, ReplyFacts, Usage
 from labeler.sentences.example import Example, KeyedExample
 from labeler.version import __version__
 
@@ -29,24 +30,23 @@ def record_or_failure(task: Task[Any], reply: JudgeReply[Any]) -> AnyOutcome:
     if not isinstance(checked, tuple):
         return checked
     message = f"the judge broke the label contract: {'; '.join(map(str, checked))}"
-    spent = _spent(facts)
-    return task_failure(task, "contract", message, **spent, violations=checked, lasting=True)
+    return task_failure(
+        task, "contract", message, **_spent(facts), violations=checked, lasting=True
+    )
 
 
 def task_failure(
     task: Task[Any],
     reason: str,
     message: str,
-    **facts: Any,  # noqa: ANN401 - fields of a failure
+    *,
+    attempts: int = 1,
+    reasks: int = 0,
+    usage: Usage | None = None,
+    violations: tuple[Violation, ...] = (),
+    lasting: bool = False,
 ) -> LabelFailure:
-    """Return the failure of a task; the row's id is put before the message.
-
-    Args:
-        task: the task.
-        reason: reason code.
-        message: for people.
-        facts: other fields of the failure, such as ``usage``; by default one attempt was made.
-    """
+    """Return the failure of a task; the row's id is put before the message."""
     return LabelFailure(
         id=task.example.id,
         reason=reason,
@@ -54,7 +54,11 @@ def task_failure(
         key=task.key,
         signature=task.signature,
         metadata=task.example.metadata,
-        **{"attempts": 1, **facts},
+        attempts=attempts,
+        reasks=reasks,
+        usage=usage,
+        violations=violations,
+        lasting=lasting,
     )
 
 
@@ -68,8 +72,14 @@ def unusable(task: Task[Any], error: UnusableAnswer) -> LabelFailure:
     message = str(error)
     if error.reason == TOO_LONG:  # the server's own words have its limit
         message += f"; the prompt has about {prompt_tokens(task):,} tokens"
-    broken = {"violations": error.violations, "lasting": error.lasting}
-    return task_failure(task, error.reason, message, **_spent(error), **broken)
+    return task_failure(
+        task,
+        error.reason,
+        message,
+        **_spent(error),
+        violations=error.violations,
+        lasting=error.lasting,
+    )
 
 
 def bad_row(error: BadRow, message: str, example: Example | KeyedExample) -> LabelFailure:

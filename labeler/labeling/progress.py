@@ -264,22 +264,27 @@ class Progress:
             self.bar.stop()
 
     def __call__(self, event: RunEvent) -> None:
-        """Draw an event, or write a line if the last one was written long enough ago."""
+        """Draw an event."""
         self.counts = event.counts
-        if event.kind == "start":
+        if self.bar is None:
+            self._log(event)
+        elif event.kind == "start":
             self.__enter__()
-        elif self.bar and event.kind == "notice":
+        elif event.kind == "result":
+            is_last = self.counts.reached == self.counts.total
+            if is_last or time.monotonic() >= self._next_line:
+                self._next_line = time.monotonic() + _SECONDS
+                self.bar.draw(self.counts, self._line())
+        elif event.kind == "notice":
             self.bar.notice(event.text)
         elif event.kind == "finish":
             self.__exit__()
-        elif event.kind == "result" or (event.kind == "judged" and not self.bar):
-            is_last = bool(self.bar) and self.counts.reached == self.counts.total
-            if is_last or time.monotonic() >= self._next_line:
-                self._next_line = time.monotonic() + (_SECONDS if self.bar else _LOG_SECONDS)
-                if self.bar:
-                    self.bar.draw(self.counts, self._line())
-                else:
-                    self.write(self._line())
+
+    def _log(self, event: RunEvent) -> None:
+        """Write a line if the last one was written long enough ago."""
+        if event.kind in {"result", "judged"} and time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + _LOG_SECONDS
+            self.write(self._line())
 
     def _line(self) -> str:
         return self.counts.line(self._doing, time.monotonic() - self._began)
@@ -344,12 +349,15 @@ class _NotebookBar(Displayed):
 
     def draw(self, counts: RunCounts, line: str) -> None:  # noqa: ARG002 - as on a terminal
         self._line = line
-        self.stop()
+        self._update()
 
     def notice(self, text: str) -> None:
         self._notices = [*self._notices, text][-_NOTICES:]
 
     def stop(self) -> None:
+        self._update()
+
+    def _update(self) -> None:
         if self._handle is not None:
             self._handle.update(self)
 

@@ -98,6 +98,7 @@ class Judgment(Frozen):
 
 def _key_faults(field: str, keys: Collection[str], known: frozenset[str]) -> Iterator[str]:
     unknown = dict.fromkeys(key for key in keys if key not in known)
+    # A mapping would be taken for counts, so its keys are counted one by one.
     repeated = [key for key, count in Counter(iter(keys)).items() if count > 1 and key in known]
     for fault, found in (("which the record does not have", unknown), ("twice", repeated)):
         if found:

@@ -369,17 +369,17 @@ class _Majority:
     def label(self) -> GPTLabelingOutput:
         """Return the label of the majority."""
         judge, judgments = self._judge, self._judgments
-        before = judge.all_relevant_sentence_keys, judge.all_utilized_sentence_keys
-        named = [j.relevant for j in judgments], [j.utilized for j in judgments]
-        relevant, utilized = map(self._keys, named, before)
+        relevant = self._keys([j.relevant for j in judgments], judge.all_relevant_sentence_keys)
+        utilized = self._keys([j.utilized for j in judgments], judge.all_utilized_sentence_keys)
         sentences = tuple(self._sentences())
         overall, why = self._whole(sentences)
         notes = [] if overall == judge.overall_supported else [f"{_NAMES[overall]}, {why}"]
-        notes += _changes(before[1], utilized, "utilized")
+        notes += _changes(judge.all_utilized_sentence_keys, utilized, "utilized")
         reasons = _quoted(self._corrections)
         return GPTLabelingOutput(
             relevance_explanation=self._marked(
-                _changes(before[0], relevant, "relevant"), judge.relevance_explanation
+                _changes(judge.all_relevant_sentence_keys, relevant, "relevant"),
+                judge.relevance_explanation,
             ),
             all_relevant_sentence_keys=relevant,
             overall_supported_explanation=self._marked(

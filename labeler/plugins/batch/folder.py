@@ -323,15 +323,14 @@ def batches(store: str | Path, name: str | None = None) -> list[Batch]:
         StoreError: the state of a batch cannot be read.
     """
     folder = path_in("store", store) / FOLDER
-    every = sorted(map(Batch.read, map(folder.joinpath, names_in(folder))), key=_created)
+    every = sorted(
+        map(Batch.read, map(folder.joinpath, names_in(folder))), key=lambda batch: batch.created
+    )
     found = [one for one in every if name is None or f"{one.name}-".startswith(f"{name}-")]
     if name is not None and not found:
         have = ", ".join(one.name for one in every) or "none"
         raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
     return found
-
-
-_created = operator.attrgetter("created")
 
 
 def pending_keys(store: Path) -> dict[str, str]:
@@ -449,7 +448,7 @@ class BatchRequest(Frozen):
 
 
 def new_path(store: Path) -> Path:
-    """Return the path with which those of a new submission's batches begin."""
+    """Return the common beginning of the paths of a new submission's batches."""
     return store / FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
