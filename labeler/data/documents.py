@@ -39,7 +39,7 @@ _SPLIT_REMEDY = (
     "document, --map 'documents=COLUMN,' (the comma makes the text one document)"
 )
 _FEW_SPACES, _SHOWN = 4, 8
-"""Spaces of a text that is no name, and most names of a document's fields that an error lists."""
+"""Spaces of a text that is not a name, and most names of a document's fields that an error lists."""
 _MISSING = "which programs write for a missing value; write its text, or leave"
 _NO_LIST = "'documents' must be a list of texts"
 
