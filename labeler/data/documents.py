@@ -39,7 +39,7 @@ _SPLIT_REMEDY = (
     "document, --map 'documents=COLUMN,' (the comma makes the text one document)"
 )
 _FEW_SPACES, _SHOWN = 4, 8
-"""Spaces of a text that is not a name, and most names of a document's fields that an error lists."""
+"""Spaces of a text that is not a name, most names of a document in an error."""
 _MISSING = "which programs write for a missing value; write its text, or leave"
 _NO_LIST = "'documents' must be a list of texts"
 
@@ -379,8 +379,8 @@ def further_text(rests: Iterable[object], shown: int) -> str:
 
 
 def _is_longer(value: object, shown: int) -> bool:
-    is_text = isinstance(value, str) and value.count(" ") >= _FEW_SPACES
-    return is_text and 2 * len(value) > 3 * shown
+    is_long = isinstance(value, str) and 2 * len(value) > 3 * shown
+    return is_long and str(value).count(" ") >= _FEW_SPACES
 
 
 def with_unused(row: dict[str, Any], name: str, used: Collection[str]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_documents_that_a_step_left_out_were_not_shown(
 ) -> None:
     """Graders keep some of the documents; an answer may list those that its model was shown."""
     found = retriever("find", "root", "A", "B", "C", start=1)
-    given = {"input__value": inputs, "output__value": outputs}
+    given: dict[str, Any] = {"input__value": inputs, "output__value": outputs}
     step = span("grade_documents", "root", "CHAIN", start=2, **given)
     assert only(join(root(output__value=answer), found, step))["documents"] == documents
 
