@@ -12,7 +12,6 @@ from urllib.parse import parse_qsl
 
 from wire.accounts import Accounts, Book
 from wire.calls import Call, Json
-from wire.models import Models
 
 Answerer = Callable[[Call, "Wire"], Awaitable[None]]
 
@@ -25,12 +24,11 @@ class Wire:
 
     Args:
         accounts: what the provider charges.
-        models: what the provider has.
         book: where answers that go here are charged, if they are.
     """
 
-    def __init__(self, accounts: Accounts, models: Models, book: Book | None) -> None:
-        self.accounts, self.models, self.book = accounts, models, book
+    def __init__(self, accounts: Accounts, book: Book | None) -> None:
+        self.accounts, self.book = accounts, book
         self.open = True
         """Whether another request may come."""
         self.extra_headers: Mapping[str, str] = {}
@@ -87,10 +85,8 @@ class Connection(Wire, asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(
-        self, accounts: Accounts, models: Models, answer: Answerer, number: Callable[[], int]
-    ) -> None:
-        super().__init__(accounts, models, "online")
+    def __init__(self, accounts: Accounts, answer: Answerer, number: Callable[[], int]) -> None:
+        super().__init__(accounts, "online")
         self._answer = answer
         self._number = number
         self._received = bytearray()

@@ -313,7 +313,7 @@ class Translated(Wire):
 
     def __init__(self, inner: Wire, form: Form) -> None:
         self._inner, self._form = inner, form
-        super().__init__(inner.accounts, inner.models, inner.book)
+        super().__init__(inner.accounts, inner.book)
         vars(self).update(
             {name: getattr(inner, name) for name in ("pause", "gone", "close", "reset")}
         )

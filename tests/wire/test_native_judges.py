@@ -26,8 +26,7 @@ from labeler.plugins.native_judges import limits_of
 from labeler.store import MemoryStore
 from support.command import Command
 from support.watching import Watch
-from wire.behaviors import body, error
-from wire.models import MODEL
+from wire.behaviors import MODEL, body, error
 from wire.native import FORMS, KEY, NativeProvider
 from wire.provider import Call, Provider, faulty
 from wire.runs import brief, reasons, row_file, rows

@@ -23,11 +23,9 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.version import __version__
 from support import samples
-from wire.behaviors import named
+from wire.behaviors import FINGERPRINT, MODEL, named
 from wire.clients import comes_true
 from wire.provider import (
-    FINGERPRINT,
-    MODEL,
     Behavior,
     Call,
     Provider,
