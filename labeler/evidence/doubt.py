@@ -46,6 +46,8 @@ _SHOWN = 20
 """Verdicts in the table."""
 _LEAST = 1 / (1 + math.exp(7))
 """Least stated probability that counts: its log odds are -7."""
+SEEN = 0.25
+"""What facts of the text count next to a stated probability, whose judge has seen them."""
 
 
 PRIORS = {
@@ -270,11 +272,7 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
         inside = min(max(0.5 if stated is None else stated, _LEAST), 1 - _LEAST)
         side = 1.0 if entry.fully_supported else -1.0
         evidence = {word for one in subject.named(entry) for word in subject.words(one)}
-        values = (
-            1.0,
-            float(stated is None),
-            side * math.log(inside / (1 - inside)),
-            float(not entry.fully_supported),
+        facts = (
             suspicion,
             float(key in named),
             subject.disagreements.get(key, 0.0) ** 2,
@@ -282,6 +280,13 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
             float(any(one in SPECIAL_SUPPORT for one in entry.supporting_sentence_keys)),
             side * (_lacking(words, evidence) - 0.5) if evidence else 0.0,
             side * (_lacking(words, subject.everywhere) - 0.25),
+        )
+        values = (
+            1.0,
+            float(stated is None),
+            side * math.log(inside / (1 - inside)),
+            float(not entry.fully_supported),
+            *(one if stated is None else SEEN * one for one in facts),
         )
         yield Facts((record.id, key), entry.fully_supported is True, values)
 
