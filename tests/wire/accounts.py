@@ -1,8 +1,4 @@
-"""What the provider charges for: tokens by a stated rule, and whose record was paid how often.
-
-A token is four bytes of UTF-8, rounded up over a whole request. A system message that was seen
-before, and has at least 1,024 tokens, is read from the prompt cache in steps of 128 tokens.
-"""
+"""What the provider charges for: tokens by a stated rule, and whose record was paid how often."""
 
 from __future__ import annotations
 
@@ -23,7 +19,6 @@ FIXED_USAGE: Json = {
 """What every answer states unless tokens are counted."""
 
 _BYTES = 4
-_CACHED_FROM, _CACHED_STEP = 1024, 128
 
 Book = Literal["online", "batch"]
 """Online calls and lines of batches are counted apart."""
@@ -38,21 +33,16 @@ class Tokens(NamedTuple):
 
 
 def tokens_of(*texts: str) -> int:
-    """How many tokens texts have together."""
+    """How many tokens texts have together: one for four bytes of UTF-8, rounded up."""
     return -(-sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _BYTES)
 
 
 def prompt_tokens(call: Call) -> int:
     """How many tokens a request has: all messages, and the schema."""
     schema = call.body.get("response_format", {}).get("json_schema", {}).get("schema")
-    return tokens_of(
-        *(_text(message.get("content")) for message in call.messages),
-        json.dumps(schema) if schema else "",
-    )
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else json.dumps(content)
+    contents = [message.get("content") for message in call.messages]
+    texts = (each if isinstance(each, str) else json.dumps(each) for each in contents)
+    return tokens_of(*texts, json.dumps(schema) if schema else "")
 
 
 def charge_of(answer: Any) -> Tokens | None:
@@ -78,7 +68,6 @@ class Accounts:
         self.paid: Counter[str] = Counter()
         """How often each record's answer was charged, by the identity of its calls."""
         self._count_tokens = count_tokens
-        self._prefixes: set[tuple[str, str]] = set()
 
     def usage(self, call: Call, content: str | None) -> Json:
         """What an answer states that it used."""
@@ -89,22 +78,8 @@ class Accounts:
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": self._cached(call)},
+            "prompt_tokens_details": {"cached_tokens": 0},
         }
-
-    def _cached(self, call: Call) -> int:
-        """How much of a prompt is read from the cache; from now on its prefix is in there."""
-        system = "".join(
-            _text(message.get("content"))
-            for message in call.messages
-            if message.get("role") == "system"
-        )
-        prefix = (str(call.body.get("model")), system)
-        if prefix not in self._prefixes:
-            self._prefixes.add(prefix)
-            return 0
-        tokens = len(system.encode("utf-8", "surrogatepass")) // _BYTES
-        return tokens - tokens % _CACHED_STEP if tokens >= _CACHED_FROM else 0
 
     @contextlib.contextmanager
     def charging(self, call: Call, answer: Json, book: Book | None) -> Iterator[None]:

@@ -279,6 +279,11 @@ def _rewritten(provider: Provider, change: Change) -> None:
             file.content = b"".join(lines)
 
 
+def _also(line: bytes) -> Change:
+    """Add a line to an output file."""
+    return lambda lines: [*lines, line]
+
+
 def _with(line: bytes, **facts: object) -> bytes:
     """Return a line with other facts of its response."""
     value = json.loads(line)
@@ -394,7 +399,7 @@ _CASES = [
       for change in (lambda lines: [_with_words(lines[0], "No."), *lines],
                      lambda lines: [*lines, _with_words(lines[0], "No.")],
                      lambda lines: [*lines, _with_words(lines[0], "lamp", "another lamp")])],
-    *[Case({}, _ODD, change=lambda lines, odd=odd: [*lines, odd], notice=notice)
+    *[Case({}, _ODD, change=_also(odd), notice=notice)
       for odd, notice in (
           (b'{"custom_id": "x", "response": {"status_code": 200}}\n', "was not asked for"),
           *((odd, "a line that cannot be read") for odd in (
