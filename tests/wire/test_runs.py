@@ -246,19 +246,3 @@ def test_a_disk_that_fills_up_loses_nothing(
 def narrow(arguments: list[str]) -> list[str]:
     """A command that can write no file longer than 700 kB."""
     return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *process(arguments)]
-
-
-# Sizes
-
-
-LARGE = ("lamp " * 99 + "red. ") * 500
-"""A quarter of a megabyte."""
-
-
-def test_a_document_that_the_server_will_never_take_costs_its_record_alone() -> None:
-    """That the request is too large is said by a 429 too, and no reason to wait."""
-    large = {**rows(1)[0], "id": "large", "documents": [LARGE * 4]}
-    with Provider(rates=Rates(tokens_per_minute=200_000)) as provider:
-        outcomes = run(provider, [*rows(2, 1), large, *rows(2, 3)])
-    assert reasons(outcomes) == [*["label"] * 2, "context_length", *["label"] * 2]
-    assert len(provider.calls) == 5
