@@ -19,8 +19,8 @@ from labeler.store.disk import DiskStore
 from support.command import Command
 from support.optional import need
 from support.parquet_rows import outcomes_in, row, write_rows
-from wire.clients import comes_true
 from wire.provider import Provider, error
+from wire.runs import comes_true
 
 need("distributed", "RAY_TESTS", ["ray"] * (find_spec("ray") is None))
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from wire.calls import Call, Json
 
@@ -19,9 +19,6 @@ FIXED_USAGE: Json = {
 """What every answer states unless tokens are counted."""
 
 _BYTES = 4
-
-Book = Literal["online", "batch"]
-"""Online calls and lines of batches are counted apart."""
 
 
 class Tokens(NamedTuple):
@@ -64,7 +61,7 @@ class Accounts:
     """
 
     def __init__(self, *, count_tokens: bool = False) -> None:
-        self.tokens: dict[Book, Tokens] = {"online": Tokens(), "batch": Tokens()}
+        self.tokens = Tokens()
         self.paid: Counter[str] = Counter()
         """How often each record's answer was charged, by the identity of its calls."""
         self._count_tokens = count_tokens
@@ -82,25 +79,22 @@ class Accounts:
         }
 
     @contextlib.contextmanager
-    def charging(self, call: Call, answer: Json, book: Book | None) -> Iterator[None]:
-        """Charge for an answer, unless sending it fails; without a book, charge nothing.
+    def charging(self, call: Call, answer: Json) -> Iterator[None]:
+        """Charge for an answer, unless sending it fails.
 
         The charge stands before the peer can know the answer, so that it never sees one that is not
         counted yet.
         """
-        charge = charge_of(answer)
-        if charge is None or book is None:
-            yield
-            return
-        self._enter(call, charge, book, 1)
+        charge = charge_of(answer) or Tokens()
+        paid = int(charge != Tokens())
+        self._enter(call, charge, paid)
         try:
             yield
         except BaseException:
-            self._enter(call, charge, book, -1)
+            self._enter(call, Tokens(*(-count for count in charge)), -paid)
             raise
 
-    def _enter(self, call: Call, charge: Tokens, book: Book, sign: int) -> None:
-        both = zip(self.tokens[book], charge, strict=True)
-        self.tokens[book] = Tokens(*(known + sign * more for known, more in both))
+    def _enter(self, call: Call, charge: Tokens, times: int) -> None:
+        self.tokens = Tokens(*map(sum, zip(self.tokens, charge, strict=True)))
         if "messages" in call.body:
-            self.paid[call.identity] += sign
+            self.paid[call.identity] += times

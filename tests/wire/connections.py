@@ -7,10 +7,11 @@ import json
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from http.client import responses
 from urllib.parse import parse_qsl
 
-from wire.accounts import Accounts, Book
+from wire.accounts import Accounts
 from wire.calls import Call, Json
 
 Answerer = Callable[[Call, "Wire"], Awaitable[None]]
@@ -24,11 +25,11 @@ class Wire:
 
     Args:
         accounts: what the provider charges.
-        book: where answers that go here are charged, if they are.
+        is_charged: whether answers that go here are charged.
     """
 
-    def __init__(self, accounts: Accounts, book: Book | None) -> None:
-        self.accounts, self.book = accounts, book
+    def __init__(self, accounts: Accounts, *, is_charged: bool = True) -> None:
+        self.accounts, self._is_charged = accounts, is_charged
         self.open = True
         """Whether another request may come."""
         self.extra_headers: Mapping[str, str] = {}
@@ -73,7 +74,7 @@ class Wire:
     async def complete(self, call: Call, value: Json, gap: float | None = None) -> None:
         """Send a completion, a byte at a time if a gap is given, and charge for it."""
         body = json.dumps(value).encode()
-        with self.accounts.charging(call, value, self.book):
+        with self.accounts.charging(call, value) if self._is_charged else nullcontext():
             if gap is None:
                 await self.respond(200, body)
             else:
@@ -86,7 +87,7 @@ class Connection(Wire, asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(self, accounts: Accounts, answer: Answerer, number: Callable[[], int]) -> None:
-        super().__init__(accounts, "online")
+        super().__init__(accounts)
         self._answer = answer
         self._number = number
         self._received = bytearray()

@@ -299,7 +299,7 @@ class Translated(Wire):
 
     def __init__(self, inner: Wire, form: Form) -> None:
         self._inner, self._form = inner, form
-        super().__init__(inner.accounts, inner.book)
+        super().__init__(inner.accounts)
         for name in ("pause", "gone", "close", "reset"):
             setattr(self, name, getattr(inner, name))
 

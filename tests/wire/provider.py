@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Self
 
-from wire.accounts import Accounts, Book, Tokens
+from wire.accounts import Accounts, Tokens
 from wire.batch_endpoint import Batches, Course, Files, completes, expires, fails, never
 from wire.behaviors import (
     BEHAVIOURS,
@@ -140,8 +140,8 @@ class Provider:
 
     @property
     def tokens(self) -> Tokens:
-        """Tokens of prompts and answers that were charged online."""
-        return self._accounts.tokens["online"]
+        """Tokens of prompts and answers that were charged."""
+        return self._accounts.tokens
 
     @property
     def paid(self) -> Counter[str]:
@@ -261,7 +261,7 @@ class Provider:
                 return
         step = self._scripts[call.route](call) if call.route in self._scripts else None
         if isinstance(step, DoneBut):
-            await answer(call, self._sheet(None))
+            await answer(call, self._sheet(is_charged=False))
             await step.told(call, wire)
         else:
             await (answer if step is None else named(step))(call, wire)
@@ -282,8 +282,8 @@ class Provider:
         """Answer a line of a batch, as a completion is answered online."""
         await self._scripted(BEHAVIOURS["ok"], call, sheet)
 
-    def _sheet(self, book: Book | None = "batch") -> Wire:
-        return Wire(self._accounts, book)
+    def _sheet(self, *, is_charged: bool = True) -> Wire:
+        return Wire(self._accounts, is_charged=is_charged)
 
     def _all_routes(self) -> dict[str, Behavior]:
         files, batches = self.files, self.batches

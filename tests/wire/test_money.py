@@ -40,7 +40,7 @@ def charged_then(lost: str) -> Script:
     async def behave(call: Call, wire: Wire) -> None:
         content = json.dumps(label_for(call))
         value = completion(content, usage=wire.accounts.usage(call, content))
-        await Wire(wire.accounts, "online").complete(call, value)
+        await Wire(wire.accounts).complete(call, value)
         if lost == "reset":
             wire.reset()
         else:

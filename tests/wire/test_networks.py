@@ -38,13 +38,12 @@ from support.command import Command
 from support.watching import Watch
 from wire.behaviors import Behavior, answers
 from wire.behaviors import body as sends
-from wire.calls import Call
-from wire.clients import comes_true, request_of
+from wire.calls import Call, Json
 from wire.connections import Connection, Wire
 from wire.provider import Provider, error
 from wire.refusals import error_body
 from wire.relays import Authority, Proxy, Relay, authority
-from wire.runs import KEY, brief, reasons, row_file, rows, run
+from wire.runs import KEY, brief, comes_true, reasons, row_file, rows, run
 
 HOST = "judge.test"
 SECRET = "gateway-SENTINEL-0123456789"  # noqa: S105 - of nothing
@@ -457,6 +456,12 @@ def test_commands_share_the_options_of_a_server(
     assert {call.path for call in provider.requests} >= {"/v1/embeddings", "/v1/batches"}
 
 
+def body_of(**fields: Any) -> Json:
+    """A request for a label, with further fields."""
+    judge = OpenAIJudge("m", api_key=KEY, output_mode="strict")
+    return {**request_body(Request(judge.spec, samples.request())), **fields}
+
+
 LIMIT = 20_000
 
 
@@ -534,7 +539,7 @@ COMPRESSED = {
 @pytest.mark.parametrize("encoding", COMPRESSED)
 def test_a_large_request_arrives_whole_and_a_compressed_answer_is_read(encoding: str) -> None:
     """Its length is known beforehand, and the text of the answer is that of a plain one."""
-    body = request_of(user="x" * 2 * sender._LARGE)
+    body = body_of(user="x" * 2 * sender._LARGE)
     with Provider([sends(COMPRESSED[encoding], content_encoding=encoding)]) as provider:
         assert asyncio.run(sent(provider, json.dumps(body).encode())) == b'{"a": 1}'
     assert provider.calls[0].body == body
@@ -599,6 +604,6 @@ def test_no_cookie_is_sent_back() -> None:
 def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> None:
     """The transport has no limit of its own below that of the run."""
     with Provider(latency=2.0) as provider:
-        asyncio.run(sent(provider, json.dumps(request_of()).encode(), 256))
+        asyncio.run(sent(provider, json.dumps(body_of()).encode(), 256))
         assert provider.most_in_flight == 256
         assert comes_true(lambda: not provider._connections)

@@ -24,7 +24,6 @@ from labeler.labels.record import Usage
 from labeler.version import __version__
 from support import samples
 from wire.behaviors import FINGERPRINT, MODEL, named
-from wire.clients import comes_true
 from wire.provider import (
     Behavior,
     Call,
@@ -35,6 +34,7 @@ from wire.provider import (
     late,
     page,
 )
+from wire.runs import comes_true
 
 KEY = "sk-SENTINEL-0123456789"
 

@@ -25,11 +25,22 @@ from labeler.store import MemoryStore
 from labeler.store.disk import DiskStore
 from support.command import Command
 from support.watching import Watch
-from wire.clients import comes_true
 from wire.connections import Wire
 from wire.dialects import nested
 from wire.provider import Behavior, Call, Provider, Rates, answers
-from wire.runs import KEY, Running, brief, labeling, process, reasons, row_file, rows, run, running
+from wire.runs import (
+    KEY,
+    Running,
+    brief,
+    comes_true,
+    labeling,
+    process,
+    reasons,
+    row_file,
+    rows,
+    run,
+    running,
+)
 
 AWAY = "the server does not answer: asking with one request at a time until it does"
 BACK = "the server answers again"
