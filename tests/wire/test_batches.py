@@ -99,14 +99,12 @@ def test_an_editors_byte_order_mark_does_no_harm(name: str, tmp_path: Path) -> N
 
 
 def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
-    """The body of each line is the online one's, but for caching and streams, in the same order."""
-    settings: dict[str, Any] = {
-        "temperature": 0.5,
-        "seed": 7,
-        "max_output_tokens": 900,
-        "cap_field": "max_tokens",
-        "extra_body": {"top_k": 20},
-    }
+    """The body of each line is the online one's, but for caching and streams, in the same order.
+
+    Nobody else can read the folder, in which there is no key.
+    """
+    settings: dict[str, Any] = {"temperature": 0.5, "seed": 7, "extra_body": {"top_k": 20}}
+    settings |= {"max_output_tokens": 900, "cap_field": "max_tokens"}
     odd = "  tab\t, bidi \u202e, separator \u2028, {{ 7*7 }}, \U0001f600 "
     given = [*rows(2), {**rows(1)[0], "id": "odd", "question": odd, "documents": [odd + "Yes."]}]
     with Provider() as provider:
@@ -125,6 +123,9 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
             name: json.dumps(v) for name, v in same.items()
         }
     assert set(in_file) == {record.key for record in stored(tmp_path / "online")[0]}
+    for path in (tmp_path / "batch" / "batches", folders(tmp_path / "batch")[0].path):
+        assert path.stat().st_mode & 0o777 == 0o700
+    assert KEY not in "".join(held.read_text() for held in path.iterdir())
 
 
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
@@ -247,16 +248,6 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     for outcome, behavior in zip(expected, _JUDGED_ALIKE, strict=True):
         assert told[outcome.id] == _facts(outcome), behavior
     assert len(outcomes) == len(given)
-
-
-def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> None:
-    """The cap is doubled once, as online, under the name that the server has for it."""
-    with Provider(["truncated"]) as provider:
-        capped = {"max_output_tokens": 100, "cap_field": "max_tokens"}
-        submit(provider, tmp_path, rows(1), judge=capped)
-        assert collect(provider, tmp_path).results.labeled == 1
-        caps = [line.body["max_tokens"] for line in provider.batch_lines]
-    assert caps == [100, 200]
 
 
 Change = Callable[[list[bytes]], list[bytes]]
@@ -624,16 +615,21 @@ def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
 
 
 def test_money_is_told_at_the_price_of_a_batch(tmp_path: Path) -> None:
-    """Tokens of every round, at half the price; answers without usage are counted."""
-    with Provider(["unknown-key", "no-usage"]) as provider:
-        submit(provider, tmp_path, rows(2))
+    """Tokens of every round, at half the price; answers without usage are counted.
+
+    A cut-off answer is asked again with twice the cap, under the name that the server has for it.
+    """
+    capped = {"max_output_tokens": 100, "cap_field": "max_tokens"}
+    with Provider(["unknown-key", "no-usage", "truncated"]) as provider:
+        submit(provider, tmp_path, rows(3), judge=capped)
         price = given_price("2,10,1").batched()
-        done = collect(provider, tmp_path, price=lambda _: price)
-    results = done.results
-    assert (results.answered, results.unmetered, results.broken) == (3, 1, {"unknown_key": 1})
-    assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (20_000, 80)
-    # Twice 9,960 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
-    assert str(results.cost) == "0.02006"
+        results = collect(provider, tmp_path, price=lambda _: price).results
+        caps = [line.body["max_tokens"] for line in provider.batch_lines]
+    assert (results.answered, results.unmetered, results.broken) == (5, 1, {"unknown_key": 1})
+    assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (40_000, 160)
+    # Four times 9,960 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
+    assert str(results.cost) == "0.04012"
+    assert sorted(caps) == [100] * 4 + [200]
 
 
 # Interruptions
@@ -877,25 +873,24 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
 
 
 def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
-    """Answers that were paid for are stored; one that would be asked again is let go too."""
-    with Provider(["ok", "unknown-key", "500", "ok"], batches=never(0.8)) as provider:
+    """Answers that were paid for are stored; one that would be asked again is let go too.
+
+    A batch that is over needs no cancelling: its answers can be collected.
+    """
+    courses = [completes(), never(0.8)]
+    with Provider(["ok", "ok", "unknown-key", "500", "ok"], batches=courses) as provider:
+        over = _ended(provider, tmp_path / "over", 1)
+        told = labeler.cancel_batch(service(provider), tmp_path / "over", over)
+        assert told == [f"{over}-0001: completed; collect what was answered"]
+        assert collect(provider, tmp_path / "over").results.labeled == 1
+        assert labeler.cancel_batch(service(provider), tmp_path / "over", over) == []
         name = _ended(provider, tmp_path, 5)
         assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
         results = collect(provider, tmp_path).results
         assert results.labeled == 2
         assert results.released == {"cancelled": 1, "contract": 1, "transport": 1}
-        assert len(provider.batches.all) == 1
+        assert len(provider.batches.all) == 2
         assert submit(provider, tmp_path, rows(5)).lines == 3
-
-
-def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
-    """Its answers can be collected."""
-    with Provider() as provider:
-        name = _ended(provider, tmp_path, 1)
-        told = labeler.cancel_batch(service(provider), tmp_path, name)
-        assert told == [f"{name}-0001: completed; collect what was answered"]
-        assert collect(provider, tmp_path).results.labeled == 1
-        assert labeler.cancel_batch(service(provider), tmp_path, name) == []
 
 
 @pytest.mark.parametrize("late", [0, 2])
@@ -940,16 +935,6 @@ def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:
     with Provider() as provider:
         assert submit(provider, tmp_path, rows(2), Rival).lines == 2
         assert len(provider.batches.all) == 1
-
-
-def test_nobody_else_can_read_a_batch(tmp_path: Path) -> None:
-    """Its folder is private, as the store is."""
-    with Provider() as provider:
-        submit(provider, tmp_path / "store", rows(1))
-    for path in (tmp_path / "store" / "batches", folders(tmp_path / "store")[0].path):
-        assert path.stat().st_mode & 0o777 == 0o700
-    held = "".join(p.read_text("utf-8", "replace") for p in path.iterdir())
-    assert KEY not in held
 
 
 def test_a_key_that_expires_before_an_upload_is_fetched_again(tmp_path: Path) -> None:

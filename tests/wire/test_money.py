@@ -15,10 +15,9 @@ from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.labels_object import Labels
 from support.command import Command
-from wire.behaviors import sets
-from wire.calls import Json
+from wire.behaviors import good_label, says_of, sets
 from wire.connections import Wire
-from wire.provider import Call, Provider, Script, changes, completion, faulty, label_for
+from wire.provider import Call, Provider, Script, completion, faulty, label_for
 from wire.runs import judge_of, labeling, reasons, records, row_file, rows, run
 
 PRICE = "100,400"
@@ -131,23 +130,15 @@ def test_a_budget_caps_answers_by_their_sentences(
         {"prompt_tokens": 900, "total_tokens": 10**7},
     ],
 )
-@pytest.mark.parametrize("content", [None, "No."])
-def test_tokens_that_no_server_reports_are_unknown_and_not_none(
-    usage: object, content: str | None
-) -> None:
+def test_tokens_that_no_server_reports_are_unknown_and_not_none(usage: object) -> None:
     """Of labels, and of paid answers that are none; so are more than the texts can have."""
-
-    def change(value: Json) -> None:
-        value["usage"] = usage
-        if content is not None:
-            value["choices"][0]["message"]["content"] = content
-
-    with Provider(lambda _: changes(change)) as provider:
-        judge = judge_of(provider, price=given_price("1,2"))
-        labels = labeler.label(rows(2), judge=judge, store=MemoryStore())
-    requests = 2 if content is None else 4
-    unknown = f"{requests} requests, tokens unknown: the server reports none"
-    assert str(labels.cost) == str(Labels(list(labels)).cost) == unknown
+    for write, requests in ((good_label, 2), (lambda _: "No.", 4)):
+        answer = says_of(write, lambda value: value.update(usage=usage))
+        with Provider([answer] * requests) as provider:
+            judge = judge_of(provider, price=given_price("1,2"))
+            labels = labeler.label(rows(2), judge=judge, store=MemoryStore())
+        unknown = f"{requests} requests, tokens unknown: the server reports none"
+        assert str(labels.cost) == str(Labels(list(labels)).cost) == unknown
 
 
 def test_usage_that_is_known_in_part_is_said_to_be_so(
