@@ -72,7 +72,7 @@ def says_of(
     write: Callable[[Call], str | None],
     change: Callable[[Json], object] = lambda _: None,
     *,
-    gap: float | None = None,
+    gap: float = 0,
     **facts: Any,
 ) -> Behavior:
     """The model writes what is made of the call, and ``change`` is done to its completion.

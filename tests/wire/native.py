@@ -315,15 +315,11 @@ class Translated(Wire):
         return body
 
     async def respond(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None, gap: float = 0
     ) -> None:
         """Send a complete response."""
         self._inner.extra_headers = self._form.limits(self.extra_headers)
-        await self._inner.respond(status, self._body(status, body), headers)
-
-    async def trickle(self, status: int, body: bytes, gap: float) -> None:
-        """Send a complete response, its body a byte at a time."""
-        await self._inner.trickle(status, self._body(status, body), gap)
+        await self._inner.respond(status, self._body(status, body), headers, gap)
 
     async def half(self, status: int, body: bytes) -> None:
         """Promise a body, send half of it, close."""
