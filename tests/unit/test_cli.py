@@ -16,11 +16,9 @@ from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from labeler.api import write_labels
 from labeler.cli import app
 from labeler.labels.signature import read_resource
 from support.command import Command
-from support.labeled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
@@ -193,21 +191,6 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     assert {"claims/v1", "trace/v1"} < set(labeler_command("prompt")[1].split())
     _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
     assert '\n0a "Log files are rotated every midnight and kept for 30 days."\n' in out
-
-
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe [red]x[/red] :smile: \x00"
-
-
-def test_strangers_text_stays_text(labeler_command: Command) -> None:
-    """Control sequences, direction overrides and markup are shown, never obeyed."""
-    made = record(documents=[[HOSTILE, "x"], [HOSTILE]], metadata={"domain": HOSTILE})
-    label = made.label.model_copy(update={"relevance_explanation": HOSTILE})
-    write_labels([made.model_copy(update={"label": label})], "labels.jsonl")
-    for command in (["show", "r1"], ["show", HOSTILE], ["metrics", "--by", "domain"]):
-        _, out, err = labeler_command(command[0], "labels.jsonl", *command[1:])
-        assert not set(out + err) & {"\x1b", "\x07", "\u202e", "\x00"}
-        shown = "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:"
-        assert (shown in out) == (command == ["show", "r1"])
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -212,11 +212,11 @@ def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
 def test_every_record_is_counted_once() -> None:
     """Pairs, those of one side, failures that no label follows, and ids that mean something else.
 
-    Files of several runs may be joined.
+    Files of several runs may be joined, and scores stand next to labels.
     """
-    a = [*map(row, (1, 2, 3)), lost(4), lost(5), row(6), row(7), lost(9), lost(1)]
+    a = [*map(row, (1, 1, 2, 3)), lost(4), lost(5), row(6), row(7), lost(9), lost(1)]
     b = [row(1), row(2), lost(3), row(4), lost(5), row(6, question="Why?"), row(8)]
-    counts = compare(a, b, "adherence").counts
+    counts = compare([*a, score_record(4)], b, "adherence").counts
     assert (counts.pairs, counts.same, counts.unlike) == (2, 2, {})
     assert (counts.only_a, counts.only_b) == (1, 1)
     assert (counts.failed_a, counts.failed_b, counts.failed_both) == (2, 1, 1)
@@ -399,12 +399,6 @@ def test_sides_that_cannot_be_compared_are_refused(
     """Which of two labels should count? The message shows ids of both, and what is there."""
     with pytest.raises(UsageError, match=words):
         compare(a, b, **options)
-
-
-def test_repeated_labels_and_scores_beside_labels_are_left_out() -> None:
-    """Neither is a label more."""
-    assert compare([row(1), row(1)], [row(1)]).counts.pairs == 1
-    assert compare([record(), score_record(4)], [record()], "adherence").counts.pairs == 1
 
 
 def test_the_order_of_lines_changes_no_figure() -> None:

@@ -13,12 +13,10 @@ from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.summary_text import conclusions, headline
 from labeler.calculators.tables import WorstIds, worst_records
 from labeler.comparing.compare import compare, compare_runs
-from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import comparison_pages, write_report
 from labeler.report.comparison_pages import MOST_MOVED, moved_ids, moved_record, write_comparison
 from labeler.sentences.display import in_percent, percent
-from support.command import Command
 from support.labeled import claims_output, output, record, relabeled, says
 from support.pages import read_page
 
@@ -302,32 +300,3 @@ def test_a_page_links_into_the_report_of_each_side(
     monkeypatch.setattr(comparison_pages, "PAGE_RECORDS", 5)
     files = write_comparison(found, tmp_path / "c.html", {"B": b})
     assert files[1] == tmp_path / "c-B" / "index.html"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("audit A", "audit A --by part", "worst A", "show A 0\nFORGED"),
-        *("compare A B --by part", "diff A B"),
-        *(
-            f"{command} --by part{details}"
-            for command in ("metrics A", "check A --min adherence=1", "agree A B")
-            for details in ("", " --details")
-        ),
-    ],
-)
-def test_no_id_and_no_group_makes_a_line_of_its_own(
-    command: str, labeler_command: Command, tmp_path: Path
-) -> None:
-    """They are any text, and could pass for a line of the output."""
-    for name, support in (("A", SUPPORTS["H"]), ("B", SUPPORTS["N"])):
-        made = [
-            record(id=f"{n}\nFORGED", support=support, metadata={"part": f"{n % 2}\nFORGED"})
-            for n in range(4)
-        ]
-        assert list(write_outcomes(made, tmp_path / f"{name}.jsonl"))
-    paths = {name: tmp_path / f"{name}.jsonl" for name in "AB"}
-    words = [paths.get(word, word) for word in command.split(" ")]
-    _, out, err = labeler_command(*words)
-    assert "FORGED" in out
-    assert not [line for line in (out + err).splitlines() if line.lstrip().startswith("FORGED")]

@@ -212,12 +212,9 @@ def test_thresholds_are_no_part_of_the_key() -> None:
 @pytest.mark.parametrize(
     ("text", "compared"),
     [
-        ("It opened in 1931 [1].", "It opened in 1931."),
         ("It opened in 1931 [2, 6], they say (Document 1).", "It opened in 1931, they say."),
-        ("Twelve of 12,500 or 1,234,567", "12 of 12500 or 1234567"),
-        ("twenty-one, Ninety nine and nineteen", "21, 99 and 19"),
-        ("one of them, 1,23 and 2,3456", "one of them, 1.23 and 2.3456"),
-        ("someten tenfold", "someten tenfold"),
+        ("Twelve of 12,500 [1], 2,3456 or Ninety nine", "12 of 12500, 2.3456 or 99"),
+        ("one of them, someten tenfold", "one of them, someten tenfold"),
     ],
 )
 def test_texts_are_compared_without_markers_and_with_digits(text: str, compared: str) -> None:
