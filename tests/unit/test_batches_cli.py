@@ -105,8 +105,10 @@ def test_json_is_one_object_for_programs(command: BatchCommand) -> None:
     _, out, _ = command("submit", "rows.jsonl", "--model", "m", "--json")
     submitted = json.loads(out)
     assert (submitted["lines"], submitted["parts"], submitted["bad"]) == (2, 1, [])
-    views = json.loads(command("status", "--json")[1])
-    assert (views[0]["name"], views[0]["lines"]) == (f"{submitted['batch']}-0001", 2)
+    _, out, err = command("status", "--json")
+    (view,) = json.loads(out)
+    assert (view["name"], view["lines"]) == (f"{submitted['batch']}-0001", 2)
+    assert (view["looked_up"], err) == (True, "")  # no address is asked for
     collected = json.loads(command("collect", "--json")[1])
     assert (collected["parts"], collected["still_open"]) == (1, 1)
     assert collected["results"]["usage"]["prompt_tokens"] == 10_000
@@ -179,13 +181,6 @@ def test_a_status_that_asks_nobody_says_so(
     assert provider.routes["GET /v1/batches/{id}"] == looks
 
 
-def test_a_status_that_asks_says_so(command: BatchCommand) -> None:
-    """Of each batch, and no address is asked for."""
-    command.submit()
-    _, out, err = command("status", "--json")
-    assert ([view["looked_up"] for view in json.loads(out)], err) == ([True], "")
-
-
 @pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_forgotten_address_is_named_and_gets_no_key(
@@ -195,10 +190,7 @@ def test_a_forgotten_address_is_named_and_gets_no_key(
     key: str | None,
     is_named: bool,
 ) -> None:
-    """Exit code 2, and nothing is sent; the command that is printed can be copied as it stands.
-
-    With it the server is reached as before, and no program is named.
-    """
+    """Nothing is sent; the printed command can be copied, reaches the server, names no program."""
     monkeypatch.setenv("GATEWAY", "open")
     network = ["--header", "x-gateway=@GATEWAY", "--query", "api-version=1"]
     by_program = ["--api-key-command", f"{sys.executable} -c 'print(1)'"]

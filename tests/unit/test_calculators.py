@@ -263,10 +263,7 @@ def test_a_third_party_metric_is_named_by_where_it_lives(monkeypatch: pytest.Mon
 
 
 def test_a_summary_counts_defined_undefined_and_failed() -> None:
-    """Mean of ratios and ratio of sums, over defined rows only, with the others counted.
-
-    Metric, version, dialect, judge, prompt, schema, splitter and program stand in its signature.
-    """
+    """Mean of ratios and ratio of sums, over defined rows only; the signature says of what."""
     outcomes: list[Outcome] = [
         record(id="1", documents=[4], relevant=["0a"], utilized=["0a"]),
         record(id="2", documents=[4], relevant=["0a", "0b", "0c"], utilized=[]),

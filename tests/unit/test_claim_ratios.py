@@ -138,10 +138,7 @@ def test_claims_are_counted(made: LabelRecord, expected: str) -> None:
 
 
 def test_metrics_are_those_that_are_named_or_that_the_label_has_the_fields_for() -> None:
-    """A label gets no row of undefined metrics unasked; who asks gets the reason.
-
-    A metric knows the leanest profile that asks what it needs.
-    """
+    """A label gets no row of undefined metrics unasked; who asks gets the reason."""
     profiles = {
         "claims": ["faithfulness:claim"],
         "reference": ["claim_precision", "context_recall"],

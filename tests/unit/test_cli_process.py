@@ -126,13 +126,7 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
 
 
 def unread(command: list[str], folder: Path, *, both: bool = False) -> tuple[int, str]:
-    """Run a command whose reader has left; its exit code and what it said.
-
-    Args:
-        command: what is run.
-        folder: where.
-        both: whether standard error goes to the same reader.
-    """
+    """Run a command whose reader, of one stream or both, has left; exit code and what it said."""
     reader, pipe = os.pipe()
     os.close(reader)
     with os.fdopen(pipe, "w") as closed:

@@ -210,10 +210,7 @@ def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
 
 
 def test_every_record_is_counted_once() -> None:
-    """Pairs, those of one side, failures that no label follows, and ids that mean something else.
-
-    Files of several runs may be joined, and scores stand next to labels.
-    """
+    """Pairs, one side alone, failures that no label follows, other questions; of joined files."""
     a = [*map(row, (1, 1, 2, 3)), lost(4), lost(5), row(6), row(7), lost(9), lost(1)]
     b = [row(1), row(2), lost(3), row(4), lost(5), row(6, question="Why?"), row(8)]
     counts = compare([*a, score_record(4)], b, "adherence").counts
@@ -272,10 +269,7 @@ def test_the_records_that_moved_most_come_first_with_their_flips() -> None:
 
 
 def test_pairs_are_compared_within_a_column() -> None:
-    """Groups sorted by name; a pair whose sides do not agree has a group of its own.
-
-    A text that looks like another value stands in quotes, even if one side has only it.
-    """
+    """A pair whose sides differ has its own group; a text like another value stands in quotes."""
     theirs = ["law", "health", None, "art", "(differs)", "true"]
     a = [row(n, domain=domain) for n, domain in enumerate([*theirs[:3], "law", *theirs[4:]])]
     b = [row(n, domain=domain) for n, domain in enumerate(theirs)]

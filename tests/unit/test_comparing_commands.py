@@ -110,10 +110,7 @@ SHOWN = "<U+001B>[31m[red]:smile:<U+202E>"
 def test_strangers_text_reaches_no_terminal_unescaped(
     labeler_command: Command, command: str, shown: str
 ) -> None:
-    """Shown, never obeyed: of an id, a group, a document, an explanation, or a file of people.
-
-    An id and a group make no line of their own, which could pass for one of the output.
-    """
+    """Shown, never obeyed; ids and groups make no line of their own, which could be believed."""
     name, kind = f"row{HOSTILE}\nFORGED", f"{HOSTILE}\nFORGED"
     for file, support in (("A", []), ("B", ["0b"])):
         answer = output(support={"a": ["0a"], "b": support}, explanation=HOSTILE)

@@ -101,10 +101,7 @@ def test_a_limit_that_only_the_server_knows_ends_the_same_way() -> None:
 
 
 def test_the_limit_of_a_known_model_is_its_context_less_the_answer() -> None:
-    """A cap that leaves nothing is ignored: the server reports it; unknown models have no limit.
-
-    Neither the user's price nor an estimate changes the limit.
-    """
+    """Neither the user's price nor an estimate changes it; a cap that leaves nothing is ignored."""
     judge = partial(OpenAIJudge, "gpt-4o-mini", api_key=KEY)
     unasked, known = Unasked(spec_of("gpt-4o-mini", {})), price_of("gpt-4o-mini")
     assert known is not None

@@ -137,20 +137,11 @@ def test_a_judge_hardly_better_than_chance_leaves_the_share_open() -> None:
     assert (ends(found), found.as_json()["small_sample"]) == ((0.0, 1.0), True)
 
 
-def test_errors_are_counted_from_verdicts() -> None:
-    """Seven human yeses, of which the judge found six; three noes, of which it found one."""
-    found = corrected_proportion(PEOPLE, JUDGE, ALONE)
-    assert (found.sensitivity, found.specificity) == (6 / 7, 1 / 3)
-
-
 # -- conditions -----------------------------------------------------------------------------------
 
 
 def test_doubtful_samples_are_warned_of() -> None:
-    """Few labels, one verdict for all, an unknown way of drawing, and a sample unlike the rest.
-
-    Two hundred records drawn at random, and judged alike, are not.
-    """
+    """Few labels, one verdict for all, an unknown way of drawing, a sample unlike the rest."""
     sound = (PEOPLE * 20, JUDGE * 20, (1,) * 80 + (0,) * 20)
     for method in (ppi_mean, corrected_proportion):
         assert method(*sound, random_sample=True).warnings == ()

@@ -186,10 +186,7 @@ _TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" "
 def test_any_text_keeps_the_contract(
     question: str, documents: list[list[str]], response: list[str], reference: list[str] | None
 ) -> None:
-    """The label needs no repair, holds the very trace label, and stays sound when overruled.
-
-    Each sentence has its probabilities.
-    """
+    """No repair, the very trace label, sound when overruled; each sentence has probabilities."""
     example = keyed_example(
         question=question, documents=documents, response=response, reference=reference
     )

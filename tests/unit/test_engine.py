@@ -286,10 +286,7 @@ def tidy_up_and_wait(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_that_comes_while_python_tidies_up_is_heard_once(number: signal.Signals) -> None:
-    """What a weak reference's callback raises is dropped: one Ctrl-C would do nothing.
-
-    It is sent again, which is not a second one: requests that are paid for may finish after it.
-    """
+    """What a weak reference's callback raises is dropped; sent again, it is not a second signal."""
     hurried: list[int] = []
 
     def interrupted_once() -> None:

@@ -163,11 +163,7 @@ def test_the_expected_cost_is_tokens_times_price(
 
 
 def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
-    """Of a prompt 6,011 bytes at most, and of an answer the cap, at 10 dollars a million.
-
-    A budget caps answers at 4,096 tokens and 4 times the expected ones. Without a price there is no
-    cost: undefined, not free.
-    """
+    """Of a prompt 6,011 bytes at most; an answer has 4,096 tokens and 4 times the expected ones."""
     found, given = reckon([row(1)]), reckon([row(1)], max_output_tokens=500)
     free = reckon([row(1)], price=None, max_output_tokens=500)
     assert found.online is not None

@@ -281,10 +281,7 @@ def test_records_that_lost_support_come_first_with_the_changed_sentence_marked()
 def test_a_page_links_into_the_report_of_each_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the labels that are compared only; without texts there is no report.
-
-    The report of very many records is a folder: a page holds only so many.
-    """
+    """With the compared labels only; very many are a folder; without texts there is no report."""
     a, b = sides()
     failure = LabelFailure(id="r20", reason="refusal", message="No label.")
     found = compare_runs([[*a, failure], b], names=("a.jsonl", "b.jsonl"))

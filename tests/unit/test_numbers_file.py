@@ -28,7 +28,6 @@ from support.any_labels import random_label
 from support.command import Command
 from support.labeled import failure, record, relabeled
 from support.registries import keep_entries
-from support.scored import record as score_record
 
 FORMS = ("parquet", "csv", "jsonl")
 Files = tuple[Path, dict[str, Path]]
@@ -253,10 +252,7 @@ def test_a_cell_of_another_type_is_an_error(
 def test_numbers_that_a_spreadsheet_or_data_frame_wrote_are_the_same(
     files: Files, labeler_command: Command
 ) -> None:
-    """Nine digits of a value, and whole numbers with a point, as its parts are exact.
-
-    No cell looks like a date, or like a number with an exponent.
-    """
+    """Nine digits, whole numbers with a point; no cell looks like a date or has an exponent."""
     rows = read_rows(files[1]["csv"])
     odd = re.compile(r"\d+/\d+|\d+e\d+|\d{12,}")
     assert not [cell for row in rows for cell in row.values() if odd.fullmatch(cell)]
@@ -378,20 +374,6 @@ def test_a_store_has_the_numbers_of_its_labels(files: Files, labeler_command: Co
     code, out, _ = labeler_command("metrics", "store", "--json")
     rows = [row.as_json(__version__) for row in labeler.summary(kept, intervals=Intervals())]
     assert (code, json.loads(out)) == (0, [{**row, "duplicates": 0} for row in rows])
-
-
-@pytest.mark.parametrize(
-    "order", ["unread label score", "score unread label", "unread score label"]
-)
-def test_scores_next_to_labels_are_printed_too(labeler_command: Command, order: str) -> None:
-    """An unreadable row counts as what the first readable one is."""
-    unread = LabelFailure(id="f:1", reason="invalid_json", message="")
-    outcomes: dict[str, AnyOutcome] = {"unread": unread, "label": record(), "score": score_record()}
-    path = written(Path("l.jsonl"), [outcomes[name] for name in order.split()])
-    found = json.loads(labeler_command("metrics", path, "--json")[1])
-    counted = {row["metric"].partition(":")[0] for row in found if "invalid_json" in row["failed"]}
-    is_score = order.removeprefix("unread ").startswith("score")
-    assert ("tone" in counted, "relevance" in counted) == (is_score, not is_score)
 
 
 def test_failed_rows_have_their_reasons(labeler_command: Command, tmp_path: Path) -> None:

@@ -21,14 +21,12 @@ from typer.main import get_command
 import labeler
 from labeler import MemoryStore, api, audit, calculators, comparing
 from labeler.cli import app
-from labeler.cli.options import expand_options
 from labeler.data import CorrectionsFile
-from labeler.data.options import RowsOptions, option_of
+from labeler.data.options import option_of
 from labeler.errors import LabelerError, UsageError, on_command_line
 from labeler.judges import find_price
-from labeler.judges.openai.request import OpenAISpec, read_extra_body
-from labeler.judges.options import JudgeOptions, ModelOptions
-from labeler.labeling.options import RunOptions
+from labeler.judges.openai.request import read_extra_body
+from labeler.judges.options import JudgeOptions
 from labeler.plugins.scores import read_scores
 from labeler.plugins.similarity.comparing import iter_similarity
 from labeler.store import import_labels
@@ -71,13 +69,6 @@ def test_every_judging_function_accepts_every_judge_option(function: Callable[..
         assert f"{field.name}: " in (function.__doc__ or "")
 
 
-def test_a_model_option_is_a_setting_of_the_openai_judge() -> None:
-    """It is checked and sent without being listed again."""
-    spec = OpenAISpec(model="m", temperature=0.5, top_p=0.25)
-    assert {field.name for field in fields(ModelOptions)} <= set(OpenAISpec.model_fields)
-    assert spec.parameters() == {"model": "m", "temperature": 0.5, "top_p": 0.25}
-
-
 def test_an_argument_that_is_unknown_or_lacking_is_named() -> None:
     """As Python does: with the one that was meant, and with the function."""
     with pytest.raises(TypeError, match=r"label\(\) has no option 'temprature'; .*'temperature'"):
@@ -112,20 +103,6 @@ def test_parameters_that_no_stored_label_could_hold_are_rejected() -> None:
         body = {"in": body}
     with pytest.raises(UsageError, match="not JSON"):
         read_extra_body(body)
-
-
-def test_a_command_gets_its_options_as_one_value() -> None:
-    """Each parameter that is an options class is replaced by the class's fields."""
-
-    def command(name: str, *, rows: RowsOptions, run: RunOptions) -> tuple[Any, ...]:
-        return name, rows.columns, run.longest_wait, run.budget
-
-    expanded = expand_options(command)
-    names = list(inspect.signature(expanded).parameters)
-    assert names[:3] == ["name", "id_from", "columns"]
-    assert "on_event" not in names
-    given = dict.fromkeys(names) | {"name": "n", "columns": ["a=b"], "longest_wait": True}
-    assert expanded(**given) == ("n", ["a=b"], 120.0, None)
 
 
 def loaded_by(program: str) -> int:
@@ -196,10 +173,7 @@ UNCHECKED = {"options", "sides", "metrics", "settings", "sleep", "second_opinion
 def test_wrong_arguments_are_named(
     turn: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No parameter of a public function lets Python's own error through.
-
-    Each takes a few of the values, the next one others.
-    """
+    """No parameter of a public function lets Python's own error through; each takes a few."""
     monkeypatch.chdir(tmp_path)
     store = MemoryStore()
     labels = labeler.label([ROW], judge="embedded", store=store)

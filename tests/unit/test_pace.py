@@ -205,10 +205,7 @@ async def ask(
 async def test_a_named_pause_concerns_one_record_while_others_get_answers(
     refused: int, places: int, seconds: float, held: float
 ) -> None:
-    """Eight requests refused in a row hold all back, or as many as are in flight, four at least.
-
-    A wait that is longer than a record waits by itself needs no four.
-    """
+    """Eight in a row hold all back, or as many as are in flight; four at least, or one long one."""
     pace, _ = paced(places=places)
     for record in range(refused):
         async with pace.request(record, Size()) as sent:

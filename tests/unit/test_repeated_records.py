@@ -98,10 +98,7 @@ def judged_again() -> LabelRecord:
     ],
 )
 def test_no_command_takes_another_label_for_a_copy(labeler_command: Command, command: str) -> None:
-    """On either side: another answer, also one as given, and other texts under one id.
-
-    The error names file, line, id and key, even where no number differs.
-    """
+    """Another answer, also one as given, or other texts under one id; the place is named."""
     first = lonely()[0]
     given = as_given(first.label).model_copy(update={"overall_supported": False})
     written("base.jsonl", lonely())
@@ -143,12 +140,6 @@ def test_no_function_takes_another_label_for_a_copy(other: LabelRecord) -> None:
             function(outcomes)
 
 
-def test_several_configurations_of_one_row_have_numbers() -> None:
-    """Added together, too."""
-    other = relabeled(lonely()[0], model="other")
-    assert len(added([*lonely(), other]).metrics()) == QUESTIONS + 1
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -158,10 +149,7 @@ def test_several_configurations_of_one_row_have_numbers() -> None:
     ],
 )
 def test_every_command_counts_copies_once(labeler_command: Command, command: str) -> None:
-    """Of labels and failures, and no failures of rows with a label; one notice has the number.
-
-    Labels three times are neither more certain nor more rows.
-    """
+    """Of labels and failures; a row with a label did not fail; one notice has the number."""
     written("base.jsonl", lonely())
     once: list[Outcome] = [*lonely(), failed("f")]
     expected = labeler_command(*command.split(), written("labels.jsonl", once))

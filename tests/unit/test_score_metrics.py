@@ -369,17 +369,6 @@ def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None
     assert {row["metric"]: row["defined"] for row in json.loads(out)} == {"adherence": 0, "tone": 3}
 
 
-def test_metrics_of_several_judges_say_why_a_coefficient_is_missing(
-    labeler_command: Command, tmp_path: Path
-) -> None:
-    """And who scored; kappa compares two."""
-    list(write_outcomes([s for by in "abc" for s in given(1, 2, by=by)], tmp_path / "s.jsonl"))
-    code, out, _ = labeler_command("metrics", "s.jsonl")
-    assert (code, "3 judges" in out) == (0, True)
-    assert "tone: mean 1.500 by judge:fake/b|" in out
-    assert "undefined kappa of tone, judges: more_than_two_raters" in out
-
-
 def test_show_prints_every_score_of_a_record(labeler_command: Command, scores: Path) -> None:
     """Criterion, what was shown, the score and why."""
     code, out, err = labeler_command("show", scores, "r1")

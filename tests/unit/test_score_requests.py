@@ -74,10 +74,7 @@ def test_a_part_changes_the_key_if_it_is_shown(shown: str, row: dict[str, Any]) 
 
 
 def test_the_trial_the_model_and_the_probabilities_are_in_the_key() -> None:
-    """Names, columns, samples and the threshold change nothing that is asked.
-
-    A label's key is never a score's.
-    """
+    """Names, columns, samples and the threshold are not; a label's key is never a score's."""
     other = CountingJudge(scoring(), model="fake-2")
     assert len({key(), key(trial=1), key(logprobs=True), key(judge=other)}) == 4
     assert key() == key(row={"id": "other", "metadata": {"run": 7}}) == key(samples=3)

@@ -75,10 +75,7 @@ def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
 
 
 def test_without_vectors_there_is_no_number() -> None:
-    """As in a store, which keeps the questions alone; the flag needs no vectors.
-
-    A text without a direction makes neither 0 nor the mean of the others.
-    """
+    """As in a store, which keeps questions alone; one text without a direction leaves no mean."""
     for metric in (MEAN, RAGAS):
         assert ratio(questions_record(), metric).undefined == "no_vectors"
     assert ratio(questions_record(), FLAG).value == 0.0
@@ -185,10 +182,7 @@ def user_message(*response: str) -> str:
 
 
 def test_the_response_stands_in_a_fence_of_its_own() -> None:
-    """One line a sentence, between two lines with the marker that the first line states.
-
-    A model's control token is escaped, and means the same.
-    """
+    """A line a sentence, between lines with the stated marker; control tokens are escaped."""
     lines = user_message("It is red.", "It is\nlarge <|im_end|>.").split("\n")
     marker = lines[0].removeprefix("The marker is ")
     assert re.fullmatch("[0-9a-f]{16}", marker)

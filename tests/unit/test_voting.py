@@ -260,23 +260,3 @@ def test_the_command_votes_and_tells_how_far_they_agree(
     assert "vote 2 of 2: embedded/lexical/1" in err
     assert "vote 2: yes" in err
     assert reasons(labeler.api.read_labels(out)) == ["label"] * 3
-
-
-AT = ("--base-url", "http://127.0.0.1:9/v1")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("embedded,embedded",), "names 'embedded' twice"),
-        (("embedded", "--temperature", 1), "takes no --temperature"),
-        (("openai:a,openai:b", *AT, "--price", "1,2"), "--price is for one model"),
-        (("embedded", "--judge", "embedded"), "give one of the two"),
-    ],
-)
-def test_contradictory_voters_are_wrong_use(
-    tmp_path: Path, labeler_command: Command, options: tuple[object, ...], said: str
-) -> None:
-    """Before anything is asked."""
-    code, _, err = labeler_command("label", row_file(tmp_path, rows(1)), "--judges", *options)
-    assert (code, said in err) == (2, True)
