@@ -137,12 +137,8 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
     """In one text, in several, or as checks."""
     first, second = "support_not_utilized", "explanation_denies"
-    named_in: list[str | list[str | Check]] = [
-        f"{first}, {second}",
-        [first, second],
-        [CHECKS[first], second],
-    ]
-    for given in named_in:
+    of_both: list[str | list[str | Check]] = [f"{first}, {second}", [CHECKS[first], second]]
+    for given in of_both:
         assert [each.id for each in audit_labels([SOUND], checks=given).checks] == [first, second]
     overall = "overall_against_sentences"
     assert [each.check for each in findings_of(ODD, overall)] == [overall]

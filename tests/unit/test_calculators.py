@@ -78,6 +78,7 @@ def probable(**scores: Any) -> LabelRecord:
     return made.model_copy(update=changed)
 
 
+LATE = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
 SEVEN_AND_FOUR = record(
     documents=[2, 3, 2, 1],
     relevant=["0a", "0b", "1a", "1c", "2a", "2b", "3a"],
@@ -136,10 +137,7 @@ PROBABLE = "adherence_score {0}, relevance:expected {0}, utilization:expected {0
         (ranked("111111"), "context_precision 1"),
         (ranked("0001"), "context_precision 1/4"),
         # The relevant document stands third although the first two hold no sentence.
-        (
-            record(documents=[0, 0, 1], relevant=["2a"], utilized=[]),
-            "document_relevance 1/3, context_precision 1/3",
-        ),
+        (LATE, "document_relevance 1/3, context_precision 1/3"),
         # 10 of 40 characters relevant, 30 of 40 used, 0 of 10 relevant ones used.
         (BY_LENGTH, "relevance:length 10/40, utilization:length 30/40, completeness:length 0/10"),
         (BY_LENGTH, "adherence:length 1/1"),
@@ -384,26 +382,27 @@ def test_rows_without_the_metric_keep_the_others_with_their_units() -> None:
     assert (found.mean, found.pooled, found.bounds(1, (0.0, 1.0))) == (None, None, (0.0, 1.0))
 
 
-def test_a_mean_is_rounded_once() -> None:
-    """Ten tenths are exactly one; a value that a definition prescribes counts."""
+@pytest.mark.parametrize(
+    ("values", "mean", "bounds"),
+    [
+        # Ten tenths are exactly one; a value that a definition prescribes counts.
+        ([*[Ratio(1, 10)] * 10, Ratio(0, 0, convention=1.0)], 2 / 11, (1 / 12, 3 / 12)),
+        # Thirds of both signs, as of a drop from a base, leave nothing.
+        ([Ratio(Fraction(n, 3)) for n in (1, 1, -2)], 0.0, (-0.25, 0.25)),
+        # A very small mean is not taken for 0.
+        ([Ratio(Fraction(-1, 10**60))], -1e-60, (-0.5, 0.5)),
+    ],
+)
+def test_a_mean_is_rounded_once(
+    values: list[Ratio], mean: float, bounds: tuple[float, float]
+) -> None:
+    """Values beyond the range have no bounds."""
     found = MetricSum()
-    for row in range(10):
-        found.add(Ratio(1, 10), row)
-    found.add(Ratio(0, 0, convention=1.0), 10)
-    assert found.mean == float(Fraction(2, 11))
-    assert found.bounds(0, (0.2, 1.0)) is None
-
-
-def test_drops_and_gains_that_cancel_out_leave_nothing() -> None:
-    """Thirds of both signs, as of a drop from a base; and a very small mean is not taken for 0."""
-    found = MetricSum()
-    for row, value in enumerate((Fraction(1, 3), Fraction(1, 3), Fraction(-2, 3))):
-        found.add(Ratio(value), row)
-    assert (found.mean, str(found.mean)) == (0.0, "0.0")
-    assert found.bounds(1, (-1.0, 1.0)) == (-0.25, 0.25)
-    found = MetricSum()
-    found.add(Ratio(Fraction(-1, 10**60)), 0)
-    assert found.mean == -1e-60
+    for row, value in enumerate(values):
+        found.add(value, row)
+    assert str(found.mean) == str(mean)
+    assert found.bounds(1, (-1.0, 1.0)) == pytest.approx(bounds)
+    assert found.bounds(0, (0.5, 1.0)) is None
 
 
 def _name(figure: Figure) -> str:

@@ -133,6 +133,7 @@ def test_what_was_overruled_is_counted_kept_and_sound() -> None:
         assert (made.normalised, made.verbatim) == ({}, None)
 
 
+SAID = "<|message|>"
 ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
 
 
@@ -146,10 +147,7 @@ ROW = {"question": "How long is it?", "documents": ["It is 90 m long."]}
         ("[THINK]Hm.[/THINK]It is 90 m.", "It is 90 m."),
         ("Hm.[/THINK]It is 90 m.", "It is 90 m."),
         ("◁think▷Hm.◁/think▷It is 90 m.", "It is 90 m."),
-        (
-            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>It",
-            "It",
-        ),
+        (f"<|channel|>analysis{SAID}Hm.<|end|><|start|>assistant<|channel|>final{SAID}It", "It"),
         ("<think>A `tick</think>It is `90` m.", "It is `90` m."),
         ("<think>a <think>b</think> c</think>It is 90 m.", "It is 90 m."),
         ("It is <think>Hm.</think> 90 m.", "It is  90 m."),

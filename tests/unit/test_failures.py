@@ -118,10 +118,7 @@ NOW = {"date": f"{DAY} 00:00:00 GMT"}
         ({"retry-after": f"{DAY} 00:00:30 GMT"}, 30.0),
         ({"retry-after": f"{DAY} 00:00:30 -0000"}, 30.0),
         ({"retry-after": "Sat, 21 Nov 2026 23:00:00 GMT"}, 0.0),
-        (
-            {"retry-after": f"{DAY} 01:00:07 GMT", "date": f"{DAY} 01:00:00 GMT"},
-            7.0,
-        ),
+        ({"retry-after": f"{DAY} 01:00:07 GMT", "date": f"{DAY} 01:00:00 GMT"}, 7.0),
         ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT", "date": "now"}, 86400.0),
         ({"retry-after": "1m7s"}, 67.0),
         ({"retry-after": "2026-11-22T00:00:30Z"}, 30.0),
@@ -170,14 +167,6 @@ def labels(tmp_path: Path) -> Path:
     """A label file of one row."""
     labeler.api.write_labels(labeled(ROW), tmp_path / "labels.jsonl")
     return tmp_path / "labels.jsonl"
-
-
-@pytest.mark.parametrize("kind", [str, Path])
-def test_numbers_are_computed_of_a_file(labels: Path, kind: type[Any]) -> None:
-    """As labels are made of one, by its path."""
-    records = list(labeler.api.read_labels(labels))
-    assert labeler.metrics(kind(labels)) == labeler.metrics(records)
-    assert labeler.summary(kind(labels)) == labeler.summary(records)
 
 
 def test_what_is_no_outcomes_is_refused(labels: Path) -> None:

@@ -72,10 +72,7 @@ NOTHING = ("supported_without_sentence",)
         ("The tower does not have a public restaurant.", ("0a", "0c")),
         # Other endings of the same words.
         ("Ferry leaving for islands: the northern piers, hourly or every hour.", ("1a",)),
-        (
-            "The Kestrel Tower was opened in 1931 and stands in the harbour of Aldmoor.",
-            ("0a", "0b"),
-        ),
+        ("The Kestrel Tower was opened in 1931 in the harbour of Aldmoor.", ("0a", "0b")),
         # Item numbers that a splitter left in a sentence do not count as missing numbers.
         ("7. The tower is 300 metres tall. 8.", ("0b",)),
         # A correct statement that the documents lack something.
@@ -100,10 +97,7 @@ def test_a_sentence_is_supported_by_what_says_it(claim: str, keys: tuple[str, ..
         ("The tower is 330 metres tall.", "330"),
         ("The tower is 330 metres tall and stands in the harbour of Aldmoor.", "330"),
         ("The Kestrel Tower was opened in 1913.", "1913"),
-        (
-            "The tower stands in the harbour of Grimsby Regis.",
-            "Names not in any document: grimsby, regis",
-        ),
+        ("It stands in the harbour of Grimsby Regis.", "Names not in any document: grimsby, regis"),
         # The same words except for a negation are a contradiction.
         ("It does have a public restaurant.", "negation"),
         # A fabrication does not pass because it also states that the documents lack something.

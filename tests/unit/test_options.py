@@ -34,12 +34,7 @@ from labeler.testing import assert_metric
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
 COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
-FUNCTIONS: list[Callable[..., Any]] = [
-    api.estimate,
-    labeler.score,
-    iter_similarity,
-    labeler.submit_batch,
-]
+FUNCTIONS = [api.estimate, labeler.score, iter_similarity, labeler.submit_batch]
 
 
 def parameters_of(command: str) -> dict[str | None, str]:
@@ -105,40 +100,24 @@ def test_parameters_that_no_stored_label_could_hold_are_rejected() -> None:
         read_extra_body(body)
 
 
-def loaded_by(program: str) -> int:
-    """How many modules of the package a program of its own imports."""
-    count = "import sys; print(sum(n.split('.')[0] == 'labeler' for n in sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}\n{count}"], capture_output=True, text=True, check=True
-    )
-    return int(done.stdout.splitlines()[-1])
-
-
-def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
-    """Neither the disk store nor integrations, tables or summaries; no command loads numpy."""
-    path = tmp_path / "labels.jsonl"
+@pytest.mark.parametrize(
+    ("command", "heavy", "most"),
+    [
+        ("label rows.jsonl --judge embedded -o labels.jsonl", "numpy openai instructor httpx", 92),
+        ("metrics labels.jsonl", "numpy pyarrow labeler.judges.prompting", 41),
+    ],
+)
+def test_commands_load_what_they_use(tmp_path: Path, command: str, heavy: str, most: int) -> None:
+    """No library that they do without, and few modules of the package."""
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
+    labeler.label([ROW], judge="embedded", store=MemoryStore()).save(tmp_path / "labels.jsonl")
     program = (
-        f"import labeler; row = {ROW!r}\n"
-        "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
-        f"labeler.metrics(done); labeler.api.write_labels(done, {str(path)!r})"
+        f"import sys; sys.argv = ['labeler', *{command.split()!r}]\n"
+        "from labeler.cli import run; assert run() == 0\n"
+        f"assert not {set(heavy.split())!r} & set(sys.modules)\n"
+        f"assert sum(one.split('.')[0] == 'labeler' for one in sys.modules) <= {most}"
     )
-    assert loaded_by(program) <= 84
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps(ROW))
-    for command, heavy, most in (
-        (
-            ["label", rows, "--judge", "embedded", "--store", tmp_path / "s", "-o", tmp_path / "l"],
-            {"numpy", "openai", "instructor", "httpx"},
-            92,
-        ),
-        (["metrics", path], {"numpy", "pyarrow", "labeler.judges.prompting"}, 41),
-    ):
-        program = (
-            f"import sys; sys.argv = ['labeler', *{list(map(str, command))!r}]\n"
-            "from labeler.cli import run; assert run() == 0\n"
-            f"assert not {heavy!r} & set(sys.modules)"
-        )
-        assert loaded_by(program) <= most
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize(

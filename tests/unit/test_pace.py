@@ -152,10 +152,8 @@ def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> N
     """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
     load, seconds = loaded(1500, rate=50, burst=burst, headers=headers, jitter=jitter)
     assert 1500 / (50 * seconds + burst) >= 0.9
-    assert load.limited <= 0.02 * 1500
+    assert load.limited <= (1 if headers else 0.02 * 1500)  # one before the first headers
     assert len(load.attempts) == 1500
-    if headers:
-        assert load.limited <= 1  # before the first headers
 
 
 @pytest.mark.parametrize(("noise", "least"), [(0.01, 0.9), (0.05, 0.75)])
@@ -297,18 +295,11 @@ def test_a_mirrored_bucket_is_never_ahead_of_the_servers() -> None:
     assert bucket.level == 3
 
 
-@pytest.mark.parametrize(
-    ("quota", "rate"),
-    [
-        (Quota(500, 499, 0.12), 1 / 0.12),
-        (Quota(200, 199, 432), 1 / 432),
-        (Quota(60, 60, 0), None),
-        (Quota(60, 70, 0), None),
-    ],
-)
-def test_a_quota_tells_its_rate_whatever_its_window(quota: Quota, rate: float | None) -> None:
+@pytest.mark.parametrize("reset", [0.12, 432])
+def test_a_quota_tells_its_rate_whatever_its_window(reset: float) -> None:
     """A minute's and a day's limit look alike, but for how fast they come back."""
-    assert quota.rate == (rate and pytest.approx(rate))
+    assert Quota(500, 499, reset).rate == pytest.approx(1 / reset)
+    assert Quota(60, 60, 0).rate is Quota(60, 70, 0).rate is None
 
 
 # Pauses and outages
@@ -365,10 +356,7 @@ def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
     assert len(during) <= 60
     assert max(load.attempts.values()) <= 6
     assert 605 < seconds < 680
-    assert [notice.split(":")[0] for notice in load.notices] == [
-        "the server does not answer",
-        "the server answers again",
-    ]
+    assert [notice[:17] for notice in load.notices] == ["the server does n", "the server answer"]
 
 
 @in_virtual_time

@@ -67,6 +67,9 @@ def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
     assert len(store) == 2
 
 
+MISFITTING = {"documents_sentences": [["No."], ["x"]], "response_sentences": ["x"]}
+
+
 def nested(depth: int) -> object:
     """A list in a list, and so on."""
     deep: object = "x"
@@ -82,10 +85,7 @@ def nested(depth: int) -> object:
         ({"question": ""}, "empty_question"),
         ({"response": "a\ud800"}, "lone_surrogate"),
         ({"response_sentences": ["Item 0 is a lamp."]}, "given_sentences_incomplete"),
-        (
-            {"documents_sentences": [["No."], ["x"]], "response_sentences": ["x"]},
-            "given_sentences_mismatch",
-        ),
+        (MISFITTING, "given_sentences_mismatch"),
         # No reader of JSON would give it back.
         *(({"tag": nested(depth)}, "wrong_type") for depth in (65, 5000)),
     ],

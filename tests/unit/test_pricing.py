@@ -38,12 +38,8 @@ def rates(uncached: str, output: str, cached: str, written: str) -> Rates:
 
 def usage(prompt: int, output: int = 0, *, cached: int = 0, written: int = 0) -> Usage:
     """One request's tokens."""
-    return Usage(
-        prompt_tokens=prompt,
-        completion_tokens=output,
-        cached_tokens=cached,
-        cache_write_tokens=written,
-    )
+    cache = {"cached_tokens": cached, "cache_write_tokens": written}
+    return Usage(prompt_tokens=prompt, completion_tokens=output, **cache)
 
 
 TIERED = Price(

@@ -167,13 +167,10 @@ def test_judges_are_compared(raters: tuple[list[int], ...]) -> None:
 
 def test_scores_of_one_question_are_drawn_together() -> None:
     """Three records of each of twelve questions are twelve units."""
+    judges = [CountingJudge(scoring(), model=name) for name in "ab"]
     scored = [
-        record(
-            score,
-            row={"id": f"r{n}", "question": f"Q{n // 3}?"},
-            judge=CountingJudge(scoring(), model=name),
-        )
-        for name, scores in (("a", FIRST), ("b", SECOND))
+        record(score, row={"id": f"r{n}", "question": f"Q{n // 3}?"}, judge=judge)
+        for judge, scores in zip(judges, (FIRST, SECOND), strict=True)
         for n, score in enumerate(scores)
     ]
     found = panel(*scored)

@@ -101,15 +101,10 @@ def test_numbers_by_two_embedders_are_never_averaged() -> None:
         questions_record(0.1, 0.1, 0.1, id="a", embedder=other),
         LabelFailure(id="f", reason="refusal", message="m", signature=SIGNATURE),
     ]
-    summary = summarize(map(measure, outcomes), QUESTION_METRICS)
-    assert [
-        (round(s.mean or 0, 6), s.failed, str(s.label).rpartition("|")[2])
-        for s in summary
-        if s.metric.id == MEAN
-    ] == [
-        (0.9, {"refusal": 1}, "embedder:openai/e"),
-        (0.1, {"refusal": 1}, "embedder:openai/x%7Cjudge:other/8"),
-    ]
+    rows = summarize(map(measure, outcomes), select_metrics(MEAN, kind="questions"))
+    found = {str(row.label).rpartition("|embedder:")[2]: row.mean for row in rows}
+    assert found == pytest.approx({"openai/e": 0.9, "openai/x%7Cjudge:other/8": 0.1})
+    assert [row.failed for row in rows] == [{"refusal": 1}] * 2
 
 
 # Among other outcomes
