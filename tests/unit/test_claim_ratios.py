@@ -180,14 +180,6 @@ def test_the_command_says_which_profile_gives_more(labeler_command: Command) -> 
     assert "richer labels" not in named
 
 
-def test_the_list_of_metrics_names_the_profile(labeler_command: Command) -> None:
-    """Id, direction, formula, needs, profile and source."""
-    code, listed, _ = labeler_command("metrics", "--list", "--metrics", "claim_recall")
-    assert code == 0
-    for word in ("claim_recall", "↑", "reference_claims", "profile", "RAGChecker"):
-        assert word in listed
-
-
 def test_f1_is_pooled_as_its_mean() -> None:
     """It is a fraction over 1: sums of products of counts would mean nothing."""
     metrics = select_metrics("claim_f1")

@@ -208,11 +208,3 @@ def test_a_terminal_shows_a_summary(
     assert "stored in .labeler; -o FILE" in err
     assert err.endswith("\nNext: labeler report .labeler\n")
     assert labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "-")[1].count("{")
-
-
-@pytest.mark.parametrize("option", ["--junit", "--config", "--by"])
-def test_an_option_without_text_is_an_error(option: str, labeler_command: Command) -> None:
-    """A variable of the shell that is not set must not leave a gate's file unwritten."""
-    code, out, err = labeler_command("check", "labels.jsonl", "--min", "adherence=0.1", option, "")
-    assert (code, out) == (2, "")
-    assert f"{option} is empty" in err

@@ -231,12 +231,6 @@ def test_the_conclusion_is_one_sentence_of_plain_words(expected: str) -> None:
     assert not re.search("Holm|McNemar|pooled|undefined|p-value|signature|resampl|tests", sentence)
 
 
-def test_a_conclusion_names_why_nothing_is_compared() -> None:
-    """There is no value on both sides."""
-    none = compare(first_bad(4, 0, relevant=()), first_bad(4, 0), "completeness").conclusion
-    assert (none.kind, str(none).partition(":")[0]) == ("not compared", "Nothing to compare")
-
-
 def sides() -> tuple[list[LabelRecord], list[LabelRecord]]:
     """Twelve records: the first lost support in B, the second gained it."""
     a, b = (

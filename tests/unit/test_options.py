@@ -9,59 +9,24 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer import Context
-from typer.main import get_command
 
 import labeler
 from labeler import MemoryStore, api, audit, calculators, comparing
-from labeler.cli import app
 from labeler.data import CorrectionsFile
-from labeler.data.options import option_of
 from labeler.errors import LabelerError, UsageError, on_command_line
 from labeler.judges import find_price
 from labeler.judges.openai.request import read_extra_body
-from labeler.judges.options import JudgeOptions
 from labeler.plugins.scores import read_scores
 from labeler.plugins.similarity.comparing import iter_similarity
 from labeler.store import import_labels
 from labeler.testing import assert_metric
 
 ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
-COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
-FUNCTIONS = [api.estimate, labeler.score, iter_similarity, labeler.submit_batch]
-
-
-def parameters_of(command: str) -> dict[str | None, str]:
-    """The help texts of a command's parameters by their names."""
-    found: Any = get_command(app)
-    for word in command.split():
-        found = found.get_command(Context(found), word)
-    return {one.name: one.help for one in found.params}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_judging_command_accepts_every_judge_option(command: str) -> None:
-    """With the same help text, but for judges that must be language models."""
-    found = parameters_of(command)
-    for field in fields(JudgeOptions):
-        assert field.name in found
-        if command not in {"score", "similarity"} or field.name != "judge":
-            assert found[field.name] == option_of(field).help
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_every_judging_function_accepts_every_judge_option(function: Callable[..., Any]) -> None:
-    """They are named in its signature and its documentation."""
-    found = inspect.signature(function).parameters
-    for field in fields(JudgeOptions):
-        assert found[field.name].default == field.default
-        assert f"{field.name}: " in (function.__doc__ or "")
 
 
 def test_an_argument_that_is_unknown_or_lacking_is_named() -> None:

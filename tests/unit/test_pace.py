@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -123,9 +122,12 @@ async def loaded(count: int, **settings: Any) -> tuple[Load, float]:
 
 def test_a_server_is_used_to_the_full_and_not_flooded() -> None:
     """As far as the user allows, also after errors that came sooner than answers."""
-    load, seconds = loaded(2500)
+    load, whole = loaded(2500)
     assert load.most == 64
-    assert seconds < 1.1 * 2500 * 0.2 / 64
+    assert whole < 1.1 * 2500 * 0.2 / 64
+    # Rate limits of others come at any load: fewer requests in flight would not avoid them.
+    for noise, least in ((0.01, 0.9), (0.05, 0.75)):
+        assert whole / loaded(2500, noise=noise)[1] >= least
     _, alone = loaded(2500, concurrency=256, latency=1.0)
     _, seconds = loaded(2500, concurrency=256, latency=1.0, noise=0.05)
     assert alone / seconds >= 0.75
@@ -149,18 +151,14 @@ def test_places_grow_one_by_one(between: float) -> None:
 
 @pytest.mark.parametrize(("burst", "headers", "jitter"), [(10, True, 0.0), (50, False, 0.5)])
 def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
-    """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
+    """At least 90 % of it is used, with at most 2 % errors; the level is reported once a minute."""
     load, seconds = loaded(1500, rate=50, burst=burst, headers=headers, jitter=jitter)
     assert 1500 / (50 * seconds + burst) >= 0.9
     assert load.limited <= (1 if headers else 0.02 * 1500)  # one before the first headers
     assert len(load.attempts) == 1500
-
-
-@pytest.mark.parametrize(("noise", "least"), [(0.01, 0.9), (0.05, 0.75)])
-def test_rate_limits_of_others_hardly_slow_a_run(noise: float, least: float) -> None:
-    """They come at any load, so fewer requests in flight would not avoid them."""
-    _, seconds = loaded(2500, noise=noise)
-    assert loaded(2500)[1] / seconds >= least
+    reported = [text for text in load.notices if text.startswith("the server limits the rate")]
+    assert (not headers) <= len(reported) <= 1 + seconds / 60
+    assert all(" requests in flight" in one for one in reported)
 
 
 def test_an_excess_halves_a_level_again_and_does_not_become_usual() -> None:
@@ -210,14 +208,6 @@ async def test_a_named_pause_concerns_one_record_while_others_get_answers(
             sent.limited()
             pace.hold(seconds)
     assert await ask(pace, record=refused) == held
-
-
-def test_changes_of_the_level_are_reported_once_a_minute() -> None:
-    """One line each."""
-    load, seconds = loaded(2000, rate=20, burst=20)
-    reported = [text for text in load.notices if text.startswith("the server limits the rate")]
-    assert 1 <= len(reported) <= 1 + seconds / 60
-    assert re.search(r"continuing with \d+ requests in flight", reported[0])
 
 
 def test_rates_that_the_user_sets_are_kept_and_reported_once() -> None:

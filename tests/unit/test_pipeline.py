@@ -447,13 +447,13 @@ def test_a_fatal_error_stops_the_run_and_keeps_what_was_paid() -> None:
 
 
 def test_leaving_early_keeps_what_is_in_flight() -> None:
-    """Requests that were sent are paid for: they finish and are stored; no more are sent."""
-    store, judge = MemoryStore(), CountingJudge(seconds=0.05)
+    """Requests that were sent are paid for: they finish and are stored; no thread is left."""
+    store, judge, before = MemoryStore(), CountingJudge(seconds=0.05), threading.active_count()
     run = iter_labels(rows(100), judge=judge, store=store, concurrency=4)
     next(run)
     run.close()
     assert len(store) == len(judge.asked) < 20
-    assert judge.closed == 1
+    assert (judge.closed, threading.active_count()) == (1, before)
 
 
 ABANDONED = """
@@ -472,12 +472,12 @@ def test_a_program_ends_though_a_run_was_left(tmp_path: Path) -> None:
 
 
 def test_every_row_has_a_label_in_its_place_and_equal_ones_cost_one() -> None:
-    """With ids and without."""
-    judge, one = CountingJudge(), {**row(0), "latency": 3}
+    """With ids and without; a generator is read before any spend, so that the total is known."""
+    judge, watch, one = CountingJudge(), Watch(), {**row(0), "latency": 3}
     plain = {name: value for name, value in one.items() if name != "id"}
-    given = [one, plain, one, {**plain, "latency": 4}, row(1), plain]
-    found = labeler.label(given, judge=judge, store=MemoryStore())
-    assert reasons(found) == ["label"] * 6
+    given = iter([one, plain, one, {**plain, "latency": 4}, row(1), plain])
+    found = labeler.label(given, judge=judge, store=MemoryStore(), on_event=watch)
+    assert (reasons(found), watch.total) == (["label"] * 6, 6)
     assert [outcome.id == one["id"] for outcome in found] == [True, False, True, *[False] * 3]
     assert len({outcome.id for outcome in found}) == 5
     assert len(judge.asked) == 2
@@ -488,24 +488,6 @@ def test_a_limit_that_is_none_makes_no_store(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="budget must be a number above 0"):
         labeler.label(rows(1), judge=CountingJudge(), store=tmp_path / "s", budget=-1)
     assert not (tmp_path / "s").exists()
-
-
-def test_no_thread_is_left_behind() -> None:
-    """Neither after a whole run nor after one that was left."""
-    before = threading.active_count()
-    labeler.label(rows(3), judge=CountingJudge(), store=MemoryStore())
-    run = iter_labels(rows(3), judge=CountingJudge(), store=MemoryStore())
-    next(run)
-    run.close()
-    assert threading.active_count() == before
-
-
-def test_the_watcher_knows_the_total_before_the_first_call() -> None:
-    """Repeated rows are among them; those of a generator are read into memory before any spend."""
-    watch = Watch()
-    given = iter([*rows(3), row(0)])
-    run = iter_labels(given, judge=CountingJudge(), store=MemoryStore(), on_event=watch)
-    assert len(list(run)) == watch.total == 4
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals between threads")
