@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.calculators import METRICS, Ratio, Tally, measure, select_metrics
+from labeler.calculators import METRICS, Ratio, measure, select_metrics
 from labeler.calculators.intervals import Intervals, mean_interval
 from labeler.calculators.ratio import MetricSum
 from labeler.calculators.registry import metric
@@ -242,22 +241,6 @@ def test_default_output_has_one_row_per_quantity() -> None:
     assert named.metric.id == "hallucination_rate"
     assert named.aliases == ("1-adherence_fraction", "1-faithfulness")
     assert {"faithfulness", "hallucination_rate"} < measure(record()).metrics.keys()
-
-
-def test_a_third_party_metric_is_named_by_where_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """package.module:name is a metric if it is decorated, and an error that helps if not."""
-    keep_entries(METRICS, monkeypatch)
-
-    @metric("documents_twice", definition="own", needs=(), source="us", formula="2C / 1")
-    def twice(counted: Tally) -> Ratio:
-        return Ratio(2 * len(counted.documents), 1)
-
-    monkeypatch.setattr(sys.modules[__name__], "twice", twice, raising=False)
-    (own,) = select_metrics(f"{__name__}:twice")
-    assert own.id == "documents_twice:own"
-    assert ratio(record(documents=[1, 1]), own.id) == Ratio(4, 1)
-    with pytest.raises(UnknownName, match="is not a metric"):
-        select_metrics(f"{__name__}:ranked")
 
 
 def test_a_summary_counts_defined_undefined_and_failed() -> None:

@@ -269,13 +269,6 @@ def test_an_open_spelling_neither_supports_nor_contradicts() -> None:
         assert verdicts(label_of(document, document)) == SUPPORTED
 
 
-def test_a_negation_that_documents_have_or_that_is_a_condition() -> None:
-    """Neither takes support."""
-    document = "Visitors may not enter the basin. Dogs are welcome at the quay of the harbour."
-    for response in ("Visitors may not enter the basin.", "If not, dogs are welcome at the quay."):
-        assert label_of(response, document).label.overall_supported
-
-
 def test_a_list_of_sources_changes_no_verdict() -> None:
     """It is called general, makes no claim, and counts in no probability."""
     documents = ["The quay is 90 m long.", "It was built of oak in 1901."]

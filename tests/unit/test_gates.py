@@ -19,7 +19,7 @@ from labeler.calculators.ratio import Ratio
 from labeler.comparing.checking import check_rows, junit_report, markdown_report
 from labeler.comparing.gates import Demand, Gate, GateSettings, doubts
 from labeler.comparing.verdicts import Verdict
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UnknownName
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, ReplyFacts
 from labeler.plugins.scores.criteria import CRITERIA
 from labeler.plugins.scores.records import ScoreRecord
@@ -377,19 +377,6 @@ def test_an_assertion_takes_the_options_of_the_command(
     """Named as the command names them; the records are those of the group that misses."""
     with pytest.raises(AssertionError, match=message) if message else nullcontext():
         assert_metric(found, **{"metric": "adherence", "at_least": 0, **gate})
-
-
-@pytest.mark.parametrize(
-    ("gate", "message"),
-    [
-        ({"metric": "all", "at_least": 0.9}, "on one metric: 'all' names"),
-        ({"at_least": 0, "on": "mean"}, "on must be 'point' or 'interval', got 'mean'"),
-    ],
-)
-def test_an_assertion_that_is_no_gate_is_a_mistake(gate: dict[str, Any], message: str) -> None:
-    """As for the command, whose wrong use is rejected by the same functions."""
-    with pytest.raises(UsageError, match=message):
-        assert_metric(outcomes(1, 0), **{"metric": "adherence", **gate})
 
 
 # Scores and similarity.

@@ -46,27 +46,6 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
     return {**rows(1, number)[0], **changes}
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"rows": [row(0, response="Item 0 is a lamp! It is blue.")]},
-        {"judge": CountingJudge(model="fake-2")},
-        {"trial": 1},
-    ],
-    ids=["response", "model", "trial"],
-)
-def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
-    changed: dict[str, Any],
-) -> None:
-    """One character misses; going back hits."""
-    store, watch = MemoryStore(), Watch()
-    plain: dict[str, Any] = {"rows": rows(1), "judge": CountingJudge()}
-    for call in (dict(plain), plain | changed, plain):
-        list(iter_labels(call.pop("rows"), **call, store=store, on_event=watch))
-    assert watch.origins == ["judge", "judge", "store"]
-    assert len(store) == 2
-
-
 MISFITTING = {"documents_sentences": [["No."], ["x"]], "response_sentences": ["x"]}
 
 

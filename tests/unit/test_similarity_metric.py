@@ -14,7 +14,7 @@ import pytest
 
 import labeler
 from labeler import api
-from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize
+from labeler.calculators import Ratio, measure, select_metrics, summarize
 from labeler.comparing.checking import check_drops
 from labeler.comparing.diff import diff_labels
 from labeler.comparing.gates import Gate
@@ -110,19 +110,11 @@ def test_numbers_by_two_embedders_are_never_averaged() -> None:
 # Among other outcomes
 
 
-def test_metrics_of_questions_are_no_metrics_of_labels() -> None:
-    """They are in one catalog with these, and are of another kind of record."""
-    assert [METRICS[name].kind for name in (MEAN, RAGAS, FLAG)] == ["questions"] * 3
-    assert measure(sample_record(1), QUESTION_METRICS).metrics == {}
+def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None:
+    """Labels have theirs, written questions theirs; also in a summary, and where some are named."""
     with pytest.raises(UsageError, match="records of kind 'questions'"):
         select_metrics(MEAN)
     assert not {MEAN, FLAG} & {metric.id for metric in select_metrics("all")}
-    assert {metric.id for metric in QUESTION_METRICS} == {MEAN, RAGAS, FLAG}
-    assert [m.id for m in select_metrics(f"{MEAN}:mean", kind=None)] == [MEAN]
-
-
-def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None:
-    """Labels have theirs, written questions theirs; also in a summary, and where some are named."""
     outcomes: list[AnyOutcome] = [sample_record(1), questions_record(0.9, 0.9, 0.9)]
     label, questions = api.metrics(outcomes)
     assert ("relevance" in label.metrics, MEAN in label.metrics) == (True, False)
