@@ -257,11 +257,6 @@ def test_wrong_citations_are_found() -> None:
     texts = ("The tower is 120 metres high [1].", "It was opened in 1931 [2, 7].", "It is red [1].")
     made = judged(dict(zip(texts, (["0a"], ["0b"], []), strict=True)))
     assert found(made, "wrong_citation") == [("b",), ("b", "0b"), ("c",)]
-    messages = [one.message for one in findings_of(made, "wrong_citation")]
-    assert messages[:2] == [
-        "Cites [7], but the record has 2 documents.",
-        "Cites document 1 with none of its support.",
-    ]
 
 
 def test_a_sentence_that_is_judged_twice_counts_once() -> None:

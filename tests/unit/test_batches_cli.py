@@ -130,21 +130,6 @@ def test_nothing_is_told_of_a_store_without_batches(command: BatchCommand) -> No
     assert not Path(".labeler").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["submit", "rows.jsonl"], "needs --model"),
-        (["submit", "rows.jsonl", "--judge", "gemini:m"], "cannot be asked in batches"),
-        (["submit", "none.jsonl", "--model", "m"], "cannot read none.jsonl"),
-        (["submit", "rows.jsonl", "--model", "m", "--prompt", "none"], "none"),
-    ],
-)
-def test_wrong_use_is_told(command: BatchCommand, arguments: list[str], said: str) -> None:
-    """With exit code 2, and nothing is sent."""
-    code, _, err = command(arguments[0], *arguments[1:])
-    assert (code, said in err) == (2, True)
-
-
 def test_without_a_key_or_an_address_nothing_is_sent(
     command: BatchCommand, monkeypatch: pytest.MonkeyPatch, provider: Provider
 ) -> None:
@@ -157,8 +142,12 @@ def test_without_a_key_or_an_address_nothing_is_sent(
     monkeypatch.delenv("OPENAI_API_KEY")
     code, _, err = command.anywhere(*asked)
     assert (code, "needs none" in err, "embedded" in err) == (2, True, False)
-    code, _, err = command.anywhere(*asked[:2])
-    assert (code, "needs --model" in err) == (2, True)  # as `label` says first
+    for wrong, said in (
+        (asked[:2], "needs --model"),
+        ([*asked[:2], "--judge", "gemini:m"], "batches"),
+    ):
+        code, _, err = command.anywhere(*wrong)
+        assert (code, said in err) == (2, True)  # as `label` says first
     assert not provider.requests
 
 

@@ -388,11 +388,7 @@ def test_a_mean_is_rounded_once(
     assert found.bounds(0, (0.5, 1.0)) is None
 
 
-def _name(figure: Figure) -> str:
-    return f"{figure.metric} of {figure.example}"
-
-
-@pytest.mark.parametrize("figure", published(), ids=_name)
+@pytest.mark.parametrize("figure", published(), ids=lambda one: f"{one.metric} of {one.example}")
 def test_a_worked_example_comes_out(figure: Figure) -> None:
     """As it is printed; or, where the document slips, as it should have been."""
     assert figure.verdict == ("slip" if figure.slip else "equal")

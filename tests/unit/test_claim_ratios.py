@@ -200,9 +200,7 @@ def chunks(verdicts: Sequence[str], wanted: str) -> list[str]:
 def as_label(result: Mapping[str, Any]) -> LabelRecord:
     """A label that says what the entailment lists say: a sentence a claim, a sentence a chunk."""
     sides = {
-        side: list(
-            enumerate(zip(result[f"retrieved2{side}"], result[f"{other}2{side}"], strict=True))
-        )
+        side: enumerate(zip(result[f"retrieved2{side}"], result[f"{other}2{side}"], strict=True))
         for side, other in (("response", "answer"), ("answer", "response"))
     }
     claims = [

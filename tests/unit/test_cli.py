@@ -139,20 +139,6 @@ def test_a_key_in_the_environment_chooses_the_judge(
         assert (code, "give --base-url" in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.jsonl", ""), ("a.jsonl", "\n \n"), ("a.json", "[]"), ("a.csv", "question,response\n")],
-)
-def test_a_file_without_rows_is_wrong_use(
-    labeler_command: Command, tmp_path: Path, name: str, content: str
-) -> None:
-    """Blank lines and a header are none; the output stays as it was."""
-    (tmp_path / name).write_text(content)
-    code, _, err = labeler_command("label", name, "--judge", "embedded", "-o", "x.jsonl")
-    assert (code, f"{name} has no rows" in err) == (2, True)
-    assert not (tmp_path / "x.jsonl").exists()
-
-
 def test_recorded_answers_are_replayed(labeler_command: Command, labels: Path) -> None:
     """A label file is a judge: the same answers, under a signature of their own."""
     code, out, _ = labeler_command(

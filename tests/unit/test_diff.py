@@ -154,13 +154,6 @@ def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:
         diff_labels([judged()], [judged(support={"a": ["0a"]})])
 
 
-def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
-    """By a part of the signature and the trial, as for a comparison."""
-    a, b = two_sides()
-    again = [judged(f"r{n}", relevant=["0a"], trial=1) for n in range(3)]
-    assert diff_labels([*a, *again], [*b, *again], signature="test", trial=0).flipped == 2
-
-
 # -- the command ----------------------------------------------------------------------------------
 
 

@@ -21,7 +21,6 @@ from labeler.labels.answers import (
     ClaimsLabelingOutput,
     GPTLabelingOutput,
     ReferenceLabelingOutput,
-    ResponseClaim,
     lowered,
 )
 from labeler.labels.contract import check_label
@@ -52,12 +51,6 @@ def claims_of(*response: str) -> ClaimsLabelingOutput:
     """The label of a response about the tower."""
     example = keyed_example(question=QUESTION, documents=TOWER, response=response)
     return cast("ClaimsLabelingOutput", judged(example).answer)
-
-
-def claim_of(sentence: str) -> ResponseClaim:
-    """The only claim of a response of one sentence."""
-    (claim,) = claims_of(sentence).response_claims
-    return claim
 
 
 def parts(text: str) -> list[str]:
@@ -124,7 +117,7 @@ def test_a_claim_is_held_against_the_sentence_that_says_it(
     sentence: str, verdict: str, key: str | None, on_topic: bool
 ) -> None:
     """What no document says is neutral: nothing supports it, nothing contradicts it."""
-    claim, keys = claim_of(sentence), () if key is None else (key,)
+    (claim,), keys = claims_of(sentence).response_claims, () if key is None else (key,)
     assert (claim.verdict, claim.claim) == (verdict, sentence)
     assert claim.supporting_sentence_keys == (keys if verdict == "entailment" else ())
     assert claim.contradicting_sentence_keys == (keys if verdict == "contradiction" else ())
