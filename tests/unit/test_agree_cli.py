@@ -66,9 +66,6 @@ def adherent(count: int, yes: int, start: int = 0) -> list[LabelRecord]:
     ]
 
 
-# -- labels against labels ------------------------------------------------------------------------
-
-
 def test_fields_are_compared_sentence_by_sentence(agree: Run) -> None:
     """Two records of 3 document and 2 response sentences; B differs in one of each kind."""
     both = record(id="r1")
@@ -167,9 +164,6 @@ def test_a_side_without_a_label_to_compare_is_an_error(
     """Scores are no labels, nor are failures; other ids, or the same ids of other sentences."""
     code, _, err = agree(labels("a.jsonl", [ONLY]), labels("b.jsonl", other))
     assert (code, words in err) == (2, True)
-
-
-# -- labels against people ------------------------------------------------------------------------
 
 
 def test_the_conclusion_counts_what_was_judged(agree: Run) -> None:

@@ -370,9 +370,6 @@ def test_a_request_that_was_changed_is_refused(
         _ = folder.label_keys(), [request.task for request in folder.requests()]
 
 
-# Names, locks
-
-
 def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
     """A path is no name either; the name of a submission stands for its batches."""
     prepared(tmp_path)

@@ -23,7 +23,6 @@ from labeler.labels.record import LabelRecord, Outcome, SentenceScores
 from labeler.sentences.example import document_key
 from published_examples import Figure
 from published_examples import figures as published
-from published_examples import labels as worked_labels
 from support.audited import judged
 from support.labeled import failure, record, relabeled, verbatim
 from support.measured import figures, ratio
@@ -392,10 +391,3 @@ def test_a_mean_is_rounded_once(
 def test_a_worked_example_comes_out(figure: Figure) -> None:
     """As it is printed; or, where the document slips, as it should have been."""
     assert figure.verdict == ("slip" if figure.slip else "equal")
-
-
-@pytest.mark.parametrize("labeled", worked_labels().values(), ids=worked_labels().keys())
-def test_a_worked_label_keeps_the_contract(labeled: LabelRecord) -> None:
-    """It is one that a judge may return."""
-    assert labeled.violations == ()
-    assert labeled.normalised == {}

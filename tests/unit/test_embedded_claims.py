@@ -59,9 +59,6 @@ def parts(text: str) -> list[str]:
     return [part.text for part in clauses(sentence, PlainText())]
 
 
-# Clauses
-
-
 @pytest.mark.parametrize(
     ("text", "cut"),
     [
@@ -91,8 +88,6 @@ def test_a_sentence_has_only_so_many_clauses() -> None:
     assert len(cut) == MOST_CLAUSES
     assert "; ".join(cut) == text
 
-
-# Verdicts
 
 SILENT, NOTHING = "The documents do not say", "supported_without_sentence"
 
@@ -145,9 +140,6 @@ def test_a_sentence_may_be_supported_in_part_or_claim_nothing() -> None:
     assert (claim.response_sentence_key, claim.claim) == ("b", "The tower is 300 metres tall [1].")
 
 
-# The reference
-
-
 def test_a_response_that_says_nothing_says_no_claim_of_the_reference() -> None:
     """Even where its words are those of the reference."""
     said = ["The documents provide the key information."]
@@ -156,8 +148,6 @@ def test_a_response_that_says_nothing_says_no_claim_of_the_reference() -> None:
     assert label.response_claims == ()
     assert [c.response_verdict for c in label.reference_claims] == ["neutral"]
 
-
-# Laws
 
 _FRAGMENTS = st.sampled_from(
     [

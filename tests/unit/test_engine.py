@@ -253,8 +253,6 @@ def test_errors_of_a_run_reach_the_coroutine() -> None:
     """As from the function that blocks."""
     with pytest.raises(UsageError, match="repeat must be a whole number, 1 or more"):
         asyncio.run(labeler.alabel(rows(3), judge="embedded", store=MemoryStore(), repeat=0))
-    with pytest.raises(TypeError, match=r"alabel\(\) has no option 'stroe'; .*'store'"):
-        asyncio.run(labeler.alabel(rows(3), stroe=MemoryStore()))  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", ["label", "iter_labels"])

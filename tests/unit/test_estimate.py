@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,6 @@ from support.samples import request as any_request
 from wire.runs import row_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 def asking(
@@ -284,18 +281,22 @@ def test_the_fitted_lengths_are_those_of_published_labels() -> None:
     assert 0.85 * written < expected < written
 
 
-@pytest.fixture
-def command(labeler_command: Command, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """``labeler estimate`` in a folder of its own."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-    return partial(labeler_command, "estimate")
-
-
-def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run, tmp_path: Path) -> None:
+def test_the_table_tells_what_is_asked_and_what_it_costs(
+    labeler_command: Command, tmp_path: Path
+) -> None:
     """Numbers for people, and what they rest on; without a key, a network or a store."""
     with AUDIT.contacts() as contacts:
-        code, out, err = command(
-            *(EXAMPLES, "--model", "gpt-4o", "--max-output-tokens", "4096", "--latency", "8")
+        code, out, err = labeler_command(
+            *(
+                "estimate",
+                EXAMPLES,
+                "--model",
+                "gpt-4o",
+                "--max-output-tokens",
+                "4096",
+                "--latency",
+                "8",
+            )
         )
     assert (code, err, contacts, list(tmp_path.iterdir())) == (0, "", [], [])
     lines = [" ".join(line.split()) for line in out.splitlines()]
@@ -306,25 +307,25 @@ def test_the_table_tells_what_is_asked_and_what_it_costs(command: Run, tmp_path:
     assert "time: 8 s with 16 requests at once of 8 s each, if no rate limit slows them" in lines
 
 
-def test_scripts_read_the_estimate_as_json(command: Run) -> None:
+def test_scripts_read_the_estimate_as_json(labeler_command: Command) -> None:
     """Dollars are texts: no float comes between."""
-    _, out, _ = command(EXAMPLES, "--model", "m", "--price", "1,10", "--json")
+    _, out, _ = labeler_command("estimate", EXAMPLES, "--model", "m", "--price", "1,10", "--json")
     found = json.loads(out)
     assert (found["rows"]["asked"], found["price"]) == (14, "--price 1,10")
     expected = found["prompt"]["total"] + 10 * found["answers"]["expected"]
     assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
 
 
-def test_an_unknown_price_is_asked_for(command: Run) -> None:
+def test_an_unknown_price_is_asked_for(labeler_command: Command) -> None:
     """With the form that it must have."""
-    told = " ".join(command(EXAMPLES, "--model", "no-such-model")[1].split())
+    told = " ".join(labeler_command("estimate", EXAMPLES, "--model", "no-such-model")[1].split())
     assert "no table has a price for no-such-model; give --price IN,OUT" in told
     assert "US dollars online" not in told
 
 
-def test_the_table_escapes_what_strangers_wrote(command: Run, tmp_path: Path) -> None:
+def test_the_table_escapes_what_strangers_wrote(labeler_command: Command, tmp_path: Path) -> None:
     """An id that would colour the terminal, of a prompt that is too long for the model."""
     rows = row_file(tmp_path, [row(1, id="\x1b[31m", documents=["0 " * 70_000])])
-    _, out, _ = command(rows, "--model", "gpt-3.5-turbo")
+    _, out, _ = labeler_command("estimate", rows, "--model", "gpt-3.5-turbo")
     assert "context_length 1" in out
     assert "\x1b" not in out

@@ -232,11 +232,3 @@ def test_labels_that_are_not_there_are_wrong_use(
     )
     code, _, err = labeler_command(*command.split(), name)
     assert (code, says in err) == (2, True)
-
-
-@pytest.mark.parametrize("name", ["none.jsonl", "none.parquet", "none.csv", "none"])
-def test_a_missing_file_is_named_by_every_reader(labeler_command: Command, name: str) -> None:
-    """Labels and rows alike."""
-    says = f"labeler: cannot read {name}: No such file or directory; check the path and the file\n"
-    for command in (("metrics",), ("label", "--judge", "embedded")):
-        assert labeler_command(*command, name) == (2, "", says)

@@ -14,7 +14,7 @@ import pytest
 
 from labeler.errors import RunPaused
 from labeler.judges.concurrency import Level
-from labeler.judges.limits import Bucket, Budget, Limits, Quota, Size, retry_after
+from labeler.judges.limits import Bucket, Limits, Quota, Size, retry_after
 from labeler.judges.pace import BudgetSpent, Pace, Stopped
 from support.virtual_time import in_virtual_time, now
 
@@ -432,22 +432,18 @@ async def test_stopping_ends_every_wait(waits: str) -> None:
 )
 @in_virtual_time
 async def test_the_worst_case_must_fit(worst: str, actual: str | None, spent: str) -> None:
-    """Three cheap answers fit, though not their worst cases; an unknown cost is the worst."""
+    """Three cheap answers fit, though not their worst cases; an unknown cost is the worst.
+
+    After the first refusal smaller ones are refused too: else the rest would be a sample.
+    """
     pace, _ = paced(Limits(budget=Decimal(1)))
     size = Size(worst_cost=Decimal(worst))
     for _ in range(3):
         await ask(pace, size=size, cost=actual and Decimal(actual))
-    with pytest.raises(BudgetSpent):
-        await ask(pace, size=size)
+    for refused in (size, Size(worst_cost=Decimal("0.01"))):
+        with pytest.raises(BudgetSpent):
+            await ask(pace, size=refused)
     assert pace.budget.spent == Decimal(spent)
-
-
-def test_after_the_first_refusal_smaller_ones_are_refused_too() -> None:
-    """Else the rest of the run would be a sample of short records."""
-    budget = Budget(Decimal(1))
-    assert budget.reserve(Decimal("0.6"))
-    budget.closed = True
-    assert not budget.reserve(Decimal("0.1"))
 
 
 @in_virtual_time

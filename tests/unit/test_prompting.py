@@ -114,8 +114,6 @@ def test_turns_and_tool_outputs_have_blocks_of_their_own() -> None:
     assert "\n\n\n" not in prompt.render(example)[1]["content"]
 
 
-# The richer prompts
-
 PROFILE_ORDER = ("trace", "claims", "reference")
 
 

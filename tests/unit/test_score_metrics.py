@@ -333,9 +333,6 @@ def test_a_judge_that_rewards_length_is_seen(labeler_command: Command, tmp_path:
     assert found.line == Slope(None, Undefined("constant_x"))
 
 
-# The command line
-
-
 @pytest.fixture
 def scores(tmp_path: Path) -> Path:
     """A file of scores in two repeats, with a failure."""

@@ -139,9 +139,6 @@ def test_a_criterion_that_cannot_be_asked_is_refused(change: dict[str, Any], sai
         criterion(**change)
 
 
-# Words and schemas
-
-
 def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
     """In blocks whose marker no text can hold; instructions are the same for every row."""
     system, user = request(shown := criterion(shows=("response",))).messages
@@ -171,9 +168,6 @@ def test_the_published_schema_is_of_one_to_five() -> None:
     assert list(published.json_schema["properties"]) == ["reasoning", "score"]
     for name in ("score/v1", "steps/v1"):
         assert not list(schema_problems(load_schema(name).json_schema, name))
-
-
-# Answers
 
 
 def test_a_score_is_a_whole_number_and_nothing_like_one() -> None:

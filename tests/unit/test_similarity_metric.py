@@ -137,9 +137,6 @@ def test_a_row_that_could_not_be_read_is_about_what_its_file_is_about() -> None:
     assert "relevance" in api.metrics([broken])[0].metrics
 
 
-# Records
-
-
 def test_an_edited_record_has_a_fault() -> None:
     """Another key, a cosine too few, a cosine that is none."""
     record = questions_record(0.1, 0.2, 0.3)

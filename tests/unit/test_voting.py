@@ -128,9 +128,6 @@ def test_a_majority_is_a_sound_record_that_names_its_voters() -> None:
     assert elect(output(), output()).key != record.key
 
 
-# Runs
-
-
 def failing(error: JudgeError) -> Behavior:
     """Fails on the second row."""
 
