@@ -285,19 +285,9 @@ def test_the_table_tells_what_is_asked_and_what_it_costs(
     labeler_command: Command, tmp_path: Path
 ) -> None:
     """Numbers for people, and what they rest on; without a key, a network or a store."""
+    options = "--model gpt-4o --max-output-tokens 4096 --latency 8"
     with AUDIT.contacts() as contacts:
-        code, out, err = labeler_command(
-            *(
-                "estimate",
-                EXAMPLES,
-                "--model",
-                "gpt-4o",
-                "--max-output-tokens",
-                "4096",
-                "--latency",
-                "8",
-            )
-        )
+        code, out, err = labeler_command("estimate", EXAMPLES, *options.split())
     assert (code, err, contacts, list(tmp_path.iterdir())) == (0, "", [], [])
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "requests 14 to gpt-4o" in lines

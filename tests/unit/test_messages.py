@@ -50,7 +50,7 @@ PYTHON: dict[str, tuple[Callable[[Any], object], str]] = {
     "a path for labels": (lambda _: labeler.metrics("nothing.jsonl"), "cannot read nothing.jsonl"),
     "an unknown judge": (lambda _: labeler.label([{}], judge="gpt-4o"), "such as openai:gpt-4o"),
     "no key": (lambda _: labeler.OpenAIJudge("m"), "OPENAI_API_KEY"),
-    "a metric that was not asked for": (lambda labels: labels.summary("relevance")["x"], "'x'"),
+    "an unasked metric": (lambda labels: labels.summary("adherence")["x"], "unknown metric 'x'"),
     "a gate without a metric": (lambda labels: labels.check(), "no gate is given"),
     "a gate on no mean": (lambda labels: labels.check(adherence=0, on="mean"), "'point' or 'inter"),
     "a gate on several metrics": (lambda labels: labels.check(all=0.9), "one metric: 'all' names"),
