@@ -80,12 +80,21 @@ def write_plan(plan: Plan, path: str | Path) -> None:
     """Write a plan with the answers so far; the file, ``.csv``, appears when it is complete."""
     if Path(path).suffix != ".csv":
         raise UsageError(f"{path}: a plan is a .csv file")
-    units = plan.units
+    units, look = plan.units, str(plan.look)
     model = units.doubt.coefficients if units.doubt else None
     header = PlanHeader(goal=plan.goal, labels=units.digest(), who=plan.who, doubt=model)
     same = {"plan": header.model_dump_json(exclude_defaults=True)}
-    rows = (same | texts_of(units, item) | own for item, own in _rows(plan))
-    write_rows(path, COLUMNS, rows)
+    rows: list[tuple[Item, dict[str, str]]] = [
+        (item, {"reading": reading, "answer": WORDS[answer]})
+        for reading, answers in (("1", plan.answers), ("2", plan.second))
+        for item, answer in answers.items()
+    ]
+    for one in plan.sentences:
+        own = {"look": look, "reading": "1", "probability": repr(one.probability)}
+        rows.append((one[:2], own))
+    again = [item for item in plan.again if item not in plan.second]
+    rows += [(item, {"look": look, "reading": "2"}) for item in again]
+    write_rows(path, COLUMNS, (same | texts_of(units, item) | own for item, own in rows))
 
 
 def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> None:
@@ -98,19 +107,6 @@ def write_rows(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[
             writer.writerow({name: escape_formula(cell) for name, cell in row.items()})
 
 
-def _rows(plan: Plan) -> Iterator[tuple[Item, dict[str, str]]]:
-    """Yield the sentences of the rows, and what differs between rows of a sentence."""
-    for reading, answers in (("1", plan.answers), ("2", plan.second)):
-        for item, answer in answers.items():
-            yield item, {"reading": reading, "answer": WORDS[answer]}
-    look = str(plan.look)
-    for one in plan.sentences:
-        yield one[:2], {"look": look, "reading": "1", "probability": repr(one.probability)}
-    for item in plan.again:
-        if item not in plan.second:
-            yield item, {"look": look, "reading": "2"}
-
-
 def texts_of(units: Units, item: Item) -> dict[str, str]:
     """Return the cells that say what is read, and against what.
 
@@ -119,19 +115,18 @@ def texts_of(units: Units, item: Item) -> dict[str, str]:
     """
     name, key = item
     record, kind = units.records[name], units.how.kind
-    subject, question = Subject(record), record.example.question
+    subject, evidence = Subject(record), ""
     if kind == "support":  # the sentences that the judge named, else the nearest ones by words
         entry, words = judged_sentences(subject.label).get(key), {*subject.words(key)}
-        named = [one for one in subject.named(entry) if one in subject.texts] if entry else []
-        near = sorted(
-            subject.evidence, key=lambda one: -len(words.intersection(subject.words(one)))
-        )
-        evidence = "\n".join(subject.texts[one] for one in named or near[:_NEAREST])
-    else:
-        response = " ".join(one.text for one in record.example.response)
-        evidence = "" if kind == "relevance" else response
-    texts = {"question": question, "text": subject.texts[key], "evidence": evidence}
-    texts["ask"] = units.how.ask
+        shown = [one for one in subject.named(entry) if one in subject.texts] if entry else []
+        if not shown:
+            shared = {one: len(words.intersection(subject.words(one))) for one in subject.evidence}
+            shown = sorted(shared, key=lambda one: -shared[one])[:_NEAREST]
+        evidence = "\n".join(subject.texts[one] for one in shown)
+    elif kind == "utilization":
+        evidence = " ".join(one.text for one in record.example.response)
+    question, text = record.example.question, subject.texts[key]
+    texts = {"ask": units.how.ask, "question": question, "text": text, "evidence": evidence}
     cut = {column: visible(part)[:_LONGEST] for column, part in texts.items()}
     return {"id": name, "sentence": key, **cut}
 
@@ -145,9 +140,8 @@ def read_header(path: str | Path) -> PlanHeader:
         return PlanHeader.model_validate_json(plans.pop() if plans else "")
     except (ValidationError, UsageError) as error:
         fault = describe_faults(error) if isinstance(error, ValidationError) else error
-        raise UsageError(
-            f"{path}: not a plan: {fault}; give the file that certify wrote"
-        ) from error
+        give = "give the file that certify wrote"
+        raise UsageError(f"{path}: not a plan: {fault}; {give}") from error
 
 
 def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
@@ -155,7 +149,7 @@ def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
     header = read_header(path)
     units = header.units(path, outcomes, Doubt(header.doubt) if header.doubt else None)
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
-    known = _collected(old, units.how.answers)._replace(who=header.who)
+    known = _collected(old, units)._replace(who=header.who)
     try:
         return Plan(header.goal, units, known)
     except UsageError as error:
@@ -175,7 +169,7 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
                 f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
                 "which 'labeler corrections import' makes of Label Studio's export"
             )
-        found = _collected(_of_labels(read_rows(path, ANSWERS), units), how.answers)
+        found = _collected(read_rows(path, ANSWERS), units)
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
@@ -206,15 +200,6 @@ def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
         yield where, {name: one if name == "id" else one.strip() for name, one in row.items()}
 
 
-def _of_labels(rows: Iterable[Row], units: Units) -> Iterator[Row]:
-    """Yield rows of answers, and reject those that show another sentence than the labels have."""
-    known = {*chain.from_iterable(units.units)}
-    for where, row in rows:
-        if row["answer"] and (item := (row["id"], row["sentence"])) in known:
-            require_texts(where, row, texts_of(units, item))
-        yield where, row
-
-
 def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) -> None:
     """Reject a row that shows another text than the label's own; in a plan, all that was read.
 
@@ -229,21 +214,24 @@ def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) ->
             )
 
 
-def _collected(rows: Iterable[Row], allowed: Sequence[Answer]) -> Readings:
+def _collected(rows: Iterable[Row], units: Units) -> Readings:
     """Return the answers of rows; a row that repeats one of the same person counts once."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
     known: dict[tuple[str, ...], Answer] = {}
-    words = {word: answer for word, answer in _ANSWERS.items() if answer in allowed}
+    words = {word: answer for word, answer in _ANSWERS.items() if answer in units.how.answers}
+    sentences = {*chain.from_iterable(units.units)}
     for where, row in rows:
         if not (text := row["answer"]):
             continue
         if text.lower() not in words:
-            more = "; or 'not relevant'" if None in allowed else ""
+            more = "; or 'not relevant'" if None in words.values() else ""
             raise UsageError(
                 f"{where}: answer is {text!r:.40}; allowed: yes or no (true, false, 1, 0){more}"
             )
         answer, item = words[text.lower()], (row["id"], row["sentence"])
+        if item in sentences:
+            require_texts(where, row, texts_of(units, item))
         name, reading = row.get("annotator", "")[:_LONGEST], row.get("reading", "")
         own = (name, reading, *item)
         if name and own in known:

@@ -16,7 +16,7 @@ import pytest
 import labeler
 from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.evidence.anchors import Anchors, choose_anchors
-from labeler.evidence.change import find_change, look_level
+from labeler.evidence.anchors import find_change, look_level
 from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
 from labeler.evidence.doubt import fit_doubt
 from labeler.evidence.exam import Exam
