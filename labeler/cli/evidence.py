@@ -205,7 +205,6 @@ def make_anchors(
     ] = "anchors.jsonl",
 ) -> None:
     """Keep some labeled records, to ask the same judge about again."""
-    from labeler import api
     from labeler.evidence.anchors import choose_anchors
 
     reject_overwrite([labels], output)
@@ -214,7 +213,7 @@ def make_anchors(
             f"{output} exists already, maybe with paid answers: name another file (-o FILE), or "
             "delete it first"
         )
-    anchors = choose_anchors(api.read_labels(labels), number)
+    anchors = choose_anchors(labels_at(labels), number)
     anchors.save(output)
     notify(
         f"{output}: {plural(len(anchors.records), 'record')} of {labels}; "

@@ -121,16 +121,14 @@ class AnchorCheck(Displayed):
         ]
         head = f"The judge has changed: {', '.join(moved)}"
         if not moved:
-            differing, verdicts = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
-            head = f"No sign that the judge has changed (check {self.look}): "
-            head += f"{differing} of {verdicts} verdicts"
+            counts = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
+            head = "No sign that the judge has changed (check {}): {} of {} verdicts"
+            head = head.format(self.look, *counts)
         lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         if self.requests == 0:  # perhaps the file is a copy from before a check
             lost += " Nothing was asked: the store had all answers."
-        return (
-            f"{head} differ from its first answers; asked twice at the start, it differed in "
-            f"{self.noise}.{lost}"
-        )
+        twice = f"asked twice at the start, it differed in {self.noise}"
+        return f"{head} differ from its first answers; {twice}.{lost}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -413,9 +411,6 @@ def _kind_of(outcome: Outcome) -> tuple[bool, bool] | None:
     low, high = 0.2, 0.8
     stated = outcome.scores.support.values() if outcome.scores else ()
     return outcome.label.overall_supported, any(low < one < high for one in stated)
-
-
-# The test.
 
 
 def look_level(look: int) -> float:

@@ -232,9 +232,6 @@ KINDS = (
 """Kinds of copies, in the order of tables."""
 
 
-# Asking about copies.
-
-
 class Sample(Generic[T]):
     """Chooses n values by the least digests of their content, however many there are."""
 

@@ -34,6 +34,10 @@ _ENOUGH = {DAMAGED: 0.8, EVIDENCE: 0.5}
 _QUANTILE = 1.959963984540054
 _SLIGHT = 30
 """Copies of a kind below which nothing is said about it."""
+_LIMITS = (
+    "An exam finds blind spots; it does not measure how often the judge is wrong about real "
+    "answers: labeler certify does."
+)
 
 
 @dataclass(frozen=True)
@@ -136,12 +140,6 @@ class Exam(Displayed):
             notes.append(f"{failed} copies got no label and are left out")
         columns = [*heads, Column("what was done", words=True, drop=3)]
         return Display(self.sentence, Grid(columns, rows), notes)
-
-
-_LIMITS = (
-    "An exam finds blind spots; it does not measure how often the judge is wrong about real "
-    "answers: labeler certify does."
-)
 
 
 def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str]:

@@ -14,7 +14,7 @@ file, and the line of a wrong row.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile
 from pathlib import Path
 
@@ -133,7 +133,7 @@ def texts_of(units: Units, item: Item) -> dict[str, str]:
 
 def read_header(path: str | Path) -> PlanHeader:
     """Return the header of a plan; all its rows have the same."""
-    plans = {row["plan"] for _, row in read_rows(path, ("plan", "id", "sentence"))}
+    plans = {row["plan"] for _, row in read_cells(path, ("plan", "id", "sentence"))}
     if len(plans) > 1:
         raise UsageError(f"{path}: rows of two plans in one file; keep those of one")
     try:
@@ -148,7 +148,7 @@ def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
     """Read a plan again, and check that it follows from the labels and its answers."""
     header = read_header(path)
     units = header.units(path, outcomes, Doubt(header.doubt) if header.doubt else None)
-    old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
+    old = (one for one in read_cells(path, ANSWERS) if not one[1].get("look"))
     known = _collected(old, units)._replace(who=header.who)
     try:
         return Plan(header.goal, units, known)
@@ -169,7 +169,7 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
                 f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
                 "which 'labeler corrections import' makes of Label Studio's export"
             )
-        found = _collected(read_rows(path, ANSWERS), units)
+        found = _collected(read_cells(path, ANSWERS), units)
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
@@ -183,21 +183,6 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     known = {item: said[item] for item in (*old, *new)}
     people = dict.fromkeys(one.annotator for one in labels if (one.id, one.sentence) in known)
     return Readings(known, {}, tuple(people))
-
-
-Row = tuple[str, dict[str, str]]
-"""``FILE:LINE``, and the cells by column."""
-
-
-def read_rows(path: str | Path, needed: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a plan or a file of answers, which have the needed columns."""
-    for where, row in read_cells(str(path)):
-        if missing := next((name for name in needed if name not in row), None):
-            raise UsageError(
-                f"{where}: no column {missing!r}, but {', '.join(row)}; needed: {', '.join(needed)}"
-            )
-        # An id may begin or end with a blank; nothing else may.
-        yield where, {name: one if name == "id" else one.strip() for name, one in row.items()}
 
 
 def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) -> None:
@@ -214,7 +199,7 @@ def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) ->
             )
 
 
-def _collected(rows: Iterable[Row], units: Units) -> Readings:
+def _collected(rows: Iterable[tuple[str, Mapping[str, str]]], units: Units) -> Readings:
     """Return the answers of rows; a row that repeats one of the same person counts once."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
@@ -234,16 +219,14 @@ def _collected(rows: Iterable[Row], units: Units) -> Readings:
             require_texts(where, row, texts_of(units, item))
         name, reading = row.get("annotator", "")[:_LONGEST], row.get("reading", "")
         own = (name, reading, *item)
-        if name and own in known:
-            if known[own] != answer:
-                raise UsageError(
-                    f"{where}: another answer of {name!r:.40} about {item!r:.120} than in an "
-                    "earlier row; keep one of the two"
-                )
+        is_known = name and own in known
+        if is_known and known[own] == answer:
             continue
-        known[own] = answer
         target = second if reading == "2" or item in answers else answers
-        if item in target:
-            raise UsageError(f"{where}: a third answer about {item!r:.120}; keep two at most")
-        target[item] = answer
+        if is_known or item in target:
+            raise UsageError(
+                f"{where}: another answer of {name!r:.40} about {item!r:.120} than in an earlier "
+                "row; keep one of each person, and two at most"
+            )
+        known[own] = target[item] = answer
     return Readings(answers, second, tuple(dict.fromkeys(name for name, *_ in known if name)))

@@ -15,9 +15,8 @@ import pytest
 
 import labeler
 from labeler.errors import FatalJudgeError, JudgeError, UsageError
-from labeler.evidence.anchors import Anchors, choose_anchors
-from labeler.evidence.anchors import find_change, look_level
-from labeler.evidence.copies import KINDS, Asking, Target, negation, number, targets_of
+from labeler.evidence.anchors import Anchors, choose_anchors, find_change, look_level
+from labeler.evidence.copies import KINDS, Asking, Target, targets_of
 from labeler.evidence.doubt import fit_doubt
 from labeler.evidence.exam import Exam
 from labeler.judges.judge import UnusableAnswer
@@ -32,6 +31,7 @@ from support.command import Command
 from support.labeled import record, relabeled
 
 RANDOM = Random(1)  # noqa: S311 - copies, no secrets
+COPY = {one.name: one.copy for one in KINDS}
 TOWNS = ["Arlen", "Bodmin", "Corfu", "Delft", "Esslin", "Fenwick", "Garmo", "Halden", "Ivrea"]
 
 
@@ -131,7 +131,7 @@ def test_every_kind_changes_what_it_says() -> None:
     herring = labeler.Example(id="h", question="And?", documents=(other,), response=other)
     every = targets([*rows(12), herring])
     target = every[0]
-    made = {one.name: one.copy(target, every, RANDOM) for one in KINDS}
+    made = {name: copy(target, every, RANDOM) for name, copy in COPY.items()}
     copies = {name: copy for name, copy in made.items() if copy is not None}
     said = {name: copy.response[0].text for name, copy in copies.items()}
     assert said["number"] == "The tower of Arlen is 103 meters high."
@@ -166,9 +166,9 @@ def test_sentences_without_a_rule_give_no_copy(text: str, changed: str | None) -
     given: dict[str, Any] = {"documents_sentences": ((text,),), "response_sentences": (text,)}
     row = labeler.Example(id="r", question="?", documents=(text,), response=text, **given)
     [target] = targets([row])
-    copy = negation(target, [target], RANDOM)
+    copy = COPY["negation"](target, [target], RANDOM)
     assert (copy and copy.response[0].text) == changed
-    assert number(target, [target], RANDOM) is None
+    assert COPY["number"](target, [target], RANDOM) is None
 
 
 def test_answers_are_free_the_second_time() -> None:
@@ -478,17 +478,17 @@ def test_wrong_files_and_numbers_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fact", "reason"),
+    "fact",
     [
-        ({"sampling": {CORRECTIONS: "1 of 2"}}, "people corrected them"),
-        ({"thresholds": {"support": 0.7}}, "their thresholds were moved"),
-        ({"judge": MAJORITY}, "they are majorities of votes"),
-        ({"prompt": None}, "they were imported"),
+        {"sampling": {CORRECTIONS: "1 of 2"}},
+        {"thresholds": {"support": 0.7}},
+        {"judge": MAJORITY},
+        {"prompt": None},
     ],
 )
-def test_only_answers_of_a_judge_are_anchors(fact: dict[str, Any], reason: str) -> None:
+def test_only_answers_of_a_judge_are_anchors(fact: dict[str, Any]) -> None:
     """No judge can be asked for other labels again, so a check of them would find a change."""
-    with pytest.raises(UsageError, match=reason):
+    with pytest.raises(UsageError, match="no judge can be asked for these labels again"):
         choose_anchors([relabeled(record(documents=[size]), **fact) for size in (2, 3)])
     with pytest.raises(UsageError, match="leave out judges and repeat"):
         labels_of(noisy(), 4).anchors(n=4).check(judge=noisy(), repeat=3)
