@@ -224,9 +224,10 @@ def _collected(rows: Iterable[tuple[str, Mapping[str, str]]], units: Units) -> R
             continue
         target = second if reading == "2" or item in answers else answers
         if is_known or item in target:
+            of = f" of {name!r:.40}" if name else ""
             raise UsageError(
-                f"{where}: another answer of {name!r:.40} about {item!r:.120} than in an earlier "
-                "row; keep one of each person, and two at most"
+                f"{where}: another answer{of} about {item!r:.120} than in an earlier row; keep one "
+                "of each person, and two at most"
             )
         known[own] = target[item] = answer
     return Readings(answers, second, tuple(dict.fromkeys(name for name, *_ in known if name)))
