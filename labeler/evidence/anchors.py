@@ -222,10 +222,8 @@ class Anchors(Displayed):
             if not any(map(answers_of, found)):
                 lost = [(one.message, one.reason) for one in found if isinstance(one, LabelFailure)]
                 cause, reason = lost[0] if lost else ("its labels have gaps", "no_answer")
-                none = f"the judge labeled none of {plural(len(found), 'anchor')}"
-                raise JudgeError(
-                    f"{none}, so this is not counted as a check: {cause}", reason=reason
-                )
+                none = f"the judge labeled none of {plural(len(found), 'anchor')}, so this is not"
+                raise JudgeError(f"{none} counted as a check: {cause}", reason=reason)
             self.rounds.append(found)
             if self.path is not None:
                 self.save(self.path)
@@ -239,10 +237,8 @@ class Anchors(Displayed):
             known = str(own).split("|")
             then = ", ".join(one for one in apart if one in known) or "nothing"
             now = ", ".join(one for one in apart if one not in known) or "nothing"
-            raise UsageError(
-                f"the judge's options are not those of the anchors: {then} then, {now} now; give "
-                "the same ones"
-            )
+            both = f"{then} then, {now} now; give the same ones"
+            raise UsageError(f"the judge's options are not those of the anchors: {both}")
 
     def result(self) -> AnchorCheck:
         """Return the result of the last check; nothing is asked.
@@ -346,8 +342,8 @@ class Anchors(Displayed):
         size, outcomes = header.records, [cast("Outcome", outcome_of(line)) for line in lines]
         rounds = [outcomes[at : at + size] for at in range(0, len(outcomes), size)]
         if not rounds or len(rounds[-1]) != size:
-            lost = f"{len(outcomes)} answers about {size} records: lines are lost"
-            raise UsageError(f"{path}: {lost}")
+            found = f"{len(outcomes)} answers about {size} records"
+            raise UsageError(f"{path}: {found}: lines are lost")
         for own in zip(*rounds, strict=True):
             texts = [shown(one.example, reference=True) for one in _labels(own)]
             is_label, ids = isinstance(own[0], LabelRecord), {one.id for one in own}
