@@ -19,7 +19,7 @@ from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks, fit_logistic, logit
 from labeler.evidence.plan import Plan, make_plan, stream_interval
 from labeler.evidence.plan_files import read_answers, read_plan, write_plan
-from labeler.evidence.units import CERTIFIABLE, Answer, Item
+from labeler.evidence.units import CERTIFIABLE, Answer, Item, Readings
 from labeler.labels.record import LabelRecord
 from labeler.labels_object import Labels
 from support.command import Command
@@ -471,7 +471,8 @@ def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
     """A plan of other responses, or that a stranger altered, was read for another sentence."""
     answers, path = tmp_path / "answers.csv", tmp_path / "plan.csv"
     example = keyed_example(response=["Paris is in the north of France.", "Yes."])
-    plan = make_plan([relabeled(record(), vars(example))], Goal("adherence_fraction", within=0.1))
+    own = [relabeled(record(), vars(example))]
+    plan = make_plan(own, Goal("adherence_fraction", within=0.1))
     write_plan(plan, path)
     row = next(row for row in read_cells(path) if row["sentence"] == "a") | {"answer": "yes"}
     for same in ({}, {"text": "  paris is in the NORTH of France. "}, {"question": "1"}):
@@ -481,3 +482,7 @@ def test_answers_to_other_texts_are_refused(tmp_path: Path) -> None:
         write_cells(answers, [row | other])
         with pytest.raises(UsageError, match=rf"answers\.csv:2: {next(iter(other))} is "):
             read_answers(answers, plan)
+    write_plan(plan.after(Readings({("r1", "a"): True}, {})), path)
+    write_cells(path, (one | {"text": "Paris is in Spain, now."} for one in read_cells(path)))
+    with pytest.raises(UsageError, match=r"plan\.csv:2: text is "):
+        read_plan(path, own)
