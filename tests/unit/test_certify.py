@@ -127,14 +127,16 @@ def finished(
 
 
 def test_certificate_holds_the_value_that_people_would_give() -> None:
-    """The interval has the width that was asked for, and the true value inside."""
-    plan = make_plan(labels(400), Goal("adherence_fraction", within=0.06))
-    found = finished(plan)
+    """With the width that was asked for, or a value far from the threshold on its side."""
+    found = finished(make_plan(labels(400), Goal("adherence_fraction", within=0.06)))
     low, high = found.interval
     assert found.checked < found.sentences
     assert (high - low) / 2 <= 0.06
     assert low <= 1 - (80 + 58) / 800 <= high
     assert found.judged == pytest.approx(0.9)
+    found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
+    assert "at least 0.5" in found.conclusion
+    assert found.interval[0] >= 0.5
 
 
 @pytest.mark.parametrize("metric", CERTIFIABLE)
@@ -184,13 +186,6 @@ def test_rounding_does_not_contradict_the_verdict() -> None:
         ((0.9, 0.95), " 95.0 % (90.0 to 95.0 %"),
     ):
         assert shown in replace(found, value=interval[1], interval=interval).conclusion
-
-
-def test_decision_on_a_threshold_needs_fewer_sentences_than_its_distance() -> None:
-    """A value far from the threshold is decided, and the certificate says on which side."""
-    found = finished(make_plan(labels(400), Goal("adherence_fraction", at_least=0.5)))
-    assert "at least 0.5" in found.conclusion
-    assert found.interval[0] >= 0.5
 
 
 def test_population_is_wider_than_the_records() -> None:
@@ -292,24 +287,23 @@ def test_labels_of_two_judges_or_one_id_are_refused() -> None:
         make_plan([*labels(3), record(id="r1", relevant=())], goal)
     with pytest.raises(UsageError, match="another judge configuration"):
         make_plan([*labels(3), relabeled(labels(4)[3], model="other")], goal)
-    with pytest.raises(UnknownName, match="metric to certify"):
-        Goal("context_precision", within=0.1)
-    with pytest.raises(UnknownName, match="metric to certify"):
-        Goal(["adherence"], within=0.1)  # type: ignore[arg-type]
 
 
-TENTH = {"within": 0.1}
+TENTH = {"metric": "adherence", "within": 0.1}
 
 
 @pytest.mark.parametrize(
-    "goal",
-    [{}, TENTH | {"at_least": 0.9}, TENTH | {"level": 1.0}, TENTH | {"seed": "x"}]
-    + [{"within": wrong} for wrong in (0.0, "x")],
+    ("goal", "error"),
+    [({"metric": "adherence"}, UsageError)]
+    + [(TENTH | {"metric": one}, UnknownName) for one in ("context_precision", ["adherence"])]
+    + [(TENTH | {"at_least": 0.9}, UsageError), (TENTH | {"level": 1.0}, UsageError)]
+    + [(TENTH | {"seed": "x"}, UsageError)]
+    + [(TENTH | {"within": wrong}, UsageError) for wrong in (0.0, "x")],
 )
-def test_a_goal_is_one_number(goal: dict[str, Any]) -> None:
-    """A width or a threshold, between 0 and 1."""
-    with pytest.raises(UsageError):
-        Goal("adherence", **goal)
+def test_a_goal_is_one_number(goal: dict[str, Any], error: type[UsageError]) -> None:
+    """A width or a threshold, between 0 and 1, of a metric that can be certified."""
+    with pytest.raises(error):
+        Goal(**goal)
 
 
 def test_a_finished_plan_stays_finished(tmp_path: Path, labeler_command: Command) -> None:
