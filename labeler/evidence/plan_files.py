@@ -1,11 +1,10 @@
 """Plans and people's answers as CSV files, for spreadsheets, annotation tools and the review app.
 
-A plan (``PLAN.csv``) has the :data:`COLUMNS`, with one row a sentence in the order to read them:
-``plan`` is a :class:`PlanHeader` and equal in all rows, ``look`` is empty for sentences of earlier
-looks, and ``reading`` is 2 for a sentence that is read again, best by another person. A file of
-answers (``ANSWERS.csv``) needs :data:`ANSWERS`; ``annotator`` may name who answered, and other
-columns are ignored, so a filled-in plan is a file of answers too. Another row about a sentence is
-its second reading. Corrections answer a plan, too.
+A plan has the :data:`COLUMNS`, with one row a sentence in the order to read them: ``plan`` is a
+:class:`PlanHeader` and equal in all rows, ``look`` is empty for sentences of earlier looks, and
+``reading`` is 2 for a sentence that is read again. A file of answers needs :data:`ANSWERS`;
+``annotator`` may name who answered, and other columns are ignored, so a filled-in plan is one too.
+Another row about a sentence is its second reading. Corrections answer a plan, too.
 
 Each function raises :class:`UsageError` for a file that it cannot read or write, and names the
 file, and the line of a wrong row.
@@ -140,8 +139,8 @@ def read_header(path: str | Path) -> PlanHeader:
         return PlanHeader.model_validate_json(plans.pop() if plans else "")
     except (ValidationError, UsageError) as error:
         fault = describe_faults(error) if isinstance(error, ValidationError) else error
-        give = "give the file that certify wrote"
-        raise UsageError(f"{path}: not a plan: {fault}; {give}") from error
+        told = f"{path}: not a plan: {fault}; give the file that certify wrote"
+        raise UsageError(told) from error
 
 
 def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
