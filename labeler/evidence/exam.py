@@ -53,8 +53,8 @@ class Rate:
         failed: copies that got no label.
         value: share of right verdicts; ``None`` without copies.
         interval: Wilson's interval of the share, 95 %; ``None`` without copies.
-        is_blind_spot: True if the judge surely misses too much of it: a fifth of damaged copies,
-            half of removed evidence, of harmless ones more than of the same again.
+        is_blind_spot: True if the judge surely misses more than a fifth of damaged copies, half of
+            removed evidence, or, of harmless ones, more than when it is asked the same again.
     """
 
     kind: str

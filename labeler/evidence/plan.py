@@ -197,8 +197,8 @@ class Plan(Displayed):
             state = "is finished" if self.is_finished else "did not draw it"
             known = chain.from_iterable(self.units.units)
             lost = "" if foreign[0] in known else "; no label has it (keep ids as text)"
-            told = f"the plan {state}; leave it out, or begin a new plan{lost}"
-            raise UsageError(f"answer about {foreign[0]!r:.120}, but {told}")
+            why = f"the plan {state}; leave it out, or begin a new plan{lost}"
+            raise UsageError(f"answer about {foreign[0]!r:.120}, but {why}")
         if not (new or self.is_finished):
             raise _missing(self.sentences[0][:2])
         if alone := [item for item in again if item not in given]:
@@ -215,8 +215,8 @@ class Plan(Displayed):
         units, goal, answers = self.units, self.goal, self.answers
         undefined = len(self._defined(are=False))
         if undefined == len(units.readable):
-            told = f"no relevant sentence in any of the {undefined} records"
-            raise UsageError(f"{goal.metric} is undefined: people found {told}; certify relevance")
+            found = f"no relevant sentence in any of the {undefined} records"
+            raise UsageError(f"{goal.metric} is undefined: people found {found}; certify relevance")
         signature = units.readable[0].signature
         read = [f"{name}\0{key}\0{answers[name, key]}" for name, key in sorted(answers)]
         doubted = units.doubt.coefficients if units.doubt else ()

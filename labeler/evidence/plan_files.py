@@ -139,8 +139,8 @@ def read_header(path: str | Path) -> PlanHeader:
         return PlanHeader.model_validate_json(plans.pop() if plans else "")
     except (ValidationError, UsageError) as error:
         fault = describe_faults(error) if isinstance(error, ValidationError) else error
-        told = f"{path}: not a plan: {fault}; give the file that certify wrote"
-        raise UsageError(told) from error
+        message = f"{path}: not a plan: {fault}; give the file that certify wrote"
+        raise UsageError(message) from error
 
 
 def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
