@@ -256,12 +256,7 @@ def in_turn(groups: Iterable[Iterable[T]]) -> list[T]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean difference between two series of values of the same copies or records.
-
-    Attributes:
-        value: first minus second, over those that have both values.
-        interval: its 95 % interval.
-    """
+    """Mean difference of values of the same copies or records, first minus second, 95 % interval."""
 
     value: float
     interval: tuple[float, float]
@@ -310,14 +305,7 @@ def asked_like(record: LabelRecord) -> dict[str, Any]:
 
 
 class Asking:
-    """Asks judges in several runs within one budget.
-
-    Args:
-        budget: US dollars for all runs together, if they are limited.
-
-    Attributes:
-        requests: requests sent so far.
-    """
+    """Asks judges in several runs within one budget in US dollars, and counts ``requests``."""
 
     def __init__(self, budget: Any = None) -> None:  # noqa: ANN401 - checked here
         self._left, self.requests = dollars("--budget", budget), 0

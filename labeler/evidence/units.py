@@ -50,14 +50,10 @@ class Readings(NamedTuple):
 
 
 class Certifiable(NamedTuple):
-    """How a metric is certified.
+    """How a metric is certified: the kind of the verdict that forecasts an answer, and the question.
 
-    Attributes:
-        kind: kind of the verdict that forecasts an answer.
-        ask: the question that a person answers for a sentence.
-        whole: True if all sentences of a record are one unit.
-        rate_of_no: True if the metric is the share of the answer no.
-        answers: the possible answers; ``None`` in a share of what people call relevant.
+    ``whole`` if all sentences of a record are one unit; ``rate_of_no`` if the metric is the share
+    of the answer no. ``None`` is an answer in a share of what people call relevant.
     """
 
     kind: str
