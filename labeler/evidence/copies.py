@@ -256,7 +256,7 @@ def in_turn(groups: Iterable[Iterable[T]]) -> list[T]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean difference of values of the same copies or records, first minus second, 95 % interval."""
+    """Mean difference of values of the same copies or records, first minus second, at 95 %."""
 
     value: float
     interval: tuple[float, float]

@@ -50,7 +50,7 @@ class Readings(NamedTuple):
 
 
 class Certifiable(NamedTuple):
-    """How a metric is certified: the kind of the verdict that forecasts an answer, and the question.
+    """How a metric is certified: the kind of verdict that forecasts an answer, and the question.
 
     ``whole`` if all sentences of a record are one unit; ``rate_of_no`` if the metric is the share
     of the answer no. ``None`` is an answer in a share of what people call relevant.
