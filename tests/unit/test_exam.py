@@ -97,6 +97,10 @@ def test_blind_spots_are_those_that_were_planted() -> None:
     assert (found["number"].right, found["number"].copies) == (60, 60)
     assert found["deletion"].right == found["deletion"].copies
     assert "negation, order" in found.sentence
+    assert ["* blind spot" in str(one) for one in (found, examined(simulated(), 30))] == [
+        True,
+        False,
+    ]
 
 
 def test_blind_spots_need_no_answer_to_the_same_again() -> None:
