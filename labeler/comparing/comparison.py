@@ -190,7 +190,7 @@ class MetricComparison(Brief):
         interval: of the difference, within the span.
         p: of the test of no difference; for yes-or-no values McNemar's exact test.
         p_adjusted: p by Holm's method, over all tests of the comparison. Metrics without
-            differences are not tests; those with equal values in all pairs are one.
+            differences are not tests; the names of one quantity are one.
         definedness: how often only one side has a value.
         judge_inconsistency: of pairs with equal retrieval; ``None`` without such pairs, and for
             metrics that are not about retrieval.
