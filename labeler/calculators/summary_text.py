@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labeler.calculators.intervals import MARK_NOTE, Interval, Intervals, question_groups
+from labeler.calculators.intervals import LEVEL, MARK_NOTE, Interval, Intervals, question_groups
 from labeler.calculators.ratio import NOT_FINITE, counts_in_gates
 from labeler.calculators.registry import PLAIN_NAMES, Metric, headline_metrics, plain_name
 from labeler.calculators.summary import SummaryRow
@@ -322,7 +322,6 @@ def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Itera
 
 SUPPORTED = "adherence"
 """The metric of the first line: 1 for an answer whose every sentence is supported."""
-_USUAL_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -422,8 +421,8 @@ def _lowest_group(support: Sequence[SummaryRow]) -> str:
 
 def _joined(row: SummaryRow) -> str:
     mean, between = in_words(row)
-    level = row.interval.level if row.interval else _USUAL_LEVEL
-    named = "" if level == _USUAL_LEVEL else f"{level * 100:g} % interval "
+    level = row.interval.level if row.interval else LEVEL
+    named = "" if level == LEVEL else f"{level * 100:g} % interval "
     return f"{mean}, {named}{between}" if between else mean
 
 

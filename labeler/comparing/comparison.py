@@ -391,10 +391,7 @@ class Comparison(Displayed):
         yield from self.losses()
 
     def losses(self) -> Iterator[str]:
-        """Yield shares of rows that have a label or a value in A and none in B, if above 5 %.
-
-        A label of the same id in B is none if it is of another question.
-        """
+        """Yield shares of A's rows without a label of that question, or a value, in B: over 5 %."""
         total, b = len(self.a.labels), self.letter
         if (lost := total - self.counts.pairs) > total * MOST_LACKING:
             found = plural(total, "record")
