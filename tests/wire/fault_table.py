@@ -318,6 +318,7 @@ STATUSES = {
 CONNECTIONS = {
     **ending("transport", "the connection failed", "reset close short", **AGAIN),
     **ending("transport", NO_COMPLETION, "html json-list json-null deep-json", **AGAIN),
+    **ending("transport", NO_COMPLETION, {"another API": body(b'{"response": "{}"}')}, **AGAIN),
     **{kind: Row(kind, **DAMAGED) for kind in ("bad-json", "bad-utf8")},
     **ending(
         "malformed", NOT_PASSED_ON, "no-choices null-choices no-message text-message text-choice",

@@ -55,7 +55,9 @@ def safe_url(url: str, allow_http: Collection[str] = ()) -> str:
     if parts.username is not None or parts.password is not None:
         raise UsageError("base_url must hold no user or password: pass the key as api_key")
     if parts.query or parts.fragment:
-        raise UsageError("base_url must end with its path: it takes no ? and no #")
+        raise UsageError(
+            "base_url must end with its path: give what follows ? as --query api-version=2024-10-21"
+        )
     allowed = {name.lower() for name in allow_http}
     if parts.scheme == "http" and not is_loopback(host) and host not in allowed:
         raise UsageError(
