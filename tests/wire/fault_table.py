@@ -242,7 +242,8 @@ ENDS = {
         for cached in (0, 200)
     }),
     # Answers that break the rules are sent back once
-    **ending("malformed", UNFIT, "malformed fenced extra-field twice-name", requests=2),
+    **ending("malformed", UNFIT, "malformed fenced twice-name", requests=2),
+    **ending("malformed", f"{UNFIT}: extra_forbidden in answer.score", "extra-field", requests=2),
     **ending("malformed", UNFIT, "lone-surrogate", requests=2),
     "half a character": Row(says('{"relevance_explanation": "\ud800"}'), "malformed", 2, UNFIT),
     **{

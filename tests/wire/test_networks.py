@@ -359,20 +359,22 @@ def test_a_command_without_a_key_ends_the_run(
     assert provider.requests == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, StopIteration, ValueError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, StopIteration, ValueError, None])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_a_key_function_that_raises_ends_the_run(
-    error: type[BaseException], *, is_async: bool
+def test_a_key_function_without_a_key_ends_the_run(
+    error: type[BaseException] | None, *, is_async: bool
 ) -> None:
-    """Also with what would end a thread or an event loop."""
+    """Also with what would end a thread or an event loop, or with nothing."""
 
-    def fails() -> str:
-        raise error
+    def fails() -> Any:
+        if error:
+            raise error
 
-    async def fails_later() -> str:
-        raise error
+    async def fails_later() -> Any:
+        return fails()
 
-    said = "raised (StopIteration|RuntimeError)" if error is StopIteration else error.__name__
+    said = error.__name__ if error else "must be a text, got a NoneType"
+    said = "raised (StopIteration|RuntimeError)" if error is StopIteration else said
     with Provider() as provider, pytest.raises(FatalJudgeError, match=said):
         label(provider.url, api_key=fails_later if is_async else fails)
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from labeler.errors import validation_faults
+from labeler.judges.openai.address import plain_code
 from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reading import flat, parse_object
@@ -163,7 +164,9 @@ class AttemptLog:
             thought = self.latest.thought
             facts = f"the model wrote into {thought} only" if thought else ""
             return ObservedError("empty", facts=facts), ""
-        return ObservedError("malformed"), str(validation_faults(error)[0]["type"])
+        fault = validation_faults(error)[0]
+        place = plain_code(".".join(("answer", *map(str, fault["loc"]))))  # may quote a document
+        return ObservedError("malformed"), f"{fault['type']} in {place or 'a field'}"
 
     def in_vain(self) -> dict[str, Any]:
         """Return the facts of a record that got no usable answer, for its error."""
