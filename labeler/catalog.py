@@ -115,6 +115,10 @@ class Catalog(Mapping[str, T], Generic[T]):
                 logging.getLogger("labeler").warning("%s", error)
         return list(self.values())
 
+    def get(self, name: str, default: Any = None, /) -> Any:  # noqa: ANN401 - as in Mapping
+        """Return an entry, or the default; the inherited one waits for a ``KeyError``."""
+        return self[name] if name in self else default  # noqa: SIM401 - it would call itself
+
     def declared(self) -> Collection[str]:
         """Return the names that installed packages declare, loaded or not."""
         return offered(self.group) if self.group else ()
@@ -147,7 +151,7 @@ def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None)
         raise UsageError(f"a {kind} is named by a text, got {name!r:.40}")
     hint = near(name, names, cutoff=0.5 if most else _CUTOFF)
     more = f", … {len(names) - most:,} more" if most and len(names) > most else ""
-    have = ", ".join(one[:_LONGEST] for one in names[:most])
+    have = ", ".join(one[:_LONGEST].replace("\n", " ") for one in names[:most])
     return f"unknown {kind} {name[:_LONGEST]!r}{hint or ';'} have: {have or 'none'}{more}"
 
 
