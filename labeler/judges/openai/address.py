@@ -113,7 +113,7 @@ def usable_key(key: object) -> str:
     """Return an API key if it can be sent in a header.
 
     Raises:
-        UsageError: the key is no text, empty or has invalid characters; it is not repeated.
+        UsageError: the key is not a text, is empty, or has invalid characters; it is not repeated.
     """
     if not isinstance(key, str):
         raise UsageError(f"the API key must be a text, got a {type(key).__name__}")
