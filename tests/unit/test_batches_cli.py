@@ -217,7 +217,7 @@ def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
 
 def test_a_collection_with_failed_rows_ends_in_1(command: BatchCommand, provider: Provider) -> None:
     """Also when it waits, and the others have their labels."""
-    provider.batches.take(completes(1))
+    provider.batches.courses = iter([completes(1)])
     provider._scripts["POST /v1/chat/completions"] = lambda _: "refusal"
     command.submit()
     code, _, err = command("collect", "--wait")
@@ -239,13 +239,13 @@ def test_what_waiting_does_not_help_ends_in_2(
 
 def test_waiting_ends_cleanly_on_a_signal(command: BatchCommand, provider: Provider) -> None:
     """SIGTERM while it waits: one line, exit code 143, and everything is where it was."""
-    provider.batches.take(never(1.0))
+    provider.batches.courses = iter([never(1.0)])
     command.submit()
     provider._scripts["GET /v1/batches/{id}"] = lambda _: os.kill(os.getpid(), signal.SIGTERM)
     code, _, err = command("collect", "--wait")
     assert (code, "run it again to go on" in err, "Traceback" in err) == (143, True, False)
     del provider._scripts["GET /v1/batches/{id}"]
-    provider.batches.take(expires(1.0), "batch_0001")
+    provider.batches.all["batch_0001"].course = expires(1.0)
     codes = [command("collect")[0] for _ in range(2)]  # each look takes the batch a step further
     assert codes[-1] == 0
 

@@ -20,9 +20,8 @@ from labeler.store.disk import DiskStore
 from support.command import Command
 from wire.behaviors import Behavior
 from wire.calls import Call
-from wire.clients import comes_true
 from wire.provider import Provider, late
-from wire.runs import labeling, process, row_file, settings
+from wire.runs import comes_true, labeling, process, row_file, settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 EMBEDDED = ["label", str(EXAMPLES), "--judge", "embedded"]
