@@ -82,14 +82,18 @@ def test_several_retrievals_stand_in_order_and_a_document_found_again_once(join:
         ({"documents": ["A", "B", "C"]}, {"documents": []}, ANSWER, []),
         ({"documents": ["A", "B"]}, {"documents": ["B"], "answer": "Oak."}, ANSWER, [*"ABC"]),
         ({"documents": ["A", "B"]}, {"documents": ["E"]}, ANSWER, [*"ABC"]),
+        ({"documents": ["A"]}, {"documents": ["A", "E"]}, ANSWER, ["B", "C", "A", "E"]),
+        ({"documents": ["A"]}, {"documents": ["A and more."]}, ANSWER, ["B", "C", "A and more."]),
         (None, None, {"answer": ANSWER, "context": ["C", "A"]}, ["C", "A"]),
+        (None, None, {"answer": ANSWER, "context": ["C and more."]}, ["C and more."]),
+        (None, None, {"answer": ANSWER, "results": ["E"]}, [*"ABC"]),
         (None, None, {"answer": ANSWER, "citations": [{"text": "C"}]}, [*"ABC"]),
     ],
 )
-def test_documents_that_a_step_left_out_were_not_shown(
+def test_documents_that_a_step_changed_were_shown_so(
     join: Join, inputs: object, outputs: object, answer: object, documents: list[str]
 ) -> None:
-    """Graders keep some of the documents; an answer may list those that its model was shown."""
+    """Graders keep some documents, others add or widen; an answer may list those that were shown."""
     found = retriever("find", "root", "A", "B", "C", start=1)
     given: dict[str, Any] = {"input__value": inputs, "output__value": outputs}
     step = span("grade_documents", "root", "CHAIN", start=2, **given)
