@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.plugins.ragbench import read_ragbench, to_record
 from support.command import Command
-from support.real_data import needs_ragbench, ragbench_rows
 
 
 def published(**changes: Any) -> dict[str, Any]:
@@ -164,16 +162,6 @@ def test_parquet_gives_the_records_of_json_lines(tmp_path: Path) -> None:
     found = list(read_ragbench(write_parquet(tmp_path / "rows.parquet", *nan)))
     assert found == list(read_ragbench(write_lines(tmp_path / "rows.jsonl", *rows)))
     assert [outcome.kind for outcome in found] == ["label"] * 3
-
-
-@needs_ragbench
-def test_the_published_rows_are_the_same_from_parquet(tmp_path: Path) -> None:
-    """Record for record."""
-    rows = list(islice(ragbench_rows(), 60))
-    path = write_parquet(tmp_path / "rows.parquet", *rows)
-    assert list(read_ragbench(path)) == list(
-        read_ragbench(write_lines(tmp_path / "r.jsonl", *rows))
-    )
 
 
 def test_files_folders_and_patterns_are_read_one_after_the_other(

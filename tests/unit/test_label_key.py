@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 from typing import Annotated, Any
 
 import pytest
 
-import labeler.judges
 from labeler.errors import UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.attempts import REASK_VERSION
@@ -34,27 +31,6 @@ from labeler.plugins.scores.records import score_key, steps_key
 from labeler.plugins.similarity.records import questions_key
 from labeler.sentences.example import KeyedExample, KeyedTurn, key_sentences
 from support.samples import keyed_example, pieces, signature
-
-
-def specs() -> list[type[JudgeSpec]]:
-    """Every judge specification of the package."""
-    for module in pkgutil.walk_packages(labeler.judges.__path__, "labeler.judges."):
-        importlib.import_module(module.name)
-    found, todo = [], [JudgeSpec]
-    while todo:
-        spec = todo.pop()
-        if spec.__module__.startswith("labeler."):
-            found.append(spec)
-        todo += spec.__subclasses__()
-    return found
-
-
-@pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.__name__)
-def test_every_field_of_a_judge_declares_itself(spec: type[JudgeSpec]) -> None:
-    """A setting either can change a label or cannot; forgetting to say which is an error."""
-    for name, field in spec.model_fields.items():
-        marks = [mark for mark in field.metadata if mark in (InKey, NotInKey)]
-        assert len(marks) == 1, f"{spec.__name__}.{name}"
 
 
 class Forgetful(JudgeSpec):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -15,14 +14,8 @@ from labeler.api import write_labels
 from labeler.calculators import measure, select_metrics
 from labeler.data.corrections.file import CorrectionsFile
 from labeler.report import charts
-from labeler.report.comparison_pages import DIFF_SCRIPTS as DIFF
-from labeler.report.page import ASSETS
 from labeler.report.report_data import METRICS, PATTERNS, match_patterns
 from labeler.report.views import label_view, record_view
-from labeler.report.writing import SCRIPTS as REPORT
-from labeler.review.app import ASSETS as REVIEW_ASSETS
-from labeler.review.app import PLAN_SCRIPTS as PLAN
-from labeler.review.app import SCRIPTS as REVIEW
 from support.command import Command
 from support.judged import correction
 from support.labeled import record
@@ -271,17 +264,3 @@ def test_a_view_has_the_conversation_only_where_there_is_one() -> None:
     assert (turn["role"], [one["key"] for one in turn["sentences"]]) == ("user", ["h0a", "h0b"])
     assert output == {"name": "cl<U+202E>ock", "sentences": [{"key": "t0a", "text": "18"}]}
     assert view.keys() - record_view(record()).keys() == {"history", "tool_outputs"}
-
-
-_DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let|var) ([\w$]+)", re.MULTILINE)
-PAGES = {"diff": DIFF, "report": REPORT, "review": REVIEW, "plan": PLAN}
-FILES = {path.name: path for folder in (ASSETS, REVIEW_ASSETS) for path in folder.glob("*.js")}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
-    """A second function of the same name would take the place of the first without a word."""
-    texts = [FILES[name].read_text(encoding="utf-8") for name in PAGES[page]]
-    names = Counter(name for text in texts for name in _DECLARED.findall(text))
-    assert len(names) > len(texts)
-    assert [name for name, times in names.items() if times > 1] == []
