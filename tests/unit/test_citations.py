@@ -101,10 +101,7 @@ def test_what_is_no_marker(text: str) -> None:
     ],
 )
 def test_numbers_count_from_1_or_from_0(texts: list[str], cited: list[set[int]]) -> None:
-    """From 0 in a record that uses 0; assistants' second number does.
-
-    Intervals and code shift no other marker. A number without a document is missing.
-    """
+    """From 0 in a record that uses 0; intervals and code shift nothing. Others are missing."""
     assert [one.documents for one in read_citations(texts, 3)] == cited
     missing = [Cited(frozenset([0]), frozenset([3])), Cited()]
     assert read_citations(["A [1, 3].", "B."], 2) == missing

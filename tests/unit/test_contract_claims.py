@@ -178,10 +178,7 @@ def test_every_sentence_makes_claims_or_is_said_to_make_none() -> None:
 
 
 def test_a_verdict_needs_the_keys_that_it_rests_on() -> None:
-    """Entailment what supports, contradiction what contradicts, and neutral nothing.
-
-    Where all of them are unknown both faults are told: the key, and what is left without it.
-    """
+    """Neutral needs none; of unknown keys both faults are told."""
     shared = vars(output(support={"a": [], "b": ["0b"]}))
     for claim, found in (
         (says("a"), ()),
@@ -268,10 +265,7 @@ def test_checking_twice_is_checking_once(answer: ReferenceLabelingOutput) -> Non
 
 
 def test_claims_of_a_response_that_says_nothing_are_neither_true_nor_false() -> None:
-    """What a judge said of them is taken back and counted, and the label keeps the contract.
-
-    Also where it supported nothing and used nothing, but found a claim that helps.
-    """
+    """What a judge said of them is taken back and counted, and the label keeps the contract."""
     empty = EXAMPLE.model_copy(update={"response": keyed_example(response=[":", "."]).response})
     claims = (
         compared(says("a", ["0a"], ["1a"]), "entailment"),

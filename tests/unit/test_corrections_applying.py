@@ -97,10 +97,7 @@ def test_a_corrected_label_has_no_claims() -> None:
 
 
 def test_a_sentence_that_the_judge_left_out_is_decided_by_people() -> None:
-    """As imported labels leave some out; a tie leaves it so, and who agrees leaves it open.
-
-    So adherence stays undefined; who disagrees says no to it.
-    """
+    """A tie, and who agrees, leave it open: adherence is undefined; who disagrees says no."""
     judged = record(support={"a": ["0a"]}, response=2)
     yes, no = judgment(), judgment(support={"a": ["0a"]})
     assert supported(label(correction(judged, yes), of=judged))["b"] == ("0b",)

@@ -52,10 +52,7 @@ def raw(**changes: Any) -> str:
     ],
 )
 def test_the_file_stands_beside_the_labels(labels: str, expected: str, tmp_path: Path) -> None:
-    """Its name is that of the labels; of a store it stands in its folder, and moves along.
-
-    Standard input has none: it would be a file of that name.
-    """
+    """Under their name; that of a store in its folder. Standard input has none."""
     assert corrections_path(labels) == Path(expected)
     assert corrections_path(tmp_path) == tmp_path / "corrections.jsonl"
     with pytest.raises(UsageError, match="standard input"):

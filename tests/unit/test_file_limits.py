@@ -150,10 +150,7 @@ def test_a_line_without_end_takes_bounded_memory(
 
 @pytest.mark.usefixtures("_small")
 def test_lines_of_any_length_up_to_the_limit_are_read_whole(tmp_path: Path) -> None:
-    """However many pieces a line is read in, and without a line break at the end too.
-
-    Whatever the length of a line over it, the next one begins where it begins.
-    """
+    """In however many pieces; behind a line over the limit the next one begins where it begins."""
     content = [b"x" * size + b"\n" for size in (1, 511, 512, 513, 1024, LIMIT - 1)] + [b"y" * LIMIT]
     path = write_file(tmp_path / "rows.jsonl", b"".join(content))
     assert [line.content for line in lines.read_lines(path)] == content

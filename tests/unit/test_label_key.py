@@ -84,10 +84,7 @@ CHANGED: dict[str, Any] = {
 
 @pytest.mark.parametrize("fact", Signature.model_fields)
 def test_each_fact_changes_the_key(fact: str) -> None:
-    """What can change the label changes its key; putting it back gives the key back.
-
-    A signature is not taken for an equal one that is written otherwise in JSON.
-    """
+    """Putting it back gives the key back; equal values that JSON writes otherwise are others."""
     assert key(**{fact: CHANGED[fact]}) != key()
     assert key() == key()
     keys = [key(sampling={"temperature": number}) for number in (0, 0.0, False, None) * 2]
@@ -96,10 +93,7 @@ def test_each_fact_changes_the_key(fact: str) -> None:
 
 
 def test_texts_and_their_places_change_the_key_and_names_do_not() -> None:
-    """One character of the question, a document, or the response; the same in other documents.
-
-    The row's id and its other columns are nothing to a judge.
-    """
+    """One character is enough; an id and other columns are nothing to a judge."""
     question, document = "What is the capital of France", "Paris is the capital of France!"
     changes: list[dict[str, Any]] = [
         *({"question": f"{question}{end}"} for end in ("?", "!", "? ")),

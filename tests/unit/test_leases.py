@@ -78,10 +78,7 @@ def store(directory: Path) -> Iterator[DiskStore]:
 
 @pytest.mark.parametrize("before", ["", NO_OFD], ids=["locks of a file", "locks of a process"])
 def test_two_processes_never_share_a_lease(store: DiskStore, before: str) -> None:
-    """What one process holds the other is refused, and the other way round; the rest is free.
-
-    After kill -9 the keys of the dead are free at once.
-    """
+    """In neither direction; the rest is free, and after kill -9 the keys of the dead."""
     assert store.lease(KEYS[0])
     with other_process(store.directory, *KEYS, before=before) as (process, got):
         assert got == [False, *[True] * (len(KEYS) - 1)]

@@ -217,10 +217,7 @@ def test_a_record_matches_no_pattern_or_several(
 
 
 def test_what_is_not_measured_matches_no_pattern(tmp_path: Path) -> None:
-    """Where nothing is relevant the guide takes utilization for 0; relevance is 0 too.
-
-    A metric that the judge does not measure has a dash and the reason, not 0 records.
-    """
+    """It has a dash and the reason; where nothing is relevant, relevance and utilization are 0."""
     row = measure(record(relevant=(), utilized=()), select_metrics(METRICS))
     values = [row.metrics[name].value for name in METRICS]
     assert values == [0.0, 0.0, None, 1.0]

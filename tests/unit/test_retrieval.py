@@ -101,10 +101,7 @@ def test_answers_over_one_retrieval_cost_one_call_more_than_their_number() -> No
 
 @pytest.mark.parametrize("profile", ["trace", "claims", "auto"])
 def test_labels_of_every_profile_rest_on_a_retrieval_label(profile: str) -> None:
-    """They have all fields, are sound, and read back as written; probabilities are its own.
-
-    Expected relevance is therefore equal too, whatever the responses are.
-    """
+    """They are sound, read back as written, and equal in expected relevance."""
     given = rows(*ANSWERS, reference="It is red.")
     options: dict[str, Any] = {"judge": "embedded", "store": MemoryStore(), "relevance": "blind"}
     found: Any = labeler.label(given, profile=profile, **options)
@@ -218,10 +215,7 @@ def test_votes_rest_on_the_retrieval_labels_of_their_trials() -> None:
 
 
 def test_a_label_and_its_retrieval_label_must_fit() -> None:
-    """Another relevance, another key, and a missing basis are damage.
-
-    A retrieval label is about distinct documents in their order; any other under its key is damage.
-    """
+    """Another relevance, key or order, a repeated document, and a missing basis are damage."""
     store = MemoryStore()
     [record] = label(rows(ANSWERS[0]), Asked(), store)
     edits: tuple[Callable[[Any], object], ...] = (

@@ -131,10 +131,7 @@ def _bounded_texts(text: str) -> list[str]:
     ],
 )
 def test_a_long_sentence_is_cut_at_its_best_place(unit: str, ends: str) -> None:
-    """At a line break, else a semicolon, a comma, which needs no space in Chinese, a space.
-
-    Where nothing else is left, a letter still keeps its accents, an emoji its parts.
-    """
+    """At a line break, semicolon, comma or space, else between whole letters and emoji."""
     assert all(piece.endswith(ends) for piece in _bounded_texts("a" + unit * 2_000)[:-1])
 
 
@@ -182,10 +179,7 @@ def shape(unit: str, tail: str, length: int) -> str:
 
 @pytest.mark.parametrize("name", ["general", "ragbench"])
 def test_every_shape_is_read(name: str) -> None:
-    """Nothing is lost, and no shape keeps a splitter busy for long.
-
-    Most patterns fail only at the end of what they have matched, so that something stands there.
-    """
+    """Nothing is lost, and no shape keeps a splitter busy for long, whatever it ends with."""
     for unit, tail in product(UNITS, ("", "x")):
         text = shape(unit, tail, 1_500)
         pieces = SPLITTERS[name].split(text)

@@ -76,10 +76,7 @@ def _example(**fields: object) -> Example:
 
 
 def test_an_example_without_sentences_is_split() -> None:
-    """The splitter, which is named, cuts all texts; an absent reference differs from a blank.
-
-    Given sentences are used whatever splitter is asked for, and the record says so.
-    """
+    """By the splitter, which is named; given sentences are used whatever splitter is asked for."""
     keyed = key_example(_example(reference="It is so. It was.", metadata={"k": 1}), GENERAL)
     assert (keyed.splitter, keyed.document_keys()) == ("general/1", ["0a", "0b"])
     assert keyed.documents[1] == ()
@@ -185,10 +182,7 @@ LETTERS = {0: "a", 25: "z", 26: "aa", 51: "az", 52: "ba", 549: "ud", 701: "zz", 
 
 @given(INDEX, INDEX, st.text(alphabet="abcxyz", min_size=1, max_size=8))
 def test_keys_round_trip(document: int, sentence: int, text: str) -> None:
-    """A key names exactly the position that it was made of, in each part of a record.
-
-    After z comes aa, after az comes ba, and sentence 550 is ud, as in RAGBench.
-    """
+    """A key names exactly the position that it was made of; letters go on as in RAGBench."""
     assert [letters(index) for index in LETTERS] == [*LETTERS.values()]
     assert index_of(letters(sentence)) == sentence
     assert letters(index_of(text)) == text

@@ -102,10 +102,7 @@ def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -
 
 
 def test_nothing_is_acknowledged_while_writes_fail(disk: Disk, store: DiskStore) -> None:
-    """Through many failed tries a future stays open and its key has no label.
-
-    Of one key's labels the first put is kept, though it had to wait and the later one not.
-    """
+    """Its future stays open and its key has no label; the first put of a key is kept."""
     first, second = sample_record(explanation="first"), sample_record(explanation="second")
     disk.failing = "SQLITE_FULL"
     waiting = [store.put(first)]

@@ -24,6 +24,7 @@ from labeler.store.database import Database
 from labeler.store.disk import DiskStore
 from labeler.store.maintenance import merge_stores, stores_in
 from support.command import Command
+from support.judged import correction
 from support.records import keyed_example, sample_failure, sample_record
 from support.stored import failures_in, started, store_of
 from unit.test_batches_cli import prepared
@@ -42,23 +43,16 @@ VICTIM = personal(1)
 KEPT = [personal(2), personal(3)]
 
 
-def correction(record: LabelRecord) -> Correction:
+def agreed(label: LabelRecord) -> Correction:
     """What somebody said of a record."""
-    return Correction(
-        key=record.key,
-        id=record.id,
-        annotator="ann",
-        at="2026-11-22T10:45:00Z",
-        opinion="agree",
-        comment=f"{PRIVATE} says {record.id}",
-    )
+    return correction(label, opinion="agree", comment=f"{PRIVATE} says {label.id}")
 
 
 def filled(folder: Path) -> Path:
     """A store with every kind of trace of three rows."""
     failed = sample_failure(7, message=f"{PRIVATE} failed").model_copy(update={"id": VICTIM.id})
     store_of(folder, VICTIM, *KEPT, failed, sample_failure(8))
-    CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
+    CorrectionsFile(folder / "corrections.jsonl").append(*map(agreed, (VICTIM, *KEPT)))
     return folder
 
 

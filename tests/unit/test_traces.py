@@ -36,10 +36,7 @@ def only(found: tuple[list[dict[str, Any]], TraceCounts]) -> dict[str, Any]:
 
 
 def test_a_row_has_the_texts_of_its_spans_and_names_them(join: Join) -> None:
-    """The root's question and answer, the retriever's documents, the model of the call.
-
-    An evaluator next to the root changes nothing, nor does what it retrieves.
-    """
+    """The root's texts, the retriever's documents, the call's model; evaluators change nothing."""
     call = span("call", "root", "LLM", llm__model_name="small", user__id="7", session__id="c1")
     judged = [span("judge", None, "EVALUATOR", start=1), retriever("gold", "judge", "B", start=1)]
     assert only(join(*answer(1), call, *judged)) == {
@@ -240,10 +237,7 @@ def test_a_trace_without_its_root_is_joined_from_its_parts(join: Join) -> None:
 
 
 def test_hostile_lines_are_counted_and_cost_no_other_trace(tmp_path: Path) -> None:
-    """Cut off, no object, no span, without ids, with a surrogate, nested deeply.
-
-    MLflow writes attributes as texts, in which Python's JSON allows NaN: that is no fault.
-    """
+    """Of any kind; NaN in a text of MLflow, as Python's JSON writes it, is no fault."""
     path, deep = tmp_path / "spans.jsonl", root(name="deep", trace=2, input__value="[" * 100_000)
     bare = {"spanId": "1", "attributes": []}
     name = write(path, 7, bare, root(input__value="\ud800"), *answer(1), deep)
