@@ -41,11 +41,10 @@ ROW: dict[str, Any] = {
 
 
 class Asked(CountingJudge):
-    """Keeps its tasks and names given keys as the support of every response sentence."""
+    """Names given keys as the support of every response sentence."""
 
     def __init__(self, *support: str) -> None:
         def answer(task: Task[Any]) -> JudgeReply[Frozen]:
-            self.tasks.append(task)
             if not support or task.kind.name == "retrieval":
                 return peeking(task)
             reply = agreeable(task)
@@ -58,7 +57,6 @@ class Asked(CountingJudge):
             return JudgeReply(lowered(reply.answer.model_copy(update=update), task.answer_type))
 
         super().__init__(answer)
-        self.tasks: list[Task[Any]] = []
 
 
 def label(judge: Judge, *rows: dict[str, Any], **options: Any) -> Any:
@@ -297,14 +295,6 @@ def test_tools_without_an_output_show_nothing() -> None:
         assert read.only([{**row, "documents": ["x"]}]).tool_outputs is None
     made = label(Asked(), {**ROW, "tool_outputs": [*calls[1:], "33 dollars"]})
     assert len(made.example.tool_outputs) == 1
-
-
-def test_turns_without_a_question_or_an_answer_are_bad_rows() -> None:
-    """Each error names what is missing."""
-    for turns, field in (([ANSWERED], "question"), ([ASKED], "response")):
-        row = {"id": "r1", "messages": turns, "documents": ["x"]}
-        found = read.failed([row], preset="openai_messages")
-        assert (found.reason, f"which is the {field}" in found.message) == ("missing_field", True)
 
 
 def test_an_evaluation_file_has_a_row_for_each_answer(tmp_path: Path) -> None:

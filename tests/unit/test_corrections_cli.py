@@ -1,5 +1,3 @@
-"""``labeler corrections`` and corrections in ``labeler agree``, from file to file."""
-
 from __future__ import annotations
 
 import json

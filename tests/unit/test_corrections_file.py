@@ -1,5 +1,3 @@
-"""The file of corrections: what is added stays, and what is strange is told."""
-
 from __future__ import annotations
 
 import gzip

@@ -1,5 +1,3 @@
-"""Limits on what is read from files: a row over a limit fails alone, and memory stays bounded."""
-
 from __future__ import annotations
 
 import gzip
@@ -53,14 +51,9 @@ def csv_rows(rows: list[str]) -> str:
     return "\n".join(["id,question,documents,response", *cells])
 
 
-def json_lines(rows: list[str]) -> str:
-    """JSON Lines."""
-    return "\n".join(rows)
-
-
 FORMATS: dict[str, Callable[[list[str]], str]] = {
-    "rows.jsonl": json_lines,
-    "rows.jsonl.gz": json_lines,
+    "rows.jsonl": "\n".join,
+    "rows.jsonl.gz": "\n".join,
     "rows.json": lambda rows: f"[{', '.join(rows)}]",
     "rows.csv": csv_rows,
 }

@@ -1,5 +1,3 @@
-"""Columns under other names: mappings, paths, presets, and what they refuse."""
-
 from __future__ import annotations
 
 import gc

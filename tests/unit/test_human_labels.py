@@ -1,5 +1,3 @@
-"""Human labels from JSON Lines and CSV: what is read, and what is refused with which words."""
-
 from __future__ import annotations
 
 import gzip

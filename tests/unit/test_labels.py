@@ -1,5 +1,3 @@
-"""Labels as one object: a list of outcomes that shows, measures, compares and saves itself."""
-
 from __future__ import annotations
 
 import json

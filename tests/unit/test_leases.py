@@ -1,5 +1,3 @@
-"""A lease on disk is held against everyone, and ends with its process."""
-
 from __future__ import annotations
 
 import errno

@@ -40,15 +40,10 @@ def rows(*responses: str, **changes: object) -> list[dict[str, Any]]:
 
 
 class Asked(CountingJudge):
-    """Keeps the tasks that it is asked."""
+    """Counts the tasks that it is asked by kind."""
 
     def __init__(self, behavior: Behavior = peeking) -> None:
-        def answer(task: Task[Any]) -> JudgeReply[Frozen]:
-            self.tasks.append(task)
-            return behavior(task)
-
-        super().__init__(answer)
-        self.tasks: list[Task[Any]] = []
+        super().__init__(behavior)
 
     def kinds(self) -> Counter[str]:
         """Count the tasks by kind, and forget them."""

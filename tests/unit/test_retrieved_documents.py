@@ -1,5 +1,3 @@
-"""Documents in the shapes of retrievers, as rows and traces hold them."""
-
 from __future__ import annotations
 
 import re

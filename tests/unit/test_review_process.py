@@ -1,5 +1,3 @@
-"""``labeler review`` as a process: address, shutdown, and saved answers."""
-
 from __future__ import annotations
 
 import gzip

@@ -1,5 +1,3 @@
-"""Records shown and hidden, corrections stored, and the order of the queue."""
-
 from __future__ import annotations
 
 from pathlib import Path

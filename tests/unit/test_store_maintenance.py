@@ -1,5 +1,3 @@
-"""Rows of a store that are deleted, and stores that become one."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""A store that someone changed is refused, row by row or whole, and runs none of their code."""
-
 from __future__ import annotations
 
 import hashlib

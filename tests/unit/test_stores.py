@@ -1,5 +1,3 @@
-"""Every label store keeps the same promises; the one on disk keeps some more."""
-
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,3 @@
-"""Spans of traces become rows: question, documents, response."""
-
 from __future__ import annotations
 
 import json
