@@ -66,9 +66,9 @@ def certify(
     if plan is None and labels == STDIO:
         raise UsageError("labels from standard input: name the plan (--plan PLAN.csv)")
     path = plan or f"{labels.rstrip('/')}.plan.csv"
-    goal = {"metric": metric, "within": within, "at_least": at_least}
-    goal |= {"level": level, "seed": seed, "population": population or None}
-    wanted = {name: value for name, value in goal.items() if value is not None}
+    goal = {"metric": metric, "within": within, "at_least": at_least, "level": level, "seed": seed}
+    wanted: dict[str, Any] = {name: value for name, value in goal.items() if value is not None}
+    wanted |= {"population": True} if population else {}
     if answers is None:
         return _plan(labels, path, wanted, doubt=doubt, output=output)
     if doubt is not None:
@@ -99,9 +99,8 @@ def _plan(
     made = make_plan(labels_at(labels), goal, None if doubt is None else Doubt.load(doubt))
     write_plan(made, path)
     named = f"{shlex.quote(labels)} --plan {shlex.quote(path)}"
-    answer = f"labeler certify {named} --answers ANSWERS.csv"
-    next_ = f"labeler review {named}; or fill in its column answer, and {answer}"
-    print_lines([f"{made.conclusion} They are in {path}. Next: {next_}"])
+    review = f"labeler review {named}; or fill in its column answer, and labeler certify {named}"
+    print_lines([f"{made.conclusion} They are in {path}. Next: {review} --answers ANSWERS.csv"])
     return 0
 
 
@@ -112,17 +111,13 @@ def _continue(
     from labeler.evidence.plan_files import read_answers, read_plan, write_plan
 
     if answers == path:
-        raise UsageError(
-            f"{path} is the plan, which certify continues: save it with its answers under another "
-            "name (--answers ANSWERS.csv)"
-        )
+        raise UsageError(f"{path} is the plan: save it with its answers under another name")
     reject_overwrite([labels, answers], path)
     if output is not None:
         reject_overwrite([labels, answers, path], output)
     made = read_plan(path, labels_at(labels))
     for name, value in wanted.items():
-        planned = getattr(made.goal, name)
-        if planned != value:
+        if (planned := getattr(made.goal, name)) != value:
             raise UsageError(
                 f"{path} was planned with {name} {planned}, not {value}: leave "
                 f"--{name.replace('_', '-')} out with --answers, or begin a new plan"
@@ -167,15 +162,15 @@ def doubt(
     from labeler.evidence.doubt import fit_doubt
 
     judge: SecondJudge | None = None
-    if second_opinion and output is not None:
-        raise UsageError(
-            f"-o {output}: commands that read a model ask no second judge, so its doubts would be "
-            "others: leave out -o or --second-opinion"
-        )
     if second_opinion:
         from labeler.judges.embedded import second_opinion as judge
     if output is not None:
         reject_overwrite([labels, *filter(None, [human])], output)
+        if judge:
+            raise UsageError(
+                f"-o {output}: commands that read a model ask no second judge, so its doubts would "
+                "be others: leave out -o or --second-opinion"
+            )
     found = fit_doubt(labels_at(labels), human, judge)
     if output is not None:
         found.save(output)

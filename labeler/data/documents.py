@@ -237,7 +237,7 @@ def read_documents(value: object) -> list[Document | None] | None:
             return [one] if one else None
     elif isinstance(value, list | tuple):
         are_lists = all(isinstance(one, list | tuple) for one in value)  # one for each query
-        is_clear = are_lists and (len(value) == 1 or all(map(_are_objects, value)))
+        is_clear = are_lists and (len(value) == 1 or all(map(_are_objects, filter(None, value))))
         listed = _unnested(flat(value) if is_clear else list(value))
     else:
         return None
@@ -326,6 +326,8 @@ def _part_of(text: str, where: str) -> Sequence[str]:
 
 def _textless(value: object, place: int) -> str:
     listed = listed_in(value) if isinstance(value, Mapping) else value
+    if isinstance(listed, list | tuple) and place >= len(listed):  # counted in the lists in it
+        listed = flat(listed)
     one = listed[place] if isinstance(listed, list | tuple) and place < len(listed) else None
     if isinstance(one, Mapping):
         return (

@@ -1,8 +1,7 @@
 """Anchors: records that the same judge is asked about again, to see whether it has changed.
 
-Their texts are frozen, so a change of the system under test cannot move them.
-
-Records are chosen by their first answer, so an error of the judge has put some among them: see
+Their texts are frozen, so a change of the system under test cannot move them. Records are chosen by
+their first answer, so an error of the judge has put some among them: see
 :mod:`labeler.evidence.change` for the test that allows for it. Each kind of verdict gets an equal
 share of a look's error rate (Bonferroni).
 """
@@ -74,21 +73,22 @@ class AnchorCheck(Displayed):
     @property
     def sentence(self) -> str:
         """The conclusion, in one sentence."""
-        head = "The judge has changed"
-        found = self.changes.items()
-        parts = [
-            f"{own.differing} of {own.verdicts} verdicts on {k}" for k, own in found if own.changed
+        moved = [
+            f"{one.differing} of {one.verdicts} verdicts on {kind}"
+            for kind, one in self.changes.items()
+            if one.changed
         ]
-        if not parts:
-            head = f"No sign that the judge has changed (check {self.look})"
-            differing, verdicts = (sum(own[place] for _, own in found) for place in (3, 4))
-            parts = [f"{differing} of {verdicts} verdicts"]
+        head = f"The judge has changed: {', '.join(moved)}"
+        if not moved:
+            differing, verdicts = (sum(one[n] for one in self.changes.values()) for n in (3, 4))
+            head = f"No sign that the judge has changed (check {self.look}): "
+            head += f"{differing} of {verdicts} verdicts"
         lost = f" {plural(len(self.failed), 'anchor')} got no answer." if self.failed else ""
         if self.requests == 0:  # perhaps the file is a copy from before a check
             lost += " Nothing was asked: the store had all answers."
         return (
-            f"{head}: {', '.join(parts)} differ from its first answers; asked twice at the start, "
-            f"it differed in {self.noise}.{lost}"
+            f"{head} differ from its first answers; asked twice at the start, it differed in "
+            f"{self.noise}.{lost}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -172,8 +172,8 @@ class Anchors(Displayed):
         if given.are_voting:
             raise UsageError("a check asks one judge once a round: leave out judges and repeat")
         judge = open_judge(given)
-        expected = label_tasks(judge, given).task(rows[0]).signature
-        self._require_same(expected, unknown=MODE_FACTS)  # before anything is paid
+        task = label_tasks(judge, given).task(rows[0])
+        self._require_same(task.signature, unknown=MODE_FACTS)  # before anything is paid
         asked = vars(given) | vars(JudgeOptions()) | {"judge": judge}
         ask = copies.Asking(given.budget)
         for _ in range(self.due):
@@ -183,13 +183,13 @@ class Anchors(Displayed):
             if not any(map(answers_of, found)):
                 lost = [(one.message, one.reason) for one in found if isinstance(one, LabelFailure)]
                 cause, reason = lost[0] if lost else ("its labels have gaps", "no_answer")
+                none = f"the judge labeled none of {plural(len(found), 'anchor')}"
                 raise JudgeError(
-                    f"the judge labeled none of {plural(len(found), 'anchor')}, so this is not "
-                    f"counted as a check: {cause}",
-                    reason=reason,
+                    f"{none}, so this is not counted as a check: {cause}", reason=reason
                 )
             self.rounds.append(found)
-            self._save()
+            if self.path is not None:
+                self.save(self.path)
         return replace(self.result(), requests=ask.requests)
 
     def _require_same(self, asked: Signature, *, unknown: Iterable[str] = ()) -> None:
@@ -213,21 +213,20 @@ class Anchors(Displayed):
         """
         if not self.looks:
             raise UsageError("these anchors were never checked: check() asks the judge")
-        level, changes, noise = look_level(self.looks) / len(FIELDS), {}, 0
         asked = list(zip(*self.rounds, strict=True))
-        answers = [[*map(answers_of, own)] for own in asked]
         may_be_first = [
             [place < self.free or _kind_of(one) == _kind_of(own[0]) for one in own]
             for place, own in enumerate(asked)
         ]
         # Records of one question may rest on one request for relevance: it counts once.
         shared = [one.retrieval.key if one.retrieval else one.id for one in self.records]
+        level, changes, noise = look_level(self.looks) / len(FIELDS), {}, 0
         for kind in FIELDS:
-            counted = {shared.index(key) for key in shared} if kind == "relevance" else None
-            chosen = sorted(counted or range(len(asked)))
-            verdicts = [[one[kind] if one else None for one in answers[place]] for place in chosen]
-            firsts = [may_be_first[place] for place in chosen]
-            changes[kind] = find_change(verdicts, level, firsts)
+            counted = range(len(asked)) if kind != "relevance" else map(shared.index, {*shared})
+            chosen = sorted(counted)
+            answers = [[*map(answers_of, asked[place])] for place in chosen]
+            verdicts = [[one[kind] if one else None for one in own] for own in answers]
+            changes[kind] = find_change(verdicts, level, [may_be_first[place] for place in chosen])
             noise += find_change([one[1:3] for one in verdicts], level).differing
         failed = tuple(one.id for one in self.rounds[-1] if not isinstance(one, LabelRecord))
         models = dict.fromkeys(one.signature.model for one in _labels(*self.rounds))
@@ -243,16 +242,15 @@ class Anchors(Displayed):
         Raises:
             UnknownName: there is no such metric.
         """
-        return self._shifts([metric])[metric]
+        return self._shifts([metric]).get(metric)
 
-    def _shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference | None]:
-        """Return the shift of each metric; a record is counted once for all of them."""
+    def _shifts(self, ids: Sequence[str]) -> dict[str, copies.Difference]:
+        """Return the shifts of metrics that have one; a record is counted once for all of them."""
         rounds = (metrics(own[: self.free], ids) for own in (self.rounds[-1], self.records))
         rows = list(zip(*rounds, strict=True))
-        return {
-            name: copies.paired_difference((a[name].value, b[name].value) for a, b in rows)
-            for name in ids
-        }
+        pairs = {name: [(a[name].value, b[name].value) for a, b in rows] for name in ids}
+        found = {name: copies.paired_difference(own) for name, own in pairs.items()}
+        return {name: one for name, one in found.items() if one}
 
     def explained(self, ids: str | Iterable[str] | None = None) -> str:
         """Return, in words, what the judge alone does to metrics, for next to a comparison.
@@ -261,11 +259,11 @@ class Anchors(Displayed):
         """
         chosen, moved = select_metrics(ids), []
         shifts = self._shifts([one.id for one in chosen])
-        measured = [one for one in chosen if shifts[one.id]]
+        measured = [one for one in chosen if one.id in shifts]
         for metric in headline_metrics(measured) if ids is None else measured:
-            if found := shifts[metric.id]:
-                ends = (figure(one, signed=True) for one in (found.value, *found.interval))
-                moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
+            found = shifts[metric.id]
+            ends = (figure(one, signed=True) for one in (found.value, *found.interval))
+            moved.append("{} by {} ({} to {})".format(plain_name(metric), *ends))
         effect = f"On {self.free} anchors the judge alone moved {', '.join(moved)}."
         return f"{self.result().sentence} {effect if moved else 'They measure no effect on these.'}"
 
@@ -286,16 +284,12 @@ class Anchors(Displayed):
             UsageError: the file cannot be written.
         """
         self.path = path
-        self._save()
-
-    def _save(self) -> None:
-        if self.path is not None:
-            facts = {"records": len(self.records), "free": self.free, "made": self.made}
-            header = _Header(kind="anchors", version=1, **facts).model_dump_json()
-            texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
-            with replaced(Path(self.path)) as file:
-                lines = (with_checksum(text).decode() for text in texts)
-                file.writelines(f"{line}\n" for line in (header, *lines))
+        facts = {"records": len(self.records), "free": self.free, "made": self.made}
+        header = _Header(kind="anchors", version=1, **facts).model_dump_json()
+        texts = (one.model_dump_json().encode() for one in chain(*self.rounds))
+        with replaced(Path(path)) as file:
+            lines = (with_checksum(text).decode() for text in texts)
+            file.writelines(f"{line}\n" for line in (header, *lines))
 
     @classmethod
     def load(cls, path: str | Path) -> Anchors:
@@ -308,18 +302,15 @@ class Anchors(Displayed):
         try:
             header = _Header.model_validate_json(next(lines).content)
         except (StopIteration, ValidationError) as error:
-            raise UsageError(
-                f"{path} holds no anchors: make some by 'labeler anchors make LABELS'"
-            ) from error
+            make = "make some by 'labeler anchors make LABELS'"
+            raise UsageError(f"{path} holds no anchors: {make}") from error
         size, outcomes = header.records, [cast("Outcome", outcome_of(line)) for line in lines]
         rounds = [outcomes[at : at + size] for at in range(0, len(outcomes), size)]
         if not rounds or len(rounds[-1]) != size:
-            raise UsageError(
-                f"{path}: {len(outcomes)} answers about {size} records: lines are lost"
-            )
+            lost = f"{len(outcomes)} answers about {size} records: lines are lost"
+            raise UsageError(f"{path}: {lost}")
         for own in zip(*rounds, strict=True):
-            labels = (one for one in own if isinstance(one, LabelRecord))
-            texts = [shown(one.example, reference=True) for one in labels]
+            texts = [shown(one.example, reference=True) for one in _labels(own)]
             is_label, ids = isinstance(own[0], LabelRecord), {one.id for one in own}
             if not is_label or len(ids) > 1 or texts.count(texts[0]) < len(texts):
                 raise UsageError(
@@ -358,7 +349,7 @@ def choose_anchors(outcomes: Iterable[AnyOutcome], n: int = 80) -> Anchors:
         "they are majorities of votes": signature.judge == MAJORITY,
         "they were imported": signature.prompt is None,
     }
-    if changed := next((reason for reason, holds in reasons.items() if holds), None):
+    if changed := next(filter(reasons.get, reasons), None):
         raise UsageError(
             f"no judge can be asked for these labels again: {changed}; give the labels as a judge "
             "made them"

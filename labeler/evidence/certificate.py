@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +22,6 @@ from labeler.version import __version__
 
 VERSION = "certificate/v1"
 _METHOD = "betting, weighted sampling without replacement"
-_STYLES = ("base.css", "report.css", "certificate.css")
 _WIDEST = 48
 """Characters of a fact in the table; longer ones are lines below it."""
 _NARROW, _WIDE = 0.01, 0.2
@@ -80,15 +78,15 @@ class Goal:
 
     def met(self, low: float, high: float) -> bool:
         """Return True if an interval answers the question."""
-        if self.within is not None:
-            return (high - low) / 2 <= self.within
-        return self.at_least is not None and (low >= self.at_least or high < self.at_least)
+        if self.at_least is None:
+            return (high - low) / 2 <= (self.within or 0.0)
+        return low >= self.at_least or high < self.at_least
 
     def margin(self, value: float) -> float:
         """Return the distance from a value that the design aims at."""
-        if self.within is not None:
-            return self.within
-        return min(max(abs(value - (self.at_least or 0.0)), _NARROW), _WIDE)
+        if self.at_least is None:
+            return self.within or 0.0
+        return min(max(abs(value - self.at_least), _NARROW), _WIDE)
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,12 +161,10 @@ class Certificate(Displayed):
         if low == high:  # nothing is left to estimate
             between = "exact"
         name = plain_name(METRICS[goal.metric]).capitalize()
-        differ = self.second_read - self.second_agreed
-        doubted = f", {differ:,} of {self.second_read:,} second answers differ" if differ else ""
-        return (
-            f"{name}: {verdict}{percent(self.value, digits)} ({between}) "
-            f"for {of}; {plural(self.checked, 'sentence')} read{doubted}."
-        )
+        read = f"{plural(self.checked, 'sentence')} read"
+        if differ := self.second_read - self.second_agreed:
+            read += f", {differ:,} of {self.second_read:,} second answers differ"
+        return f"{name}: {verdict}{percent(self.value, digits)} ({between}) for {of}; {read}."
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -194,27 +190,28 @@ class Certificate(Displayed):
 
             title = f"Certificate: {self.goal.metric}"
             values = {"title": title, "found": self, "version": __version__}
-            text = render_page("certificate.html.j2", values, styles=_STYLES, scripts=()).text
+            styles = ("base.css", "report.css", "certificate.css")
+            text = render_page("certificate.html.j2", values, styles=styles, scripts=()).text
         else:
             raise UsageError(f"{path}: a certificate is a .json file or a .html page")
         with replaced(path) as file:
             file.write(text)
         return path
 
-    def facts(self) -> Sequence[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
         """Return the certificate as lines of a name and a text, the most important first."""
+        shown = (self.interval, self.records_interval)
+        ends, alone = ("{:.4f} to {:.4f}".format(*one) for one in shown)
         failed = f"; {plural(self.failed, 'row')} without a label left out" if self.failed else ""
         lack = f"; {plural(self.undefined, 'label')} without the metric left out"
-        undefined = lack if self.undefined else ""
         again = f"{self.second_agreed} of {self.second_read} answers agree"
-        alone = [("Interval of these records alone", _ends(self.records_interval))]
         return [
             ("Value", f"{self.value:.4f}"),
-            ("Interval", f"{_ends(self.interval)}, level {self.goal.level:g}"),
-            *(alone if self.goal.population else []),
+            ("Interval", f"{ends}, level {self.goal.level:g}"),
+            *([("Interval of these records alone", alone)] if self.goal.population else []),
             ("Judge's own value", "-" if self.judged is None else f"{self.judged:.4f}"),
             ("Sentences read", f"{self.checked:,} of {self.sentences:,}"),
-            ("Records", f"{self.records:,}{failed}{undefined}"),
+            ("Records", f"{self.records:,}{failed}{lack if self.undefined else ''}"),
             ("Read at each look", ", ".join(map(str, self.looks))),
             ("Design", f"{_METHOD}; seed {self.goal.seed}"),
             ("Read by", ", ".join(self.who) or "not named"),
@@ -229,7 +226,3 @@ class Certificate(Displayed):
         rows = [one for one in self.facts() if len(one[1]) <= _WIDEST]
         notes = [f"{name}: {text}" for name, text in self.facts() if len(text) > _WIDEST]
         return Display(self.conclusion, Grid(columns, rows), [self.REMARK, *notes])
-
-
-def _ends(ends: tuple[float, float]) -> str:
-    return "{:.4f} to {:.4f}".format(*ends)

@@ -83,8 +83,7 @@ def find_change(
     may_be_first = [*map(_ends, firsts)] if firsts else [[True] * len(one) for one in kept]
     rounds = min(map(len, kept), default=0)
     dates = {1, *range(max(1, rounds - _NEAR), rounds)} if rounds > 1 else set()
-    p_values = (_p_value(kept, may_be_first, date) for date in dates)
-    p_value = min([1.0, *(len(dates) * one for one in p_values)])
+    p_value = min([1.0, *(len(dates) * _p_value(kept, may_be_first, date) for date in dates)])
     ends = [(one[0], one[-1]) for one in kept if rounds > 1]
     pairs = [pair for a, b in ends if a and b for pair in zip(a, b, strict=True)]
     return Change(p_value <= level, p_value, level, sum(a != b for a, b in pairs), len(pairs))

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from random import Random
@@ -94,10 +93,7 @@ def targets_of(record: LabelRecord) -> Iterator[Target]:
 
 
 class Kind(NamedTuple):
-    """One kind of copy: its name and group in tables, what was done in words, and its maker.
-
-    The maker takes a target, all targets, and a random generator.
-    """
+    """One kind of copy: its name and group in tables, what was done in words, and its maker."""
 
     name: str
     group: str
@@ -107,19 +103,13 @@ class Kind(NamedTuple):
 
 def number(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | None:
     """Change a number to one that no document has."""
-
-    def choices(found: re.Match[str]) -> Iterable[str]:
-        tried = (f"{int(found[1]) + step}{found[2]}" for step in _STEPS)
-        return (one for one in tried if one not in target.evidence)
-
-    return _replaced(target, _NUMBER, choices, random)
+    return _replaced(target, _NUMBER, random)
 
 
 def name(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
     """Change a name to one of another record that no document here has."""
     found = (one[0] for other in _some(others, random) for one in _NAME.finditer(other.text))
-    known = [one for one in found if one not in target.evidence]
-    return _replaced(target, _NAME, partial(_alike, known), random)
+    return _replaced(target, _NAME, random, [one for one in found if one not in target.evidence])
 
 
 def negation(target: Target, *_: object) -> KeyedExample | None:
@@ -136,21 +126,19 @@ def swap(target: Target, _: Sequence[Target], random: Random) -> KeyedExample | 
     for pattern in random.sample((_NUMBER, _NAME), 2):
         found = {one[0] for one in pattern.finditer(target.evidence)}
         known = sorted(one for one in found if one not in own and not one[0].islower())
-        known = random.sample(known, len(known))
-        if changed := _replaced(target, pattern, partial(_alike, known), random):
+        if changed := _replaced(target, pattern, random, random.sample(known, len(known))):
             return changed
     return None
 
 
 def foreign(target: Target, others: Sequence[Target], random: Random) -> KeyedExample | None:
     """Put a sentence of an answer to another question in its place."""
-    known = set(surface_words(target.evidence))
+    known, question = set(surface_words(target.evidence)), target.record.example.question
     for other in _some(others, random):
         text = without_markers(other.text)
-        words = surface_words(text)
-        shared = sum(word in known for word in words)
-        is_other = other.record.example.question != target.record.example.question
-        if is_other and words and shared <= _MOST_SHARED * len(words):
+        shared = [word in known for word in surface_words(text)]
+        is_other = other.record.example.question != question
+        if is_other and shared and sum(shared) <= _MOST_SHARED * len(shared):
             return target.saying(text)
     return None
 
@@ -203,19 +191,23 @@ def padding(target: Target, *_: object) -> KeyedExample | None:
 
 
 def _replaced(
-    target: Target,
-    pattern: re.Pattern[str],
-    choices: Callable[[re.Match[str]], Iterable[str]],
-    random: Random,
+    target: Target, pattern: re.Pattern[str], random: Random, known: Sequence[str] | None = None
 ) -> KeyedExample | None:
-    """Replace one match of a pattern that is neither a citation marker nor a list number."""
+    """Replace one match of a pattern that is neither a citation marker nor a list number.
+
+    A known number replaces a number, a known name a name; by default a new number does.
+    """
     text = target.text
     apart = [range(one.start, one.end) for one in find_markers(text)]
     apart += [range(*one.span()) for one in _LIST_NUMBER.finditer(text)]
     found = [one for one in pattern.finditer(text) if not any(one.start() in own for own in apart)]
     for match in random.sample(found, len(found)):
-        for other in choices(match):
-            if other != match[0]:
+        kind, others = _kind_of(match[0]), known
+        if others is None:
+            tried = [f"{int(match[1]) + step}{match[2]}" for step in _STEPS]
+            others = [one for one in tried if one not in target.evidence]
+        for other in others:
+            if kind and kind == _kind_of(other) and other != match[0]:
                 return target.saying(f"{text[: match.start()]}{other}{text[match.end() :]}")
     return None
 
@@ -226,12 +218,6 @@ def _some(others: Sequence[Target], random: Random) -> list[Target]:
 
 def _lines(sentences: Iterable[Sentence]) -> str:
     return "\n".join(one.text for one in sentences)
-
-
-def _alike(known: Sequence[str], found: re.Match[str]) -> Iterable[str]:
-    """Return numbers for a number, names for a name, and nothing for another word."""
-    kind = _kind_of(found[0])
-    return (one for one in known if kind and _kind_of(one) == kind)
 
 
 def _kind_of(word: str) -> str:
@@ -311,9 +297,8 @@ def as_example(example: KeyedExample, name: str | None = None) -> Example:
 
     documents = tuple(tuple(one.text for one in each) for each in example.documents)
     turns = [{"role": one.role, "text": text(one.sentences)} for one in example.history]
-    outputs = [
-        {"name": one.name or "", "text": text(one.sentences)} for one in example.tool_outputs
-    ]
+    calls = example.tool_outputs
+    outputs = [{"name": one.name or "", "text": text(one.sentences)} for one in calls]
     return Example(
         id=name or example.id,
         question=example.question,
@@ -356,15 +341,15 @@ class Asking:
         """Return the outcome for each row, in order; those of copies stay in :data:`COPIES`."""
         import labeler  # noqa: PLC0415 - the front door, which is above
 
-        own, store = dict[str, Any](), options.get("store", DEFAULT_STORE)
-        folder = getattr(store, "directory", store)
-        if are_copies and isinstance(folder, str | Path):
-            own["store"] = Path(folder) / COPIES
-        if self._left is not None:
-            own["budget"] = max(self._left, _LEAST)
         if not rows:
             return []
-        labels = labeler.label(rows, **{**options, **own})
+        asked, store = dict(options), options.get("store", DEFAULT_STORE)
+        folder = getattr(store, "directory", store)
+        if are_copies and isinstance(folder, str | Path):
+            asked["store"] = Path(folder) / COPIES
+        if self._left is not None:
+            asked["budget"] = max(self._left, _LEAST)
+        labels = labeler.label(rows, **asked)
         self.requests += labels.cost.requests
         if self._left is not None:
             spent = Decimal(labels.cost.dollars or 0)

@@ -21,21 +21,13 @@ from pydantic import FiniteFloat, NonNegativeInt, ValidationError
 from labeler.audit import Audit, Finding, SecondJudge, Severity, Subject, examine
 from labeler.comparing.human_labels import judgments_in, majorities
 from labeler.data.label_files import replaced
+from labeler.data.lines import file_errors
 from labeler.errors import UsageError, path_in
 from labeler.evidence.looks import Floats, fit_logistic, sigmoid
 from labeler.evidence.units import Item, checked_answers, of_one_judge, stated_probabilities
 from labeler.labels.answers import SPECIAL_SUPPORT, judged_sentences
 from labeler.labels.record import AnyOutcome, LabelRecord
-from labeler.sentences.display import (
-    LONGEST_NAME,
-    Column,
-    Display,
-    Displayed,
-    Grid,
-    number,
-    plural,
-    shortened,
-)
+from labeler.sentences.display import Column, Display, Displayed, Grid, plural, shortened
 from labeler.sentences.example import Frozen
 
 _FEW = 30
@@ -46,8 +38,8 @@ _SHOWN = 20
 """Verdicts in the table."""
 _LEAST = 1 / (1 + math.exp(7))
 """Least stated probability that counts: its log odds are -7."""
-
-
+SEEN = 0.25
+"""What facts of the text count next to a stated probability, whose judge has seen them."""
 PRIORS = {
     "every verdict": (0.0, 0.5),
     "no stated probability": (-2.0, 1.0),
@@ -162,41 +154,38 @@ class Doubt(Displayed):
         Raises:
             UsageError: the file cannot be read, or is not a model of this version.
         """
+        with file_errors(str(path)):
+            text = path_in("doubt", path).read_bytes()
         try:
-            facts = _Stored.model_validate_json(path_in("doubt", path).read_bytes())
-            values = tuple(facts.coefficients[name] for name in PRIORS)
-        except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}") from error
+            facts = _Stored.model_validate_json(text)
+            return cls(tuple(facts.coefficients[name] for name in PRIORS), facts.corrections)
         except (ValidationError, KeyError) as error:
             raise UsageError(
                 f"{path}: not a model that this version's 'labeler doubt -o' wrote; fit it again"
             ) from error
-        return cls(values, facts.corrections)
 
     def _display(self) -> Display:
         count, checked = plural(len(self.verdicts), "verdict"), plural(self.corrections, "verdict")
         if not self.verdicts:
             return Display(f"A model from {checked} that people checked; it has no labels to doubt")
         ranked = sorted(self.verdicts, key=lambda one: -one.doubt)
-        first = f"{shortened(ranked[0].id, LONGEST_NAME)}, sentence {ranked[0].sentence}"
         title = (
-            f"Check {first}, first: of {count} none looks more likely to be wrong; people have "
-            f"checked {self.corrections or 'none'}."
+            f"Check {shortened(ranked[0].id)}, sentence {ranked[0].sentence}, first: of {count} "
+            f"none looks more likely to be wrong; people have checked {self.corrections or 'none'}."
         )
         notes = [f"doubt is an order to read in until people have checked {_FEW} verdicts"]
         if self.corrections >= _FEW:
             wrong = f"About {sum(one.doubt for one in ranked):.0f} of {count} are wrong"
             title = f"{wrong}, judging by {self.corrections:,} that people checked."
             notes = ["so many are wrong if those that people checked were drawn at random"]
-        heads = (Column("id", words=True), Column("sentence", words=True))
-        columns = [*heads, Column("verdict", drop=1, words=True), Column("doubt")]
+        heads = [Column(head, words=True) for head in ("id", "sentence", "verdict")]
         rows = [
-            (shortened(one.id, LONGEST_NAME), one.sentence, one.said, number(one.doubt, ".3f"))
+            (shortened(one.id), one.sentence, one.said, f"{one.doubt:.3f}")
             for one in ranked[:_SHOWN]
         ]
         if len(ranked) > _SHOWN:
             notes.append(f"{len(ranked) - _SHOWN:,} more verdicts: --rows, or verdicts in Python")
-        return Display(title, Grid(columns, rows), notes)
+        return Display(title, Grid([*heads, Column("doubt")], rows), notes)
 
 
 def fit_doubt(
@@ -214,7 +203,15 @@ def fit_doubt(
         place = f"{corrections}: "
         corrections = majorities(judgments_in(corrections, records), "supported")
     said = checked_answers("correction", corrections or {})
-    _require_sentences(said, records)
+    keys = {one.id: {*one.example.response_keys()} for one in records}
+    for item in said:  # corrections of other labels are left out
+        match item:
+            case (str(name), str(key)) if key in keys.get(name, {key}):
+                continue
+        raise UsageError(
+            f"correction {item!r:.120} is not about a response sentence; name record and sentence, "
+            "such as ('r1', 'a'): labeler show prints the keys"
+        )
     facts = [fact for one in records for fact in facts_of(one, second_opinion)]
     judged = [one for one in facts if one.item in said]
     if corrections is not None and not judged:
@@ -225,19 +222,6 @@ def fit_doubt(
     wrong = np.array([float(one.supported != said[one.item]) for one in judged])
     fitted = fit_logistic(_values(judged), wrong, MEANS, DEVIATIONS)
     return Doubt(tuple(map(float, fitted)), len(judged))._of(facts)  # noqa: SLF001 - of this module
-
-
-def _require_sentences(said: Iterable[object], records: Iterable[LabelRecord]) -> None:
-    """Require that corrections are about response sentences, if their records are there."""
-    keys = {one.id: {*one.example.response_keys()} for one in records}
-    for item in said:
-        match item:
-            case (str(name), str(key)) if key in keys.get(name, {key}):
-                continue
-        raise UsageError(
-            f"correction {item!r:.120} is not about a response sentence; name record and sentence, "
-            "such as ('r1', 'a'): labeler show prints the keys"
-        )
 
 
 def _labels(outcomes: Iterable[AnyOutcome]) -> list[LabelRecord]:
@@ -270,11 +254,7 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
         inside = min(max(0.5 if stated is None else stated, _LEAST), 1 - _LEAST)
         side = 1.0 if entry.fully_supported else -1.0
         evidence = {word for one in subject.named(entry) for word in subject.words(one)}
-        values = (
-            1.0,
-            float(stated is None),
-            side * math.log(inside / (1 - inside)),
-            float(not entry.fully_supported),
+        facts = (
             suspicion,
             float(key in named),
             subject.disagreements.get(key, 0.0) ** 2,
@@ -282,6 +262,13 @@ def facts_of(record: LabelRecord, second_opinion: SecondJudge | None = None) -> 
             float(any(one in SPECIAL_SUPPORT for one in entry.supporting_sentence_keys)),
             side * (_lacking(words, evidence) - 0.5) if evidence else 0.0,
             side * (_lacking(words, subject.everywhere) - 0.25),
+        )
+        values = (
+            1.0,
+            float(stated is None),
+            side * math.log(inside / (1 - inside)),
+            float(not entry.fully_supported),
+            *(one if stated is None else SEEN * one for one in facts),
         )
         yield Facts((record.id, key), entry.fully_supported is True, values)
 

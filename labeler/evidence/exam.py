@@ -16,22 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from labeler.calculators.significance import wilson_ends
 from labeler.data.options import keywords
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.evidence.copies import (
-    AGAIN,
-    DAMAGED,
-    EVIDENCE,
-    HARMLESS,
-    KINDS,
-    Asking,
-    Difference,
-    Kind,
-    Sample,
-    Target,
-    as_example,
-    in_turn,
-    paired_difference,
-    targets_of,
-)
+from labeler.evidence import copies
+from labeler.evidence.copies import AGAIN, DAMAGED, EVIDENCE, HARMLESS, KINDS, Difference, Kind
 from labeler.judges.opening import open_judge
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import AskOptions, ExamOptions, TaskOptions
@@ -118,8 +104,8 @@ class Exam(Displayed):
     def sentence(self) -> str:
         """The conclusion, in one sentence."""
         caught = [one for one in self.rates if one.group == DAMAGED]
-        right, copies = sum(one.right for one in caught), sum(one.copies for one in caught)
-        if not copies:
+        right, made = sum(one.right for one in caught), sum(one.copies for one in caught)
+        if not made:
             return f"{self.judge} called no sentence supported that an error could be planted in."
         few = [one.kind for one in self.rates if one.copies < _SLIGHT]
         spots, untold = ", ".join(self.blind_spots) or "none found", ""
@@ -128,33 +114,29 @@ class Exam(Displayed):
         elif few:
             untold = f" Too few copies to tell, {_SLIGHT} are needed: {', '.join(few)}."
         return (
-            f"{self.judge} caught {right} of {copies} planted errors ({percent(right / copies)}). "
+            f"{self.judge} caught {right} of {made} planted errors ({percent(right / made)}). "
             f"Blind spots: {spots}.{untold}"
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the published form."""
-        own = asdict(self)
-        if not self.against:
-            own = {name: own[name] for name in ("judge", "sentences", "rates")}
+        """Return the published form; facts of another judge are there if one was asked."""
+        own = {name: value for name, value in asdict(self).items() if value not in ("", ())}
         return own | {"sentence": self.sentence, "blind_spots": list(self.blind_spots)}
 
     def _display(self) -> Display:
-        other = [Column("other"), Column("difference"), Column("95 %", drop=1)] * bool(self.against)
         heads = [Column("kind", words=True), Column("of", drop=2), Column("right"), Column("95 %")]
-        both = zip_longest(self.rates, self.against_rates, self.differences)
-        rows = [
-            [
-                *(one.kind + " *" * one.is_blind_spot, f"{one.copies}", *_cells(one)),
-                *(_cells(theirs)[0], *_cells(change, signed=True))[: len(other)],
-                one.says,
-            ]
-            for one, theirs, change in both
-        ]
+        if self.against:
+            heads += [Column("other"), Column("difference"), Column("95 %", drop=1)]
+        rows = []
+        for one, theirs, change in zip_longest(self.rates, self.against_rates, self.differences):
+            cells = [one.kind + " *" * one.is_blind_spot, f"{one.copies}", *_cells(one)]
+            if self.against:
+                cells += [_cells(theirs)[0], *_cells(change, signed=True)]
+            rows.append([*cells, one.says])
         notes = ["* blind spot", _LIMITS] if self.blind_spots else [_LIMITS]
         if failed := sum(one.failed for one in self.rates):
             notes.append(f"{failed} copies got no label and are left out")
-        columns = [*heads, *other, Column("what was done", words=True, drop=3)]
+        columns = [*heads, Column("what was done", words=True, drop=3)]
         return Display(self.sentence, Grid(columns, rows), notes)
 
 
@@ -174,7 +156,7 @@ def _cells(found: Rate | Difference | None, *, signed: bool = False) -> list[str
 
 def sample_rows(rows: RowSource, options: ExamOptions) -> list[Example]:
     """Return the rows of an exam, chosen by their content alone; rows are read once."""
-    sample, failed = Sample[Example](options.n), ""
+    sample, failed = copies.Sample[Example](options.n), ""
     for row in options.open(rows):
         one = row.content
         if isinstance(one, LabelFailure):
@@ -223,22 +205,22 @@ def take_exam(chosen: Sequence[Example], options: ExamOptions) -> Exam:
     if options.against is not None:
         against = open_judge(JudgeOptions(judge=options.against))  # before the first one is paid
         every.append(every[0] | vars(JudgeOptions()) | {"judge": against})
-    ask = Asking(options.budget)
+    ask = copies.Asking(options.budget)
     judged = [ask(chosen, one, are_copies=False) for one in every]
-    names = [_name(one) for one in judged]
+    names = [_model_of(one) for one in judged]
     targets = _targets(judged)
-    copies = [one for kind in KINDS for one in islice(_copies(kind, targets), options.n)]
-    verdicts = [_verdicts(ask, copies, one) for one in every]
-    rates = [_rates(one) for one in verdicts]
+    asked = [one for kind in KINDS for one in islice(_copies(kind, targets), options.n)]
+    verdicts = [_verdicts(ask, asked, one) for one in every]
+    found = Exam(names[0], len(targets), _rates(verdicts[0]))
     if options.against is None:
-        return Exam(names[0], len(targets), rates[0])
-    differences = tuple(
-        paired_difference(zip(*(one[kind] for one in verdicts), strict=True)) for kind in KINDS
-    )
-    return Exam(names[0], len(targets), rates[0], names[1], rates[1], differences)
+        return found
+    pairs = [zip(*(one[kind] for one in verdicts), strict=True) for kind in KINDS]
+    differences = tuple(map(copies.paired_difference, pairs))
+    rates = _rates(verdicts[1])
+    return replace(found, against=names[1], against_rates=rates, differences=differences)
 
 
-def _name(outcomes: Iterable[Outcome]) -> str:
+def _model_of(outcomes: Iterable[Outcome]) -> str:
     """Return the model that answered, and reject outcomes without a label."""
     message = reason = ""
     for one in outcomes:
@@ -248,15 +230,16 @@ def _name(outcomes: Iterable[Outcome]) -> str:
     raise FatalJudgeError(f"no row of the exam got a label: {message}", reason=reason)
 
 
-def _targets(judged: Sequence[Sequence[Outcome]]) -> list[Target]:
+def _targets(judged: Sequence[Sequence[Outcome]]) -> list[copies.Target]:
     """Return the sentences that every judge calls supported: one a record first, then others."""
     by_record = []
     for outcomes in zip(*judged, strict=True):
-        found = [[*targets_of(one)] for one in outcomes if isinstance(one, LabelRecord)]
+        labels = [one for one in outcomes if isinstance(one, LabelRecord)]
+        found = [{each.key: each for each in copies.targets_of(one)} for one in labels]
         if len(found) == len(judged):
-            common = set.intersection(*({one.key for one in each} for each in found))
-            by_record.append([one for one in found[0] if one.key in common])
-    return in_turn(by_record)
+            common = found[0].keys() & found[-1].keys()
+            by_record.append([one for key, one in found[0].items() if key in common])
+    return copies.in_turn(by_record)
 
 
 class _Copy(NamedTuple):
@@ -267,22 +250,23 @@ class _Copy(NamedTuple):
     example: Example
 
 
-def _copies(kind: Kind, targets: Sequence[Target]) -> Iterator[_Copy]:
+def _copies(kind: Kind, targets: Sequence[copies.Target]) -> Iterator[_Copy]:
     for one in targets:
         random = Random(f"{kind.name} {one.record.key} {one.key}")  # noqa: S311 - no secrets
         if copy := kind.copy(one, targets, random):
-            yield _Copy(kind, one.key, as_example(copy, f"{one.record.id}#{one.key}#{kind.name}"))
+            name = f"{one.record.id}#{one.key}#{kind.name}"
+            yield _Copy(kind, one.key, copies.as_example(copy, name))
 
 
 _Verdicts: TypeAlias = dict[Kind, list[bool | None]]
 """By kind, whether the judge is right about each copy; ``None`` without a label."""
 
 
-def _verdicts(ask: Asking, copies: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
+def _verdicts(ask: copies.Asking, every: Sequence[_Copy], options: dict[str, Any]) -> _Verdicts:
     """Ask about all copies; those of the same again under another trial."""
     found: _Verdicts = {kind: [] for kind in KINDS}
     for again in (False, True):
-        asked = [one for one in copies if (one.kind.name == AGAIN) == again]
+        asked = [one for one in every if (one.kind.name == AGAIN) == again]
         trial = {"trial": int(options["trial"]) + again}
         outcomes = ask([one.example for one in asked], options | trial)
         for (kind, key, _), outcome in zip(asked, outcomes, strict=True):
@@ -294,14 +278,15 @@ def _verdicts(ask: Asking, copies: Sequence[_Copy], options: dict[str, Any]) -> 
 
 def _rates(verdicts: _Verdicts) -> tuple[Rate, ...]:
     """Return one rate for each kind."""
-    found = []
+    found, steady = [], 0.0
     for kind, own in verdicts.items():
         right, failed = own.count(True), own.count(None)
-        copies = len(own) - failed
-        value = right / copies if copies else None
-        ends = None if value is None else wilson_ends(value, copies, _QUANTILE)
-        found.append(Rate(*kind[:3], right, copies, failed, value, ends))
-    steady = next((one.interval[0] for one in found if one.kind == AGAIN and one.interval), 0.0)
+        made = len(own) - failed
+        value = right / made if made else None
+        ends = None if value is None else wilson_ends(value, made, _QUANTILE)
+        found.append(Rate(*kind[:3], right, made, failed, value, ends))
+        if ends and kind.name == AGAIN:
+            steady = ends[0]
     return tuple(
         replace(one, is_blind_spot=one.interval[1] < _ENOUGH.get(one.group, steady))
         if one.interval and one.copies >= _SLIGHT

@@ -21,15 +21,7 @@ from labeler.calculators.registry import plain_name
 from labeler.errors import UsageError
 from labeler.evidence.certificate import Certificate, Goal
 from labeler.evidence.looks import Design, Looks
-from labeler.evidence.units import (
-    COMPLETENESS,
-    Answers,
-    Item,
-    Readings,
-    Units,
-    checked_answers,
-    digest_of,
-)
+from labeler.evidence.units import Answers, Item, Readings, Units, checked_answers, digest_of
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.sentences.display import Display, Displayed, in_percent, percent, plural
 
@@ -150,7 +142,7 @@ class Plan(Displayed):
     def _defined(self, *, are: bool = True) -> list[LabelRecord]:
         """Return the records that surely have the metric, or surely lack it."""
         units = self.units
-        if units.metric != COMPLETENESS:
+        if None not in units.how.answers:
             return units.readable if are else []
         answers = {item: self.answers[item] for item in self._read}
         read = (units.answer(unit, answers) for unit in range(len(units.units)))
@@ -263,8 +255,7 @@ class Plan(Displayed):
     def _merged(self, given: Answers, known: Answers) -> Answers:
         """Return known answers and those given, if these are answers and change none."""
         found = dict(known)
-        absent = (None,) if self.goal.metric == COMPLETENESS else ()
-        for item, answer in checked_answers("answer", given, absent).items():
+        for item, answer in checked_answers("answer", given, self.units.how.answers).items():
             if found.setdefault(item, answer) is not answer:
                 raise UsageError(
                     f"answer to {item!r:.120} was {found[item]} in an earlier look and is {answer} "

@@ -30,7 +30,7 @@ from labeler.errors import UsageError, describe_faults
 from labeler.evidence.certificate import Goal
 from labeler.evidence.doubt import Coefficients, Doubt
 from labeler.evidence.plan import Plan
-from labeler.evidence.units import COMPLETENESS, Answer, Item, Readings, Units
+from labeler.evidence.units import Answer, Item, Readings, Units
 from labeler.labels.answers import judged_sentences
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import escape_formula, visible
@@ -44,7 +44,7 @@ COLUMNS = (
 ANSWERS = ("id", "sentence", "answer")
 """Columns that a file of answers needs."""
 WORDS = {True: "yes", False: "no", None: "not relevant"}
-_ABSENT = dict.fromkeys(("not relevant", "irrelevant"))
+_ANSWERS = VERDICTS | dict.fromkeys(("not relevant", "irrelevant"))
 _LONGEST = 4000
 """Characters of a name or a text at most."""
 _TELLING = 4
@@ -155,7 +155,7 @@ def read_plan(path: str | Path, outcomes: Iterable[AnyOutcome]) -> Plan:
     header = read_header(path)
     units = header.units(path, outcomes, Doubt(header.doubt) if header.doubt else None)
     old = (one for one in read_rows(path, ANSWERS) if not one[1].get("look"))
-    known = _collected(old, units.metric)._replace(who=header.who)
+    known = _collected(old, units.how.answers)._replace(who=header.who)
     try:
         return Plan(header.goal, units, known)
     except UsageError as error:
@@ -168,20 +168,20 @@ def read_answers(path: str | Path, plan: Plan) -> Readings:
     Corrections also speak of other sentences than those of the plan, which do not count; nor do
     those after the first sentence without a correction.
     """
-    metric = plan.units.metric
+    units, how = plan.units, plan.units.how
     if not is_corrections_file(path):
         if Path(path).suffix.lower() not in {".csv", ".tsv", ".txt", ""}:
             raise UsageError(
                 f"{path}: answers are CSV, as which a spreadsheet can be saved, or corrections, "
                 "which 'labeler corrections import' makes of Label Studio's export"
             )
-        found = _collected(_of_labels(read_rows(path, ANSWERS), plan.units), metric)
+        found = _collected(_of_labels(read_rows(path, ANSWERS), units), how.answers)
         if not (found.answers or found.second):
             raise UsageError(f"{path}: no answer is there; fill in the column 'answer' of the plan")
         return found
-    labels = judgments_in(path, plan.units.records.values())
-    said: dict[Item, Answer] = {**majorities(labels, FIELDS[plan.units.how.kind])}
-    if metric == COMPLETENESS:
+    labels = judgments_in(path, units.records.values())
+    said: dict[Item, Answer] = {**majorities(labels, FIELDS[how.kind])}
+    if None in how.answers:
         relevant = majorities(labels, "relevant")
         said = {i: yes if relevant[i] else None for i, yes in said.items() if i in relevant}
     old = filter(said.__contains__, plan.answers)
@@ -229,18 +229,17 @@ def require_texts(where: str, row: Mapping[str, str], own: Mapping[str, str]) ->
             )
 
 
-def _collected(rows: Iterable[Row], metric: str) -> Readings:
+def _collected(rows: Iterable[Row], allowed: Sequence[Answer]) -> Readings:
     """Return the answers of rows; a row that repeats one of the same person counts once."""
     answers: dict[Item, Answer] = {}
     second: dict[Item, Answer] = {}
     known: dict[tuple[str, ...], Answer] = {}
-    words, more = (
-        (VERDICTS | _ABSENT, "; or 'not relevant'") if metric == COMPLETENESS else (VERDICTS, "")
-    )
+    words = {word: answer for word, answer in _ANSWERS.items() if answer in allowed}
     for where, row in rows:
         if not (text := row["answer"]):
             continue
         if text.lower() not in words:
+            more = "; or 'not relevant'" if None in allowed else ""
             raise UsageError(
                 f"{where}: answer is {text!r:.40}; allowed: yes or no (true, false, 1, 0){more}"
             )

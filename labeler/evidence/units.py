@@ -57,28 +57,31 @@ class Certifiable(NamedTuple):
         ask: the question that a person answers for a sentence.
         whole: True if all sentences of a record are one unit.
         rate_of_no: True if the metric is the share of the answer no.
+        answers: the possible answers; ``None`` in a share of what people call relevant.
     """
 
     kind: str
     ask: str
     whole: bool = False
     rate_of_no: bool = False
+    answers: tuple[Answer, ...] = (True, False)
 
 
 _SUPPORTED = "Do the documents support the sentence?"
+_USED = "Does the response use the sentence?"
 CERTIFIABLE: Mapping[str, Certifiable] = {
     "adherence_fraction": Certifiable("support", _SUPPORTED),
     "hallucination_rate": Certifiable("support", _SUPPORTED, rate_of_no=True),
     "adherence": Certifiable("support", _SUPPORTED, whole=True),
     "relevance": Certifiable("relevance", "Does the sentence help to answer the question?"),
-    "utilization": Certifiable("utilization", "Does the response use the sentence?"),
+    "utilization": Certifiable("utilization", _USED),
     "completeness": Certifiable(
         "utilization",
-        "Does the response use the sentence? (not relevant, if it does not help to answer)",
+        f"{_USED} (not relevant, if it does not help to answer)",
         whole=True,
+        answers=(True, False, None),
     ),
 }
-COMPLETENESS = "completeness"
 
 
 class Units:
@@ -138,23 +141,22 @@ class Units:
         self, record: LabelRecord, doubts: Mapping[Item, float]
     ) -> tuple[list[float], float]:
         """Return the forecast of each unit of a record, and the probability that they count."""
-        verdicts = verdicts_of(record)
-        if self.metric == COMPLETENESS:
+        verdicts, kind = verdicts_of(record), self.how.kind
+        if None in self.how.answers:
             pairs = zip(verdicts["relevant"], verdicts["utilized"], strict=True)
             used = [bool(utilized) for relevant, utilized in pairs if relevant]
             size = _MANY_SURE if used else _SELDOM
             share = min(max(sum(used) / len(used), 1 - _SURE), _SURE) if used else 0.5
             return [share * size], size
-        kind = self.how.kind
-        keys, verdict = keys_of(record, kind), verdicts[FIELDS[kind]]
-        stated = stated_probabilities(record, kind)
+        stated, said = stated_probabilities(record, kind), verdicts[FIELDS[kind]]
+        items = [(record.id, key) for key in keys_of(record, kind)]
         found = [
-            _probability(stated.get(key), yes, doubts.get((record.id, key)))
-            for key, yes in zip(keys, verdict, strict=True)
+            _probability(stated.get(item[1]), yes, doubts.get(item))
+            for item, yes in zip(items, said, strict=True)
         ]
         if self.how.whole:
-            sure = stated or any((record.id, key) in doubts for key in keys)
-            found = [math.prod(found) if sure else _probability(None, all(verdict), None)]
+            is_sure = stated or any(item in doubts for item in items)
+            found = [math.prod(found) if is_sure else _probability(None, all(said), None)]
         return found, 1.0
 
     @cached_property
@@ -173,7 +175,7 @@ class Units:
         """Return numerator and denominator of a unit; ``None`` if an answer is missing."""
         items = self.units[unit]
         given = [answers[item] for item in items if item in answers]
-        if self.metric != COMPLETENESS and self.how.whole and False in given:
+        if self.how.whole and None not in self.how.answers and False in given:
             return 0.0, 1.0
         if len(given) < len(items):
             return None
@@ -186,31 +188,29 @@ class Units:
         Source: R. Rivest, Consistent Sampling with Replacement, 2018: numbers from digests of
         names, which anybody can compute again.
         """
-        start = hashlib.sha256(f"{seed}\0{look}\0".encode())
-
-        def uniform(item: Item) -> float:
-            found = start.copy()
-            found.update("\0".join(item).encode("utf-8", "backslashreplace"))
-            return (int.from_bytes(found.digest()[:6]) + 0.5) / 2**48
-
-        return np.array([uniform(items[0]) for items in self.units])
+        start, found = hashlib.sha256(f"{seed}\0{look}\0".encode()), []
+        for items in self.units:
+            own = start.copy()
+            own.update("\0".join(items[0]).encode("utf-8", "backslashreplace"))
+            found.append((int.from_bytes(own.digest()[:6]) + 0.5) / 2**48)
+        return np.array(found)
 
     def digest(self) -> str:
         """Return the digest of the labels, whatever their order."""
-        lines = sorted(
-            f"{one.id}\0{one.key}\0{one.content()}\0{one.scores!r}" for one in self.records.values()
+        facts = (
+            (one.id, one.key, one.content(), repr(one.scores)) for one in self.records.values()
         )
-        return digest_of(lines)
+        return digest_of(sorted(map("\0".join, facts)))
 
 
-def checked_answers(kind: str, given: object, others: Sequence[None] = ()) -> Answers:
+def checked_answers(kind: str, given: object, allowed: Sequence[Answer] = (True, False)) -> Answers:
     """Return answers or corrections of people, and reject what is neither yes nor no."""
     if not isinstance(given, Mapping):
         raise UsageError(
             f"{kind}s are a mapping of (id, sentence) to True or False, got {given!r:.40}"
         )
     for item, yes in given.items():
-        if yes not in (True, False, *others):
+        if yes not in allowed:
             raise UsageError(f"{kind} {item!r:.120} is {yes!r:.40}; it is True or False")
     return {item: None if yes is None else bool(yes) for item, yes in given.items()}
 
@@ -222,10 +222,9 @@ def of_one_judge(outcomes: Iterable[AnyOutcome]) -> Iterator[LabelRecord]:
         if isinstance(one, LabelRecord):
             first = first or one
             if apart := differing(first.signature, one.signature):
-                other = f" than {first.id!r:.80}" if one.id != first.id else " before"
                 raise UsageError(
-                    f"{one.id!r:.80} was labeled by another judge configuration{other} "
-                    f"({', '.join(apart)}); give the labels of one configuration at a time"
+                    f"{one.id!r:.80} was labeled by another judge configuration than "
+                    f"{first.id!r:.80} ({', '.join(apart)}); give one configuration at a time"
                 )
             yield one
 
@@ -247,13 +246,11 @@ def stated_probabilities(record: LabelRecord, kind: str) -> dict[str, float]:
     There are none for a label without, or with scores of another scale.
     """
     scores = record.scores
-    if scores is None:
-        return {}
-    shares: dict[str, float] = getattr(scores, kind)
-    if record.signature.judge == MAJORITY:  # its scores leave out sentences without a vote
+    shares: dict[str, float] = getattr(scores, kind) if scores else {}
+    if scores and record.signature.judge == MAJORITY:  # they leave out sentences without a vote
         keys = keys_of(record, kind)
         return {key: _VOTED + (1 - 2 * _VOTED) * shares.get(key, 0.0) for key in keys}
-    if scores.adherence is None:
+    if scores is None or scores.adherence is None:
         return {}
     return {key: min(max(share, 0.0), 1.0) for key, share in shares.items()}
 
@@ -267,7 +264,6 @@ def digest_of(lines: Iterable[str]) -> str:
 
 
 def _probability(stated: float | None, verdict: bool | None, doubt: float | None) -> float:
-    """Return the probability of the answer yes: by a doubt, the judge's own, or its verdict."""
     if doubt is not None and verdict is not None:
         return 1 - doubt if verdict else doubt
     if stated is not None:

@@ -137,9 +137,9 @@ def split_name(judge: str) -> tuple[str, str]:
     Raises:
         UsageError: a provider's name and a colon, and no model.
     """
-    kind, colon, model = judge.partition(":")
+    kind, colon, model = (part.strip() for part in judge.partition(":"))
     if not colon or kind not in PROVIDERS:  # package.module:Name is a class
-        return judge, ""
+        return judge.strip(), ""
     if not model:
         raise UsageError(f"judge {judge!r} names no model: write {kind}:MODEL")
     return kind, model

@@ -26,7 +26,6 @@ from labeler.evidence.plan_files import (
     texts_of,
     write_rows,
 )
-from labeler.evidence.units import COMPLETENESS
 from labeler.labels.record import AnyOutcome
 from labeler.report.views import View, safe
 from labeler.review.access import PlanAnswer
@@ -58,9 +57,7 @@ class PlanReading:
         self.plan, self.answers, self.annotator = str(plan), Path(answers), annotator
         self._units = units = read_header(plan).units(plan, outcomes)
         self._texts_of = cache(partial(texts_of, units))
-        self.choices = [
-            one for key, one in WORDS.items() if key is not None or units.metric == COMPLETENESS
-        ]
+        self.choices = [WORDS[one] for one in units.how.answers]
         self._read()
         self._writing = threading.Lock()
 

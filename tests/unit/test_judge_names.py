@@ -69,7 +69,7 @@ def test_every_provider_is_a_judge_of_its_name(name: str) -> None:
 
 def test_several_judges_are_named_the_same_way() -> None:
     """Each with its own key and model; shared options go to all."""
-    judges = open_judges("openai:a,mistral:b,embedded", JudgeOptions(temperature=0.0))
+    judges = open_judges("openai:a, mistral: b ,embedded", JudgeOptions(temperature=0.0))
     assert [str(judge.spec) for judge in judges[:2]] == ["openai/a", "mistral/b"]
     assert [judge.spec.sampling().get("temperature") for judge in judges[:2]] == [0.0, 0.0]
 

@@ -84,6 +84,7 @@ SHAPES: dict[str, tuple[Any, tuple[str, ...]]] = {
         PLAIN,
     ),
     "Qdrant": ({"result": {"points": [{"payload": {"document": t}} for t in PLAIN]}}, PLAIN),
+    "a query without any": ([[], [{"text": t} for t in PLAIN]], PLAIN),
     "Milvus": ([[{"id": 1, "entity": {"text": t}} for t in PLAIN]], PLAIN),
     "Chroma": ({"ids": [["1", "2"]], "documents": [list(PLAIN)], "distances": [[0.1, 0.2]]}, PLAIN),
     "Kendra": (
