@@ -158,7 +158,7 @@ def test_one_id_for_two_contents_is_the_failure_of_the_second(tmp_path: Path) ->
 def test_a_row_without_an_id_is_named_by_its_content() -> None:
     """The same content has the same name in another order or file."""
     name = to_example(BARE, "row 1").id
-    empty = {"id": None, "history": [], "tool_outputs": None}
+    empty: dict[str, Any] = {"id": None, "history": [], "tool_outputs": None}
     for same in (dict(reversed(BARE.items())), BARE | empty):
         assert to_example(same, "row 9").id == name
     others = ({"response": "Z."}, {"history": ["Hi."]}, {"tool_outputs": ["Hi."]})
