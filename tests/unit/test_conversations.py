@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -184,17 +183,6 @@ def test_only_supported_sentences_rest_on_the_conversation() -> None:
     changed = made.label.model_copy(update={"sentence_support_information": tuple(judged)})
     found = measure(made.model_copy(update={"label": changed})).metrics["supported_by_history"]
     assert (found.numerator, found.denominator) == (1, 3)
-
-
-@pytest.mark.parametrize("form", [json.dumps, str], ids=["json", "python"])
-def test_cells_of_text_formats_hold_turns(form: Callable[[object], str], tmp_path: Path) -> None:
-    """As JSON, or as Python writes a list; labels with them are read back as written."""
-    cells = {name: value if isinstance(value, str) else form(value) for name, value in ROW.items()}
-    found = read.only(read.write_csv(tmp_path / "rows.csv", [cells]))
-    assert found.history == TURNS
-    made = [label(Asked("t0a", "0a")), record(id="r2", turns=1, support={"a": ["h0a"]})]
-    labeler.api.write_labels(made, tmp_path / "labels.jsonl")
-    assert list(labeler.api.read_labels(tmp_path / "labels.jsonl")) == made
 
 
 ASKED = {"role": "user", "content": "And how much is it?"}

@@ -80,18 +80,14 @@ def test_a_packed_file_is_read_and_not_added_to(tmp_path: Path) -> None:
     assert packed.read_bytes() == before
 
 
-def test_a_correction_too_large_for_a_line_is_refused_whole(file: CorrectionsFile) -> None:
-    """Nothing of it, or of what came with it, is written."""
+def test_what_cannot_be_written_is_refused_whole(file: CorrectionsFile) -> None:
+    """Too large for a line, or without a folder: nothing of what came with it is written."""
     large = correction(RECORD, judgment(relevant=[f"0{'a' * 60}"] * 70_000))
     with pytest.raises(UsageError, match="bytes; a line may have 4000000"):
         file.append(FIRST, large)
     assert not file.path.exists()
-
-
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """With what to do."""
     with pytest.raises(StoreError, match="nothing was added: No such file or directory; check"):
-        CorrectionsFile(tmp_path / "no" / "folder.jsonl").append(FIRST)
+        CorrectionsFile(file.path.parent / "no" / "folder.jsonl").append(FIRST)
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(

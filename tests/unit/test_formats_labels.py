@@ -44,6 +44,7 @@ KINDS: list[AnyOutcome] = [
     scored.record(distribution={4: 0.75, 5: 0.25}),
     STEPS,
     QUESTIONS,
+    record(turns=1, support={"a": ["h0a", "t0a"]}),
     sample_record(example=keyed_example(id=ODD, metadata=ODD_COLUMNS)),
     LabelFailure(id="", reason="refusal", message=ODD, metadata=ODD_COLUMNS),
 ]

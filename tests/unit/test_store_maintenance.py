@@ -82,11 +82,14 @@ def traces(content: bytes, record: LabelRecord) -> list[str]:
     return found + [word for word in words if word.encode() in content]
 
 
-def test_nothing_of_a_deleted_row_is_left(tmp_path: Path, labeler_command: Command) -> None:
-    """Neither its texts, packed or not, nor its id and key; other rows lose nothing."""
-    folder = filled(tmp_path / "s")
+@pytest.mark.parametrize("part", ["s", "s/shards/part-1"])
+def test_nothing_of_a_deleted_row_is_left(
+    part: str, tmp_path: Path, labeler_command: Command
+) -> None:
+    """Neither its texts, packed or not, nor its id and key; stores of parts are searched too."""
+    folder = filled(tmp_path / part)
     assert traces(bytes_in(folder), VICTIM)
-    code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
+    code, _, err = labeler_command("store", "delete", tmp_path / "s", "--id", VICTIM.id, "--yes")
     assert code == 0
     assert "1 label, 1 failure, 1 correction" in err
     assert traces(bytes_in(folder), VICTIM) == []
@@ -171,14 +174,6 @@ def test_a_row_that_a_batch_may_bring_back_is_not_deleted(
     assert (code, said in err) == (2, True)
     with DiskStore(folder) as store:
         assert len(store) == 3
-
-
-def test_stores_of_parts_are_searched_too(tmp_path: Path, labeler_command: Command) -> None:
-    """Those of several machines."""
-    filled(tmp_path / "s" / "shards" / "part-1")
-    code, _, err = labeler_command("store", "delete", tmp_path / "s", "--id", VICTIM.id, "--yes")
-    assert (code, "1 label" in err) == (0, True)
-    assert traces(bytes_in(tmp_path), VICTIM) == []
 
 
 KILLED = """

@@ -220,17 +220,13 @@ def test_tool_results_in_messages_stand_in_for_spans_of_tools(join: Join) -> Non
     assert only(join(root(), call, clock))["tool_outputs"] == [{"name": "clock", "text": "21:10"}]
 
 
-def test_spans_that_occur_twice_count_once(tmp_path: Path) -> None:
-    """Of unlike ones the last counts."""
+def test_spans_that_occur_twice_or_lack_their_root_are_noted(tmp_path: Path) -> None:
+    """Of unlike ones the last counts; without the root the parts do."""
     again = write(tmp_path / "again.jsonl", *answer(1, output__value="Yes."))
     rows, counts = joined(write(tmp_path / "spans.jsonl", *answer(1)), again)
     assert [row["response"] for row in rows] == ["Yes."]
     assert (counts.notes["repeated"], counts.notes["replaced"]) == (1, 1)
-
-
-def test_a_trace_without_its_root_is_joined_from_its_parts(join: Join) -> None:
-    """And reported."""
-    rows, counts = join(root(parent="gone"), *answer(1)[1:])
+    rows, counts = joined(write(tmp_path / "rootless.jsonl", root(parent="gone"), *answer(1)[1:]))
     assert (len(rows), counts.notes["without_root"]) == (1, 1)
 
 
