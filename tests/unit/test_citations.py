@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +23,7 @@ from labeler.sentences.citations import (
 )
 from labeler.sentences.splitting.general import GENERAL
 from labeler.sentences.words import read_patterns
-from support.labeled import record
+from support.audited import judged
 
 FORMS = {
     "It rains [1].": (["[1]"], [1]),
@@ -277,13 +276,8 @@ def answered(
     *texts: str, support: Sequence[Sequence[str]] = (), relevant: Sequence[str] = ("0a",)
 ) -> LabelRecord:
     """A label of a response of these sentences, each with its support, which may be none."""
-    named = dict(zip("abc", [*support, *[()] * len(texts)][: len(texts)], strict=False))
-    made = record(support=named, relevant=relevant, utilized=[])
-    spoken = zip(made.example.response, texts, strict=True)
-    response = tuple(replace(sentence, text=text) for sentence, text in spoken)
-    return made.model_copy(
-        update={"example": made.example.model_copy(update={"response": response})}
-    )
+    supported = dict(zip(texts, [*support, *[()] * len(texts)], strict=False))
+    return judged(supported, relevant=relevant, utilized=[])
 
 
 @pytest.mark.parametrize(
